@@ -6,30 +6,23 @@ from importlib.metadata import PackageNotFoundError, version
 
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
-from mfhpo.identification import (
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.bounds.lower_bound import CostPrediction, cost_lower_bound, predict_cost
+from mfhpo.identification.elimination import (
     IISE,
-    MFLUCB,
-    ArmWithdrawnWarning,
-    BestArmPolicy,
-    CostPrediction,
     Elimination,
-    FidelityExhaustedWarning,
     MaximumFidelityExploit,
-    MFGrad,
-    MFTopTwo,
     SuccessiveElimination,
-    TightBound,
-    cost_lower_bound,
-    predict_cost,
-    tight_cost_lower_bound,
 )
+from mfhpo.identification.gradient import MFGrad
+from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
+from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,
     HoeffdingRadius,
     MixtureRadius,
     Radius,
-    StitchedRadius,
     StudentMixtureRadius,
     TightestRadius,
 )
@@ -45,6 +38,7 @@ from mfhpo.knowledge.noise import (
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.noise_evidence import NoNoiseWarning
+from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.regret import MFUCB, MFElimination
 
 __all__ = [
@@ -82,18 +76,15 @@ __all__ = [
     "Pull",
     "Radius",
     "Recommendation",
-    "StitchedRadius",
     "StudentMixtureRadius",
     "SubGaussian",
     "SuccessiveElimination",
-    "TightBound",
     "TightestRadius",
     "ZoomingRCUCB",
     "__version__",
     "cost_lower_bound",
     "predict_cost",
     "recommend_policy",
-    "tight_cost_lower_bound",
 ]
 
 try:

@@ -7,9 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Observation, Pull, Recommendation
 
 __all__ = ["Labels", "Policy"]
@@ -57,28 +55,18 @@ class Policy(abc.ABC):
         """Propose the next pulls; the same pull may occur more than once.
 
         Asking changes nothing: the answer is a function of what was told and of `pending`, the
-        pulls that are under way. There are exactly `n`, also after the race has ended (then they
-        refine the answer), and none only when no arm is left.
-
-        Raises
-        ------
-        ValueError
-            If `n` is below 1, or a pending pull names an arm or a fidelity that there is not.
+        pulls that are under way. There are exactly `n`, at least 1, also after the race has ended
+        (then they refine the answer), and none only when no arm is left. A ValueError names a
+        pending pull that there is not.
         """
 
     @abc.abstractmethod
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from one observation.
+        """Learn from one observation; each evaluation is told once.
 
-        Arms and fidelities may be told in any order, and a pull may be evaluated any number of
-        times. But the values of an arm at a fidelity belong in the order in which their evaluations
-        began (`mfhpo.racing.in_order`), as what takes long may be poor, and each evaluation is told
-        once.
-
-        Raises
-        ------
-        ValueError
-            If the pull names an arm or a fidelity that the problem does not have.
+        Arms and fidelities may be told in any order. But the values of an arm at a fidelity belong
+        in the order in which their evaluations began (`mfhpo.racing.in_order`), as what takes long
+        may be poor. A ValueError names an arm or a fidelity that the problem does not have.
         """
 
     @property
@@ -107,7 +95,7 @@ class Policy(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def active(self) -> npt.NDArray[np.int64]:
+    def active(self) -> IntArray:
         """Arms still in the race, shape (n,); not to be written to."""
 
     @property
@@ -131,10 +119,4 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a policy made with the same arguments.
-
-        Raises
-        ------
-        ValueError
-            If the state belongs to a race of another shape.
-        """
+        """Go on from a saved state of a policy with the same arguments, or raise ValueError."""

@@ -11,7 +11,7 @@ from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
 
-__all__ = ["Observation", "Problem", "Pull", "Recommendation"]
+__all__ = ["Answer", "Observation", "Problem", "Pull", "Recommendation"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,9 @@ class Pull:
 
     Parameters
     ----------
-    arm
-        Index of the configuration, 0 to K - 1.
-    fidelity
-        Index of the level, 0 (cheapest) to M - 1 (the target).
+    arm, fidelity
+        Index of the configuration, 0 to K - 1, and of the level, 0 (cheapest) to M - 1 (the
+        target).
     limit
         Wall-clock limit in seconds, or None.
     """
@@ -133,22 +132,20 @@ class Problem:
         return self.n_fidelities - 1
 
 
-@dataclass(frozen=True)
-class Recommendation:
-    """The answer of a policy, at any time.
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a race says at any time, in whatever terms.
 
     Parameters
     ----------
     arm
         The recommended configuration, or None when every arm has failed.
     mean
-        Its estimated mean, at the fidelity with index ``fidelity`` (NaN when it was never seen).
+        Its estimated mean, at the highest fidelity at which it was seen (NaN if it never was).
     interval
         Bounds that hold, with all the others of the race and at all times, with probability
         1 - delta; they are about the mean at the target fidelity, and infinite where nothing can
         be said of it.
-    fidelity
-        The highest fidelity at which the arm was pulled; ``mean`` belongs to it.
     delta, epsilon
         The error probability and the tolerance of the certificate.
     finished
@@ -159,8 +156,6 @@ class Recommendation:
         Why it is certified, or why not.
     cost
         What the race has paid, in the unit of the costs.
-    pulls
-        Number of observations behind the race.
     survivors
         Arms still in the race.
     compared
@@ -187,14 +182,12 @@ class Recommendation:
     arm: int | None
     mean: float
     interval: tuple[float, float]
-    fidelity: int
     delta: float
     epsilon: float
     finished: bool
     certified: bool
     reason: str
     cost: float
-    pulls: int
     survivors: tuple[int, ...]
     compared: int
     assumptions: tuple[str, ...] = ()
@@ -206,9 +199,25 @@ class Recommendation:
     notices: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The recommendation as plain JSON values (what is not finite becomes None)."""
+        """The answer as plain JSON values (what is not finite becomes None)."""
         content: dict[str, Any] = plain(asdict(self))
         return content
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recommendation(Answer):
+    """The answer of a policy, at any time; for most fields see `Answer`.
+
+    Parameters
+    ----------
+    fidelity
+        The highest fidelity at which the arm was pulled; ``mean`` belongs to it.
+    pulls
+        Number of observations behind the race.
+    """
+
+    fidelity: int
+    pulls: int
 
 
 def plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
-from mfhpo.identification import BestArmPolicy
+from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.in_order import InOrder
 from mfhpo.racing.recommendation import UserRecommendation

@@ -28,12 +28,12 @@ import numpy as np
 
 from benchmarks.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.papers.iise import load_instance
+from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
 from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
-from mfhpo.identification.bounds.tight_bound import tight_cost_lower_bound
 from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning

@@ -18,11 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration of the shortlist, as the search has left it.
-
-    It has a `name`, such as "trial 41", and `params`; the `claim` is its value in the search (the
-    mean, where it has several).
-    """
+    """A configuration of the shortlist; the `claim` is its value in the search, or their mean."""
 
     name: str
     params: dict[str, Any]
@@ -31,11 +27,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Shortlist:
-    """What is compared, and where it comes from.
+    """What is compared, the best first, and where it comes from.
 
-    The candidates are sorted, the best first; `luckiest` is the position of the one that the search
-    would have handed over. `about` says what a claim is about, such as "the 8 best of 200 trials",
-    and `words` how they were chosen.
+    `luckiest` is the position of the one that the search would have handed over, `about` what a
+    claim is about, such as "the 8 best of 200 trials", and `words` how they were chosen.
     """
 
     candidates: tuple[Candidate, ...]
@@ -59,13 +54,11 @@ def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]
 
 
 @dataclass(frozen=True)
-class CandidateResult:
-    """What the new evaluations say of a candidate.
+class CandidateResult(Candidate):
+    """A candidate, and what the new evaluations say of it.
 
     Parameters
     ----------
-    name, params, claim
-        See `Candidate`.
     evaluations
         Number of new evaluations that gave a value and that the mean rests on.
     mean
@@ -73,10 +66,9 @@ class CandidateResult:
     interval
         Bounds on the true mean that hold for all candidates together, at all times, with
         probability 1 - delta.
-    gap
-        By how much the claim was better than the mean: positive if it promised too much.
-    gap_interval
-        Bounds on by how much it was better than the true mean.
+    gap, gap_interval
+        By how much the claim was better than the mean, positive if it promised too much; and bounds
+        on by how much it was better than the true mean.
     standing
         "certified"; "best so far", if it leads without being certified; "not told apart" from the
         leader; "worse" than another candidate; "failed", if it left because its evaluations fail
@@ -86,9 +78,6 @@ class CandidateResult:
         evaluations that do not fail.
     """
 
-    name: str
-    params: dict[str, Any]
-    claim: float
     evaluations: int
     mean: float
     interval: tuple[float, float]
@@ -111,11 +100,7 @@ class CandidateResult:
         values: int | None = None,
         failures: int = 0,
     ) -> CandidateResult:
-        """Compare a candidate's claim with its new evaluations.
-
-        Their `mean` is not used where their `count` is 0; `sign` is 1 if larger values are better,
-        else -1; `values` is `count` by default.
-        """
+        """Compare a claim with new evaluations; `sign` is -1 where values are minimised."""
         mean = mean if count else math.nan
         low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
         gaps = sorted(sign * (candidate.claim - bound) for bound in (low, high))

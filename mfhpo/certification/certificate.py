@@ -19,16 +19,15 @@ __all__ = ["Certificate"]
 class Certificate:
     """Which configuration of a shortlist to be content with, what it is worth, how sure that is.
 
-    ``print`` it: the text says all of it.
+    ``print`` it: the text says all of it. The tolerance that is certified and `within` rest on one
+    event of probability 1 - delta; the intervals, which say what each candidate is worth, on
+    another one.
 
     Parameters
     ----------
-    candidates
-        The shortlist, in the order of the search.
-    winner
-        Position of the winner among them, or None when all of them failed.
-    luckiest
-        Position of the candidate that the search would have handed over.
+    candidates, winner, luckiest
+        The shortlist, in the order of the search, and the positions of the winner (None when all of
+        them failed) and of the candidate that the search would have handed over.
     delta, epsilon
         The error probability and the tolerance that were asked for; epsilon is NaN as long as it is
         to be derived from a noise that is not known.
@@ -36,36 +35,16 @@ class Certificate:
         The smallest tolerance that holds now: with probability at least 1 - delta, no compared
         candidate is better than the winner by more than this. At most epsilon where that is
         certified; infinite where nothing can be said.
-    finished
+    finished, certified, reason
         Whether the race is over: certified, out of budget, or without a noise that can be seen.
-    certified
-        Whether epsilon is reached.
-    reason
-        Why, or why not.
-    evaluations
-        Number of evaluations that were paid for, failures included.
-    remaining
-        A guess at how many more a certificate takes: 0 when certified, infinite for a tie with
-        epsilon = 0, None when too little is known.
-    about
-        What the claim is about, such as "the 8 best of 200 trials".
-    shortlist
-        How these were chosen.
-    assumptions
-        How it was found, where that matters.
-    conditions
-        What must be true for the claim and the intervals, as clauses: "wrong with probability at
-        most delta if ...".
-    unseen
-        Which rare outcomes the evaluations of the winner and of its closest rival cannot exclude;
-        empty if nothing rests on that.
-    notices
-        What was observed that speaks against the conditions.
-
-    Notes
-    -----
-    The tolerance that is certified and `within` rest on one event of probability 1 - delta; the
-    intervals, which say what each candidate is worth, on another one.
+        Whether epsilon is reached, and why or why not.
+    evaluations, remaining
+        Number of evaluations that were paid for, failures included, and a guess at how many more a
+        certificate takes.
+    about, shortlist
+        What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
+    assumptions, conditions, unseen, notices
+        See `mfhpo.problem.Answer`.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -156,7 +135,6 @@ class Certificate:
         return [*lines, f"  because     {self.reason}"]
 
     def _claim_in_words(self) -> list[str]:
-        """The claim and all that it is subject to."""
         lines = []
         wrong = wrong_in_words(self.delta, self.conditions)
         tolerance = self.epsilon if self.certified else self.within

@@ -45,14 +45,8 @@ _MEASURE = 10
 # Aim -> options that have no part in it, and why.
 _NO_MEASURE = "no winner is evaluated once more"
 _NO_PART: dict[str, dict[str, str]] = {
-    "reward per cost": {
-        "epsilon": "no arms are told apart to a tolerance",
-        "measure": _NO_MEASURE,
-    },
-    "reward per pull": {
-        "bias": "arms are compared at the target only",
-        "measure": _NO_MEASURE,
-    },
+    "reward per cost": {"epsilon": "no arms are told apart to a tolerance", "measure": _NO_MEASURE},
+    "reward per pull": {"bias": "arms are compared at the target only", "measure": _NO_MEASURE},
 }
 
 
@@ -82,11 +76,10 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
     problem
         Arms, costs, bias and noise, as far as they are known.
     aim
-        "best arm": the best arm, or one within epsilon of it, with a certificate.
-        "reward per cost": as much reward as a capital can buy, a play at any fidelity earning its
-        cost times the arm's target mean (paper 000, Eq. 1).
-        "reward per pull": every play earns the arm's target mean, whatever it costs (paper 002,
-        Eq. 9), so that plays should be cheap once the best arm is known.
+        "best arm": the best arm, or one within epsilon of it, with a certificate. "reward per
+        cost": as much reward as a capital can buy, a play earning its cost times the arm's target
+        mean (paper 000, Eq. 1). "reward per pull": every play earns the arm's target mean, whatever
+        it costs (paper 002, Eq. 9).
 
     Raises
     ------
@@ -127,8 +120,7 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
 def _for_the_best_arm(problem: Problem) -> PolicyChoice:
     """The policy for a certificate.
 
-    The first branch is what benchmarks/papers/mf_grad.py measures. The others are for values whose
-    spread is far below what their bounds allow, or differs from arm to arm: there confidence bounds
+    The first branch is what benchmarks/papers/mf_grad.py measures; in the others, confidence bounds
     that see the spread won the races on recorded evaluations.
     """
     if isinstance(problem.noise, (SubGaussian, EstimatedNoise)):

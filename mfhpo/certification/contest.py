@@ -1,20 +1,21 @@
-"""What the three contests among candidates keep; each computes its intervals itself."""
+"""What the three races among candidates share; each computes its intervals itself."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.certification.candidates import Candidate, CandidateResult
+from mfhpo.certification.certificate import Certificate
+from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.failures import fails_too_often, outcomes_in_words
 
 __all__ = ["HIDDEN_NOISE", "Contest"]
-
-BoolArray = npt.NDArray[np.bool_]
-IntArray = npt.NDArray[np.int64]
 
 HIDDEN_NOISE = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
@@ -28,28 +29,37 @@ _LEAST_REPEATS = 4
 
 
 class Contest:
-    """The candidates, their direction, and how often each gave a value or failed.
+    """The candidates, and how often each gave a value or failed: `counts`, `failures`, shape (K,).
 
-    `sign` is 1 if larger values are better, else -1; `counts` and `failures` are the numbers of
-    evaluations with and without a value, shape (K,).
+    For the arguments see `mfhpo.certification.sequential.Certification`.
     """
 
-    def __init__(self, candidates: Sequence[Candidate], luckiest: int, maximise: bool) -> None:
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        luckiest: int,
+        maximise: bool,
+        delta: float,
+        epsilon: float | None,
+        max_failures: int,
+    ) -> None:
         n = len(candidates)
         if n < 2:
             raise ValueError(f"candidates must be at least 2, got {n}.")
         if not 0 <= luckiest < n:
             raise ValueError(f"luckiest must be 0 to {n - 1}, got {luckiest}.")
         self.candidates = tuple(candidates)
-        self.luckiest = luckiest
-        self.sign = 1.0 if maximise else -1.0
         self.counts: IntArray = np.zeros(n, dtype=np.int64)
         self.failures: IntArray = np.zeros(n, dtype=np.int64)
+        self._luckiest = luckiest
+        self._sign = 1.0 if maximise else -1.0
+        self._delta = check_probability("delta", delta)
+        self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
+        self._max_failures = check_count("max_failures", max_failures, 1)
         self._lows = np.full(n, np.inf)
         self._highs = np.full(n, -np.inf)
 
-    def add(self, arm: int, value: float | None) -> None:
-        """Count an evaluation; None is a failure."""
+    def _count(self, arm: int, value: float | None) -> None:
         if value is None:
             self.failures[arm] += 1
             return
@@ -57,32 +67,27 @@ class Contest:
         self._lows[arm] = min(self._lows[arm], value)
         self._highs[arm] = max(self._highs[arm], value)
 
-    def check(self, arm: int) -> None:
-        """Raise ValueError unless there is such a candidate."""
+    def _check(self, arm: int) -> None:
         if not 0 <= arm < len(self.candidates):
             raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
 
     @property
-    def evaluations(self) -> int:
-        """Number of evaluations, failures included."""
+    def _evaluations(self) -> int:
         return int(self.counts.sum() + self.failures.sum())
 
     @property
-    def vary(self) -> BoolArray:
-        """Whose values are not all the same, shape (K,)."""
+    def _vary(self) -> BoolArray:
         return np.asarray(self._highs > self._lows)
 
     @property
-    def hides_noise(self) -> bool:
-        """Whether all values of each candidate are the same although there were repeats."""
+    def _repeats_are_equal(self) -> bool:
         repeats = int(np.maximum(self.counts - 1, 0).sum())
-        return repeats >= max(_LEAST_REPEATS, len(self.counts)) and not self.vary.any()
+        return repeats >= max(_LEAST_REPEATS, len(self.counts)) and not self._vary.any()
 
-    def fails_too_often(self, arm: int, max_failures: int) -> bool:
-        """Whether a candidate is to leave; see `mfhpo.racing.failures.fails_too_often`."""
-        return fails_too_often(int(self.counts[arm]), int(self.failures[arm]), max_failures)
+    def _fails_too_often(self, arm: int) -> bool:
+        return fails_too_often(int(self.counts[arm]), int(self.failures[arm]), self._max_failures)
 
-    def results(
+    def _results(
         self,
         winner: int | None,
         certified: bool,
@@ -93,10 +98,9 @@ class Contest:
         failed: BoolArray,
         worse: BoolArray,
     ) -> tuple[CandidateResult, ...]:
-        """What the new evaluations say of all candidates.
+        """What the new evaluations say of all candidates, given arrays of shape (K,).
 
-        All arrays have the shape (K,). Means are of maximised values; `failed` are those that left
-        without a comparison.
+        Means are of maximised values; `failed` are those that left without a comparison.
         """
         standings = np.where(failed, "failed", np.where(worse, "worse", "not told apart")).tolist()
         if winner is not None:
@@ -106,9 +110,9 @@ class Contest:
         return tuple(
             CandidateResult.of(
                 candidate,
-                sign=self.sign,
+                sign=self._sign,
                 count=count,
-                mean=self.sign * mean,
+                mean=self._sign * mean,
                 radius=radius,
                 standing=standing,
                 values=int(self.counts[arm]),
@@ -117,7 +121,12 @@ class Contest:
             for arm, (candidate, count, mean, radius, standing) in enumerate(columns)
         )
 
-    def refusal(self, lost: BoolArray) -> str:
+    def _answer(self, hidden: bool, **content: Any) -> Certificate:
+        """The certificate, without a claim where the noise is hidden."""
+        certificate = Certificate(luckiest=self._luckiest, delta=self._delta, **content)
+        return certificate.without_claim() if hidden else certificate
+
+    def _refusal(self, lost: BoolArray) -> str:
         """Why nothing is certified after these left and may be the best; empty if none did."""
         outcomes = [
             f"{self.candidates[arm].name} "
@@ -131,7 +140,7 @@ class Contest:
             f"the winner: {joined(outcomes)}; mend the objective for it, or leave it out"
         )
 
-    def unseen(self, results: Sequence[CandidateResult], winner: int | None, delta: float) -> str:
+    def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
         """Which rare outcomes the values of the winner and its closest rival cannot exclude."""
         if winner is None:
             return ""
@@ -143,8 +152,8 @@ class Contest:
         # The closest one has the highest upper bound, and if that is infinite, the highest mean.
         closest = sorted(
             rivals,
-            key=lambda one: (max(self.sign * b for b in one.interval), self.sign * one.mean),
+            key=lambda one: (max(self._sign * b for b in one.interval), self._sign * one.mean),
             reverse=True,
         )
         seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
-        return unseen_in_words(seen, delta)
+        return unseen_in_words(seen, self._delta)

@@ -1,23 +1,18 @@
 """Intervals and certificate from a few looks at a shortlist: a search's on a budget.
 
-Intervals that hold at all times, as those of `mfhpo.certification.sequential`, are many standard
-deviations wide after five evaluations of an unknown noise. Here all candidates are evaluated
-equally often and looked at a few times only, after 5, 10, 20, ... evaluations of each: the error
-probability is divided among the looks, and at each of them ordinary t-intervals hold (a group-
-sequential design).
+All candidates are evaluated equally often and looked at after 5, 10, 20, ... evaluations of each (a
+group-sequential design). Intervals that hold at all times are much wider after five evaluations of
+an unknown noise.
 
 Why it is valid. A look rests on the first so many values of each candidate, in the order in which
-the evaluations were begun, whatever the values, so each mean is one of independent values. Each
-candidate has a variance of its own: its interval is Student's, with n - 1 degrees of freedom. For
-the difference of two, the same quantile is taken with the sum of both variances. That is
-conservative for every ratio of the variances (Mickey and Brown 1966), where the approximation of
-Welch and Satterthwaite errs up to twice as often as it says. With probability at least
-1 - delta / 2^j, at look j the best candidate is behind each of the K - 1 others by less than the
-radius of their difference: each comparison has the level delta / (2^j (K - 1)), on one side. Over
-all looks that makes delta. Then the best candidate is never found worse than another one, and
-whoever is claimed to be within epsilon of all that are left is within epsilon of the best. The
-intervals of the candidates' own means, at level delta / (2^j K) on two sides, are another event of
-the same probability.
+the evaluations were begun, so each mean is one of independent values. Each candidate has a variance
+and a Student interval of its own. For the difference of two, the same quantile is taken with the
+sum of both variances, which is conservative for every ratio of these (Mickey and Brown 1966). Look
+j has the error probability delta / 2^j, divided among the K - 1 comparisons with the best
+candidate, each on one side. So with probability 1 - delta the best is never found worse, and
+whoever is within epsilon of all that are left is within epsilon of the best. The intervals of the
+candidates' own means, at level delta / (2^j K) on two sides, are another event of the same
+probability.
 
 A candidate whose evaluations fail too often leaves (`mfhpo.racing.failures`). The claim is then
 about the others, and nothing is certified if it may have been the best by its values.
@@ -30,13 +25,13 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
-from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.contest import HIDDEN_NOISE, Contest
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import (
     CONTRADICTED,
     Bounded,
@@ -51,10 +46,6 @@ from mfhpo.racing.race import ArmWithdrawnWarning
 
 __all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
 FIRST_LOOK = 5
 """Evaluations of each candidate before the first look, by default."""
 
@@ -66,7 +57,7 @@ LEAST_FIRST_LOOK = 2
 _COUNT_WITHOUT_SPREAD = 10
 
 
-class GroupSequentialCertification:
+class GroupSequentialCertification(Contest):
     """A race among the candidates of a shortlist that is looked at a few times.
 
     Evaluate what `ask` names, anywhere, and `tell` the values: those of a candidate in the order in
@@ -77,35 +68,15 @@ class GroupSequentialCertification:
     candidates, luckiest, maximise, delta, epsilon, sigma, max_failures
         See `Certification`. Each candidate has a variance of its own unless sigma declares the
         noise. The default epsilon is the root of their mean. A declared sigma that the values
-        contradict is given up, with a warning (`mfhpo.knowledge.noise.NoiseAudit`).
+        contradict is given up, with a warning (`NoiseAudit`).
     first_look
         Evaluations of each candidate before the first look, at least 2; each later look takes twice
         as many as the one before. One does if sigma says that there is no noise.
 
     Attributes
     ----------
-    candidates, maximise
-        As given.
     looks
         Number of looks so far.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> truth, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
-    >>> candidates = [Candidate(f"trial {k}", {"x": k}, claim=1.0) for k in range(3)]
-    >>> race = GroupSequentialCertification(candidates, luckiest=0, maximise=True)
-    >>> while not race.finished:
-    ...     arm = race.ask()
-    ...     race.tell(arm, rng.normal(truth[arm], 0.1))
-    >>> answer = race.certificate("the 3 best of 10 trials", "by their values")
-    >>> answer.params, answer.certified, answer.evaluations
-    ({'x': 1}, True, 15)
     """
 
     def __init__(
@@ -120,22 +91,18 @@ class GroupSequentialCertification:
         max_failures: int = 3,
         first_look: int = FIRST_LOOK,
     ) -> None:
+        super().__init__(candidates, luckiest, maximise, delta, epsilon, max_failures)
         n = len(candidates)
-        self._contest = Contest(candidates, luckiest, maximise)
-        self.candidates = self._contest.candidates
-        self.maximise = maximise
         self.looks = 0
-        self._sign = self._contest.sign
-        self._delta = check_probability("delta", delta)
         self._noise = as_noise(sigma)
         declared = declared_sigmas(self._noise, 1)
         self._sigma = None if declared is None else declared[0]
         self._audit: NoiseAudit | None = None
         if self._sigma is not None and isinstance(self._noise, SubGaussian):
             self._audit = NoiseAudit(self._sigma)
-        self._epsilon = self._sigma if epsilon is None else check_nonnegative("epsilon", epsilon)
+        if epsilon is None:
+            self._epsilon = self._sigma
         self._finds_epsilon = self._epsilon is None
-        self._max_failures = check_count("max_failures", max_failures, 1)
         check_count("first_look", first_look, LEAST_FIRST_LOOK)
         self._first_look = 1 if self._sigma == 0.0 else first_look
         self._values: list[list[float]] = [[] for _ in candidates]
@@ -172,21 +139,18 @@ class GroupSequentialCertification:
     def tell(self, arm: int, value: float | None) -> None:
         """Learn from an evaluation of a candidate; None, or what is not finite, is a failure.
 
-        Raises
-        ------
-        ValueError
-            If there is no such candidate.
+        A ValueError says that there is no such candidate.
         """
-        self._contest.check(arm)
+        self._check(arm)
         if value is None or not math.isfinite(value):
-            self._contest.add(arm, None)
-            if not self._is_out[arm] and self._contest.fails_too_often(arm, self._max_failures):
+            self._count(arm, None)
+            if not self._is_out[arm] and self._fails_too_often(arm):
                 self._take_out(arm)
         else:
             self._audit_sigma(arm, self._sign * value)
             self._values[arm].append(self._sign * value)
-            self._contest.add(arm, value)
-        while not self.finished and self._looks_due(self._contest.counts) > self.looks:
+            self._count(arm, value)
+        while not self.finished and self._looks_due(self.counts) > self.looks:
             self._look()
 
     @property
@@ -202,10 +166,9 @@ class GroupSequentialCertification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        return self._sigma != 0.0 and self._contest.hides_noise
+        return self._sigma != 0.0 and self._repeats_are_equal
 
     def _audit_sigma(self, arm: int, value: float) -> None:
-        """Compare a declared sigma with one more value, and give it up if it is too small."""
         n = len(self._values[arm])
         if self._audit is None or not n:
             return
@@ -223,13 +186,12 @@ class GroupSequentialCertification:
         self._is_certified = False
 
     def _take_out(self, arm: int) -> None:
-        """Draw the consequences of a candidate's last failure."""
         self._led[arm] = self._leads(arm)
         self._is_out[arm] = True
         if self._is_beaten[arm]:
             return
         candidate = self.candidates[arm]
-        failures = int(self._contest.failures[arm])
+        failures = int(self.failures[arm])
         warnings.warn(
             f"{candidate.name} {candidate.params} leaves the race: {failures} of "
             f"{failures + len(self._values[arm])} evaluations gave no value; mend the objective "
@@ -250,10 +212,9 @@ class GroupSequentialCertification:
             self._leader, self._behind, self._is_certified = int(left[0]), 0.0, True
 
     def _leads(self, arm: int) -> bool:
-        """Whether a candidate has the highest mean of those that are left, or led at a look."""
         if not self._values[arm] or self._is_beaten[arm]:
             return False
-        seen = np.flatnonzero(self._is_left & (self._contest.counts > 0)).tolist()
+        seen = np.flatnonzero(self._is_left & (self.counts > 0)).tolist()
         return arm == self._leader or self._mean(arm) >= max(map(self._mean, seen))
 
     @property
@@ -273,7 +234,7 @@ class GroupSequentialCertification:
         return float(np.mean(self._values[arm]))
 
     def _expected(self, pending: Sequence[int]) -> IntArray:
-        counts = self._contest.counts.copy()
+        counts = self.counts.copy()
         np.add.at(counts, np.array(pending, dtype=np.int64), 1)
         return counts
 
@@ -288,7 +249,6 @@ class GroupSequentialCertification:
         return looks
 
     def _look(self) -> None:
-        """Compare the candidates that are left by equally many values of each."""
         size = self._size(self.looks)
         self.looks += 1
         level = self._delta / 2.0**self.looks
@@ -345,49 +305,45 @@ class GroupSequentialCertification:
             ahead = [
                 bool(v) and self._mean(k) > self._means[winner] for k, v in enumerate(self._values)
             ]
-            refusal = self._contest.refusal(self._is_lost & (self._led | ahead))
+            refusal = self._refusal(self._is_lost & (self._led | ahead))
         certified = ended and not refusal
         looked_at = self.looks > 0 and winner == self._leader and not hidden
-        provisional = (self._contest.counts > 0) & ((self._counts == 0) | self._is_lost)
+        provisional = (self.counts > 0) & ((self._counts == 0) | self._is_lost)
         means = [self._mean(arm) if provisional[arm] else self._means[arm] for arm in range(n)]
-        results = self._contest.results(
+        results = self._results(
             winner,
             certified,
-            counts=np.where(provisional, self._contest.counts, self._counts),
+            counts=np.where(provisional, self.counts, self._counts),
             means=means,
             radii=np.where(provisional | hidden, math.inf, self._radii),
             failed=self._is_lost,
             worse=self._is_beaten,
         )
         rests_on_what_was_seen = not (isinstance(self._noise, Bounded) or self._sigma == 0.0)
-        certificate = Certificate(
+        return self._answer(
+            hidden,
             candidates=results,
+            finished=self.finished,
             winner=winner,
-            luckiest=self._contest.luckiest,
-            delta=self._delta,
             epsilon=math.nan if self._epsilon is None or hidden else self._epsilon,
             within=self._behind if looked_at else math.inf,
-            finished=self.finished,
             certified=certified,
             reason=refusal or self._reason(winner, certified, hidden),
-            evaluations=self._contest.evaluations,
+            evaluations=self._evaluations,
             remaining=0.0 if certified else None if refusal else self._remaining(looked_at),
             about=about,
             shortlist=shortlist,
             assumptions=(f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each",),
             conditions=self._conditions(),
             notices=() if self._sigma is not None else self._notices(),
-            unseen=self._contest.unseen(results, winner, self._delta)
-            if rests_on_what_was_seen
-            else "",
+            unseen=self._unseen(results, winner) if rests_on_what_was_seen else "",
         )
-        return certificate.without_claim() if hidden else certificate
 
     def _winner(self) -> int | None:
         """The leader of the last look; before any, the search's: a few values do not unseat it."""
         if self._leader is not None and not self._is_out[self._leader]:
             return self._leader
-        seen = np.flatnonzero(self._is_left & (self._contest.counts > 0)).tolist()
+        seen = np.flatnonzero(self._is_left & (self.counts > 0)).tolist()
         if not self.looks and not self.noise_is_hidden:
             return next(iter(seen), None)
         return max(seen, key=self._mean, default=None)
@@ -422,7 +378,7 @@ class GroupSequentialCertification:
         if lead <= 0.0:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(self._radius / lead)))
-        missing = self._size(self.looks - 1 + looks) - self._contest.counts[self._is_left]
+        missing = self._size(self.looks - 1 + looks) - self.counts[self._is_left]
         return float(np.maximum(missing, 0).sum())
 
     def _notices(self) -> tuple[str, ...]:
@@ -434,7 +390,6 @@ class GroupSequentialCertification:
         )
 
     def _conditions(self) -> tuple[str, ...]:
-        """What must be true for the claim and the intervals, as clauses."""
         if self._sigma == 0.0:
             return ("evaluations have no noise",)
         noise = "the noise of each candidate is normal"

@@ -1,22 +1,18 @@
 """Intervals and certificate of candidates evaluated on the same splits: scikit-learn's.
 
-Where the conditions of an evaluation can be repeated, such as the split of the data that a model is
-trained and scored on, all candidates are evaluated under the same ones. What is hard about a split
-is hard for all of them, and drops out of their differences, which vary far less than the values.
-The policies of `mfhpo.identification` take evaluations to be independent and would not gain by it,
-so this is a race of its own: rounds of all that are left, compared pair by pair.
+What is hard about a split is hard for all candidates and drops out of their differences, so that
+these vary far less than the values. The policies of `mfhpo.identification` take evaluations to be
+independent and would not gain by it.
 
-Why it is valid. The differences of two candidates are independent from round to round, around the
-difference of their means, and taken as normal with a variance of their own: an anytime-valid
-t-interval (`StudentMixtureRadius`) at level delta / (K - 1) holds for all rounds with that
-probability. With probability 1 - delta, it does so for the best candidate and each of the K - 1
-others. Then the best is never found worse than another one; and whoever is claimed to be within
-epsilon of all that are left is within epsilon of the best, by its interval with that one. Intervals
-of the candidates' own means are others, at level delta / K.
+Why it is valid. A pair's differences are independent from round to round, and taken as normal with
+a variance of their own: a t-interval at level delta / (K - 1) holds at all times
+(`StudentMixtureRadius`). With probability 1 - delta it does so for the best candidate and each of
+the others. Then the best is never found worse, and whoever is within epsilon of all that are left
+is within epsilon of the best. The intervals of the candidates' own means, at level delta / K, are
+another event.
 
 A candidate whose evaluations fail too often leaves (`mfhpo.racing.failures`). The claim is then
-about the others, and nothing is certified if it may have been the best by its values. No t-interval
-excludes a rare divergence that no round has shown: the certificate says how rare that is.
+about the others, and nothing is certified if it may have been the best by its values.
 """
 
 from __future__ import annotations
@@ -25,20 +21,17 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.contest import Contest
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.normality import notices_of
 from mfhpo.racing.claims import unseen_in_words
 
 __all__ = ["PairedCertification"]
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 # Rounds before which no noise is estimated, if epsilon is to be derived from it.
 _ROUNDS_FOR_NOISE = 5
@@ -62,7 +55,7 @@ _HIDDEN_NOISE = (
 )
 
 
-class PairedCertification:
+class PairedCertification(Contest):
     """A race among the candidates of a shortlist, round by round.
 
     Evaluate the candidates that `ask` names under the same conditions, new ones in every round, and
@@ -75,15 +68,8 @@ class PairedCertification:
 
     Attributes
     ----------
-    candidates, maximise
-        As given.
     rounds
         Number of rounds so far.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
 
     Examples
     --------
@@ -111,23 +97,17 @@ class PairedCertification:
         measure: int = 10,
         max_failures: int = 3,
     ) -> None:
-        self._contest = Contest(candidates, luckiest, maximise)
-        self.candidates = self._contest.candidates
-        self.maximise = maximise
+        super().__init__(candidates, luckiest, maximise, delta, epsilon, max_failures)
         self.rounds = 0
-        self._sign = self._contest.sign
-        self._delta = check_probability("delta", delta)
-        self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
         self._finds_epsilon = epsilon is None
         self._budget = math.inf
         if budget is not None:
             self._budget = check_count("budget", budget, len(candidates))
         self._measure = check_count("measure", measure, 0)
-        self._max_failures = check_count("max_failures", max_failures, 1)
         self._is_out: BoolArray = np.zeros(len(candidates), dtype=bool)  # fails too often
         self._led: BoolArray = np.zeros(len(candidates), dtype=bool)  # when it left
-        # Maximised values, NaN where there is none: shape (rounds, K), the rest is room.
-        self._values: FloatArray = np.full((16, len(candidates)), np.nan)
+        # Maximised values, NaN where there is none: shape (rounds, K).
+        self._seen: FloatArray = np.empty((0, len(candidates)))
         self._certified: int | None = None
         self._compare()
 
@@ -142,22 +122,17 @@ class PairedCertification:
     def tell(self, values: Mapping[int, float | None]) -> None:
         """Learn the values of a round by candidate; None, or what is not finite, is a failure.
 
-        Raises
-        ------
-        ValueError
-            If there is no such candidate.
+        A ValueError says that there is no such candidate.
         """
         row = np.full(len(self.candidates), np.nan)
         for arm in values:
-            self._contest.check(arm)
+            self._check(arm)
         for arm, value in values.items():
             seen = None if value is None or not math.isfinite(value) else value
-            self._contest.add(arm, seen)
+            self._count(arm, seen)
             if seen is not None:
                 row[arm] = self._sign * seen
-        if self.rounds == len(self._values):
-            self._values = np.vstack([self._values, np.full_like(self._values, np.nan)])
-        self._values[self.rounds] = row
+        self._seen = np.vstack([self._seen, row])
         self.rounds += 1
         self._compare()
 
@@ -165,22 +140,17 @@ class PairedCertification:
     def finished(self) -> bool:
         """Whether the race is over: certified, out of budget, or without a noise to be seen."""
         asked = self.ask()
-        needed = self._contest.evaluations + len(asked)
+        needed = self._evaluations + len(asked)
         return not asked or needed > self._budget or self.noise_is_hidden
 
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
         # Rounds, not evaluations: what makes one of them equal to the last makes all of a round.
-        enough = self._contest.counts.max() >= _ROUNDS_WITHOUT_SPREAD
-        return bool(enough and not self._contest.vary.any())
-
-    @property
-    def _seen(self) -> FloatArray:
-        return self._values[: self.rounds]
+        enough = self.counts.max() >= _ROUNDS_WITHOUT_SPREAD
+        return bool(enough and not self._vary.any())
 
     def _compare(self) -> None:
-        """Compare all pairs, shape (K, K), and draw the consequences."""
         values = self._seen
         has_value = ~np.isnan(values)
         filled = np.where(has_value, values, 0.0)
@@ -204,7 +174,7 @@ class PairedCertification:
         # What is claimed holds for all tolerances at once, so this one may follow the values.
         if self._finds_epsilon and self._certified is None and self.rounds >= _ROUNDS_FOR_NOISE:
             # Pooled standard deviation of the values around their candidates' means.
-            degrees = int(np.maximum(self._contest.counts - 1, 0).sum())
+            degrees = int(np.maximum(self.counts - 1, 0).sum())
             squares_of_all = float(self._own_squares().sum())
             self._epsilon = math.sqrt(squares_of_all / degrees) if degrees else 0.0
         leader = self._leader()
@@ -214,11 +184,10 @@ class PairedCertification:
             self._certified = leader if self._within(leader) <= self._epsilon else None
 
     def _take_out(self) -> None:
-        """Note who fails too often, and whether it led those that are not out."""
-        for arm in np.flatnonzero(~self._is_out & (self._contest.failures > 0)).tolist():
-            if not self._contest.fails_too_often(arm, self._max_failures):
+        for arm in np.flatnonzero(~self._is_out & (self.failures > 0)).tolist():
+            if not self._fails_too_often(arm):
                 continue
-            has_values = self._contest.counts > 0
+            has_values = self.counts > 0
             others = ~self._is_out & has_values & (np.arange(len(has_values)) != arm)
             self._led[arm] = has_values[arm] and not self._are_ahead(arm)[others].any()
             self._is_out[arm] = True
@@ -230,30 +199,28 @@ class PairedCertification:
         return np.asarray(np.where(self._common[:, arm] > 0, in_common, means > means[arm]))
 
     def _radii(self, counts: FloatArray, level: float, squares: FloatArray) -> FloatArray:
-        """Radii of means or of mean differences, of the same shape."""
+        """Radii of means or of mean differences; constant values have none before enough rounds."""
         constant = squares <= self._tiny * counts
         radii = _RADIUS(counts, level, squares=np.where(constant, 0.0, squares))
         return np.where(constant & (counts < _ROUNDS_WITHOUT_SPREAD), np.inf, radii)
 
     def _leader(self) -> int | None:
-        """The remaining candidate that is surest to be good."""
         active = np.flatnonzero(self._active)
-        if not active.size or not self._contest.counts[active].any():
+        if not active.size or not self.counts[active].any():
             return None
         within = np.array([self._within(arm) for arm in active.tolist()])
         if np.isfinite(within).any():
             return int(active[np.argmin(within)])
-        most = self._contest.counts[active] == self._contest.counts[active].max()
+        most = self.counts[active] == self.counts[active].max()
         return int(active[np.argmax(np.where(most, self._means()[active], -np.inf))])
 
     def _within(self, leader: int) -> float:
-        """By how much a remaining candidate may be better than this one."""
         others = np.flatnonzero(self._active)
         others = others[others != leader]
         return max(0.0, float(self._upper[others, leader].max())) if others.size else 0.0
 
     def _means(self) -> FloatArray:
-        return np.asarray(np.nansum(self._seen, axis=0) / np.maximum(self._contest.counts, 1))
+        return np.asarray(np.nansum(self._seen, axis=0) / np.maximum(self.counts, 1))
 
     def _own_squares(self) -> FloatArray:
         return np.asarray(np.nansum((self._seen - self._means()) ** 2, axis=0))
@@ -266,8 +233,8 @@ class PairedCertification:
         means = self._means()
         if self._is_measured and winner is not None:
             ahead = self._are_ahead(winner) | (means > means[winner])
-            ahead &= self._contest.counts > 0
-            refusal = self._contest.refusal(self._is_out & (self._led | ahead))
+            ahead &= self.counts > 0
+            refusal = self._refusal(self._is_out & (self._led | ahead))
         certified = self._is_measured and not hidden and not refusal
         within = math.inf
         if winner is not None and not hidden and self._n_compared > 1:
@@ -275,46 +242,42 @@ class PairedCertification:
             if self._certified is not None and self._epsilon is not None:
                 within = min(within, self._epsilon)
         radii = self._radii(
-            self._contest.counts.astype(np.float64),
-            self._delta / len(self.candidates),
-            self._own_squares(),
+            self.counts.astype(np.float64), self._delta / len(self.candidates), self._own_squares()
         )
-        results = self._contest.results(
+        results = self._results(
             winner,
             certified,
-            counts=self._contest.counts,
+            counts=self.counts,
             means=means,
             radii=np.where(hidden, math.inf, radii),
             failed=self._is_out,
             worse=~self._active & (not hidden),
         )
-        certificate = Certificate(
+        return self._answer(
+            hidden,
             candidates=results,
+            finished=self.finished,
             winner=winner,
-            luckiest=self._contest.luckiest,
-            delta=self._delta,
             epsilon=math.nan if hidden or self._epsilon is None else self._epsilon,
             within=within,
-            finished=self.finished,
             certified=certified,
             reason=refusal or self._reason(winner),
-            evaluations=self._contest.evaluations,
+            evaluations=self._evaluations,
             remaining=0.0 if certified else None,
             about=about,
             shortlist=shortlist,
             assumptions=(),
             conditions=_CONDITIONS,
             notices=self._notices(),
-            unseen=self._unseen(winner),
+            unseen=self._unseen_rounds(winner),
         )
-        return certificate.without_claim() if hidden else certificate
 
     def _notices(self) -> tuple[str, ...]:
         seen = self._sign * self._seen
         values = [column[~np.isnan(column)] for column in seen.T]
         return notices_of(values, [candidate.name for candidate in self.candidates])
 
-    def _unseen(self, winner: int | None) -> str:
+    def _unseen_rounds(self, winner: int | None) -> str:
         """Which rare outcomes the rounds of the winner and its closest rival cannot exclude."""
         others = np.flatnonzero(~self._is_out & (np.arange(len(self.candidates)) != winner))
         if winner is None or not others.size:
@@ -331,9 +294,7 @@ class PairedCertification:
 
     @property
     def _is_measured(self) -> bool:
-        return self._certified is not None and bool(
-            self._contest.counts[self._certified] >= self._measure
-        )
+        return self._certified is not None and bool(self.counts[self._certified] >= self._measure)
 
     def _reason(self, winner: int | None) -> str:
         left = int(self._active.sum())

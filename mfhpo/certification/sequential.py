@@ -1,10 +1,8 @@
 """Intervals and certificate that hold at any time: `certify` of a study.
 
-A search ends with the configuration whose value was the luckiest. Its best few are evaluated again,
-with fresh noise, until the best of them is known with the confidence that is asked for: a race for
-the best arm with fixed confidence, at one fidelity, by the policy that `recommend_policy` chooses.
-The values of the search have made the shortlist, so they are biased by their own luck: they decide
-which configurations are compared, and no mean contains them.
+A search's best few are evaluated again, from scratch, by the policy that `recommend_policy`
+chooses. The values of the search have made the shortlist, so they are biased by their own luck: no
+mean contains them.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
@@ -22,58 +19,40 @@ from mfhpo.certification.choice import recommend_policy
 from mfhpo.certification.contest import HIDDEN_NOISE, Contest
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.claims import joined
-from mfhpo.racing.declaration import SigmaLike, as_noise, check_options, mirrored_noise
+from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
 
 __all__ = ["Certification"]
 
 
-class Certification:
+class Certification(Contest):
     """A race among the candidates of a shortlist.
 
-    Evaluate what `ask` names, anywhere and in any order, and `tell` the values.
+    Evaluate what `ask` names, anywhere and in any order, and `tell` the values. The `policy`
+    chooses the evaluations.
 
     Parameters
     ----------
-    candidates
-        The shortlist, at least two.
-    luckiest
-        Position of the candidate that the search would have handed over.
-    maximise
-        Whether larger values are better.
-    delta
-        Probability of a wrong certificate, in (0, 1).
-    epsilon
-        Tolerance in the unit of the values; None: one standard deviation of the noise.
-    budget
-        Largest number of evaluations, failures included, or None.
+    candidates, luckiest, maximise
+        The shortlist, at least two; the position of the one that the search would have handed over;
+        and whether larger values are better.
+    delta, epsilon
+        Probability of a wrong certificate, in (0, 1), and tolerance in the unit of the values;
+        None: one standard deviation of the noise.
+    budget, measure
+        Largest number of evaluations, failures included, or None; and least number for the winner.
     sigma
         What is known of the noise (see `mfhpo.racing.declaration.as_noise`); None: estimated.
-    measure
-        Number of evaluations that the winner has at least.
     max_failures
-        A candidate without any value leaves the race after so many failures; one with values once
-        more than half of its evaluations surely fail (`mfhpo.racing.failures`). It is not compared
-        then.
+        See `mfhpo.racing.failures`: who fails too often leaves, and is not compared.
     seed
         Of the order in which candidates are evaluated first.
-
-    Attributes
-    ----------
-    candidates, maximise
-        As given.
-    policy
-        What chooses the evaluations.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
 
     Examples
     --------
@@ -103,21 +82,14 @@ class Certification:
         max_failures: int = 3,
         seed: int = 0,
     ) -> None:
-        self._contest = Contest(candidates, luckiest, maximise)
-        self.candidates = self._contest.candidates
-        check_options({"delta": delta, "epsilon": epsilon})
-        if budget is not None:
-            budget = check_count("budget", budget, 1)
-        self.maximise = maximise
-        self._finds_epsilon = epsilon is None
-        self._sign = self._contest.sign
+        super().__init__(candidates, luckiest, maximise, delta, epsilon, max_failures)
         noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
         problem = Problem(len(candidates), costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         self.policy: Policy = recommend_policy(problem).make(
             problem,
             delta=delta,
             epsilon=epsilon,
-            budget=budget,
+            budget=None if budget is None else check_count("budget", budget, 1),
             measure=measure,
             max_failures=max_failures,
             seed=seed,
@@ -132,10 +104,7 @@ class Certification:
         self._is_bounded = isinstance(noise, Bounded)
 
     def ask(self, pending: Sequence[int] = ()) -> int | None:
-        """The candidate to evaluate next; None when all have failed.
-
-        `pending` names a candidate once for each evaluation of it that is under way.
-        """
+        """The candidate to evaluate next, given those under way; None when all have failed."""
         pulls = self.policy.ask(1, [Pull(arm, 0) for arm in pending])
         return pulls[0].arm if pulls else None
 
@@ -147,7 +116,7 @@ class Certification:
 
     def note(self, arm: int, value: float | None) -> None:
         """Take note of an evaluation of which the policy was told by someone else."""
-        self._contest.add(arm, None if Observation(value).failed else value)
+        self._count(arm, None if Observation(value).failed else value)
 
     @property
     def finished(self) -> bool:
@@ -157,17 +126,13 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
-        return not self._noiseless and self._contest.hides_noise
+        return not self._noiseless and self._repeats_are_equal
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """The answer so far.
 
-        Parameters
-        ----------
-        about
-            What the claim is about, such as "the 8 best of 200 trials".
-        shortlist
-            How these were chosen.
+        `about` is what the claim is about, such as "the 8 best of 200 trials", and `shortlist` how
+        these were chosen.
         """
         answer = self.policy.recommend()
         hidden = self.noise_is_hidden
@@ -181,7 +146,7 @@ class Certification:
         arms = range(len(self.candidates))
         counts, means, radii = zip(*(self.policy.summary(arm, 0) for arm in arms), strict=True)
         assert isinstance(self.policy, RacingPolicy)
-        results = self._contest.results(
+        results = self._results(
             answer.arm,
             certified,
             counts=counts,
@@ -190,16 +155,15 @@ class Certification:
             failed=self.policy._roster.withdrawn,
             worse=~np.isin(arms, self.policy.active) & (not hidden),
         )
-        unknown = hidden or self.policy.piloting
+        epsilon_is_unknown = self._epsilon is None and (hidden or self.policy.piloting)
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
-        certificate = Certificate(
+        return self._answer(
+            hidden,
             candidates=results,
-            winner=answer.arm,
-            luckiest=self._contest.luckiest,
-            delta=answer.delta,
-            epsilon=math.nan if self._finds_epsilon and unknown else answer.epsilon,
-            within=within,
             finished=self.finished,
+            winner=answer.arm,
+            epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
+            within=within,
             certified=certified,
             reason=HIDDEN_NOISE if hidden else answer.reason,
             evaluations=round(answer.cost),
@@ -208,21 +172,15 @@ class Certification:
             shortlist=shortlist,
             assumptions=answer.assumptions,
             conditions=(*answer.conditions, *self._constant_candidates()),
-            unseen=self._contest.unseen(results, answer.arm, answer.delta)
-            if rests_on_what_was_seen
-            else "",
+            unseen=self._unseen(results, answer.arm) if rests_on_what_was_seen else "",
             notices=answer.notices,
         )
-        return certificate.without_claim() if hidden else certificate
 
     def _constant_candidates(self) -> list[str]:
-        """What must be true of candidates without noise where others have some."""
-        vary = self._contest.vary
+        vary = self._vary
         if self._noiseless or not vary.any():
             return []
-        constant = [
-            self.candidates[arm].name for arm in np.flatnonzero(~vary & (self._contest.counts >= 3))
-        ]
+        constant = [self.candidates[arm].name for arm in np.flatnonzero(~vary & (self.counts >= 3))]
         if not constant:
             return []
         return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
@@ -231,8 +189,7 @@ class Certification:
 def _tolerance(policy: Policy, leader: int) -> float:
     """The smallest epsilon for which no candidate is better than the leader by more.
 
-    It rests on the event that the policy's certificate rests on, which does not depend on epsilon:
-    that the best arm is never beaten by the statistic, or that all intervals hold.
+    It rests on the event that the policy's certificate rests on, which does not depend on epsilon.
     """
     others = policy.active[policy.active != leader]
     if not others.size:
@@ -248,17 +205,13 @@ def _tolerance(policy: Policy, leader: int) -> float:
     return _tolerance_by_ratio(policy, np.append(leader, others))
 
 
-def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, arms: npt.NDArray[np.int64]) -> float:
-    """The epsilon at which the statistic against each other arm reaches the threshold.
-
-    With one fidelity it is ``w_i w_j / (w_i + w_j) (mean_i - mean_j + epsilon)^2`` less the
-    penalties (`PairLikelihood`), where i leads, which is solved for epsilon.
-    """
+def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, arms: IntArray) -> float:
+    """The epsilon at which `PairLikelihood.statistic` reaches the threshold; the leader first."""
     evidence = policy._evidence
     likelihood = OwnBiasLikelihood(
         evidence.all_means(arms),
         evidence.counts[arms],
-        evidence.variance_bounds(arms),
+        evidence.noise.variance_bounds(arms),
         np.zeros(1),
         prior_count(math.exp(-policy.threshold)),
     )

@@ -5,16 +5,14 @@ from __future__ import annotations
 import abc
 import math
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning, find_contradiction
-from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import remaining_pulls
@@ -22,10 +20,7 @@ from mfhpo.racing.claims import evaluations_to_see, joined
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import RacingPolicy
 
-__all__ = ["BestArmPolicy", "EstimatedBias", "only_steers"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+__all__ = ["BestArmPolicy", "only_steers"]
 
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would
 # have been seen: a few values cannot tell a frequent divergence from luck.
@@ -49,8 +44,7 @@ class BestArmPolicy(RacingPolicy):
         What is known. Whatever is None there is found out by a pilot before the race.
     delta, epsilon, budget, measure, max_failures, pilot_arms, pilot_pulls, estimated_bias
         See `mfhpo.racing.options.BestArmOptions`. The defaults ask for the best arm itself, and for
-        no evaluations of the winner beyond those that decide. A timeout is no failure, but this
-        race cannot learn from it either, so it counts as one.
+        no evaluations of the winner beyond those that decide. A timeout counts as a failure.
     radius
         Confidence radius, or one per fidelity. None: the tightest one whose assumptions hold for
         ``problem.noise``.
@@ -58,37 +52,26 @@ class BestArmPolicy(RacingPolicy):
         Whether to compare what is observed with what was declared, and to widen what is
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
         each fidelity that it has values of), and the values at different fidelities with the bias
-        bounds. Where the noise is taken for
-        normal, a race ends only after so many values of its winner that outcomes as frequent as
-        one in six would have been seen (17 at delta = 0.05). It cannot see all: an arm that
-        left at a cheap fidelity was never seen at a dearer one. The policies that weigh all
-        fidelities together, `MFTopTwo` and `MFGrad`, may decide without ever going there, so that
-        bounds half again as large as declared can pass unnoticed. "bias": sigma is believed, and
-        nothing is waited for.
+        bounds. Where the noise is taken for normal, a race ends only after so many values of its
+        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05). It
+        cannot see all: an arm that left at a cheap fidelity was never seen at a dearer one, and
+        `MFTopTwo` and `MFGrad` may decide without ever going there, so that bounds half again as
+        large as declared can pass unnoticed. "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
     """
+
+    _saved = (*RacingPolicy._saved, "_epsilon", "_certificate", "_waits_for_repeats")
 
     def __init__(
         self,
         problem: Problem,
         *,
-        delta: float = 0.05,
         epsilon: float | None = 0.0,
-        radius: Radius | Sequence[Radius] | None = None,
-        budget: float | None = None,
         measure: int = 0,
-        max_failures: int = 3,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
         audit: bool | Literal["bias"] = True,
         estimated_bias: EstimatedBias = "steer",
-        seed: int = 0,
+        **options: Any,
     ) -> None:
         if estimated_bias not in get_args(EstimatedBias):
             raise ValueError(
@@ -109,16 +92,7 @@ class BestArmPolicy(RacingPolicy):
         self._waits_for_audit = audit is True and problem.n_arms > 1
         self._waits_for_repeats = True
         self._audits_noise = audit is True
-        super().__init__(
-            problem,
-            delta=delta,
-            budget=budget,
-            max_failures=max_failures,
-            pilot_arms=pilot_arms,
-            pilot_pulls=pilot_pulls,
-            radius=radius,
-            seed=seed,
-        )
+        super().__init__(problem, **options)
         if not self._piloting:
             self._plan()
             self._judge_all()
@@ -128,12 +102,10 @@ class BestArmPolicy(RacingPolicy):
 
     @property
     def _target_only(self) -> bool:
-        """Whether only what was seen at the target is evidence."""
         return self._steers
 
     @property
     def _levels(self) -> slice:
-        """The fidelities that are evidence."""
         return slice(self.problem.target if self._target_only else 0, None)
 
     def _compared_fidelities(self) -> tuple[int, ...]:
@@ -150,7 +122,6 @@ class BestArmPolicy(RacingPolicy):
         """Apply the rules that eliminate and certify, after what was seen at one fidelity."""
 
     def _judge_all(self) -> None:
-        """Apply the rules to all that is known."""
         for fidelity in range(self.problem.n_fidelities):
             self._judge(fidelity)
 
@@ -159,8 +130,7 @@ class BestArmPolicy(RacingPolicy):
         """Put back the arms whose elimination rested on bias bounds that were widened."""
 
     @abc.abstractmethod
-    def _explored_fidelity(self) -> int:
-        """The fidelity being explored, after the pilot."""
+    def _explored_fidelity(self) -> int: ...
 
     @property
     def finished(self) -> bool:
@@ -191,8 +161,8 @@ class BestArmPolicy(RacingPolicy):
     def stop_measuring(self) -> None:
         """Be content with the winner's pulls at the target, however few: no more will come.
 
-        The certificate does not depend on these pulls. The race also stops waiting for the repeats
-        that show whether a declared sigma is too small; the answer says where there were too few.
+        Nor does the race wait for the repeats that show whether a declared sigma is too small any
+        more.
         """
         self._waits_for_repeats = False
         winner = self.winner
@@ -201,16 +171,10 @@ class BestArmPolicy(RacingPolicy):
             self._measure = min(self._measure, pulled)
 
     def tell_sum(self, pull: Pull, count: int, total: float) -> None:
-        """Learn `count` values of one pull at once, given their sum.
+        """Learn `count` values of one pull at once, given their sum; then check the rules once.
 
-        The rules are then checked once, after all of them. They stay valid, because what they rest
-        on holds at all times.
-
-        Raises
-        ------
-        ValueError
-            If a pilot is needed, or the rules depend on the spread of the values: then tell them
-            one by one.
+        A ValueError says that a pilot is needed, or that the rules depend on the spread of the
+        values: then tell them one by one.
         """
         self._check(pull)
         check_count("count", count, 1)
@@ -258,7 +222,7 @@ class BestArmPolicy(RacingPolicy):
         counts, target = self._evidence.counts[winner], self.problem.target
         lacking = {target: self._measure - int(counts[target])}
         if self._waits_for_audit:
-            unaudited = self._evidence.unaudited if self._waits_for_repeats else {}
+            unaudited = self._evidence.noise.unaudited if self._waits_for_repeats else {}
             for m, missing in unaudited.items():
                 if self._cost_of(m) > self._cost_of(target):
                     continue  # it is dearer than what it stands for
@@ -272,17 +236,14 @@ class BestArmPolicy(RacingPolicy):
         return {m: missing for m, missing in lacking.items() if missing > 0}
 
     def _values_of(self, arm: int) -> int:
-        """How many values an arm has at the fidelities that arms are compared at."""
         return int(self._evidence.counts[arm, list(self._compared_fidelities())].sum())
 
     @property
     def _values_awaited(self) -> int:
-        """How many values a winner is to have before the race ends."""
         normal = self._evidence.supposes_normal
         return evaluations_to_see(_SHARE_TO_SEE, self.delta) if normal else 0
 
     def _confirms(self, arm: int) -> bool:
-        """Whether an arm that has won has just got the values that its victory is judged by."""
         if not self._waits_for_audit or self.winner != arm:
             return False
         return self._values_of(arm) == self._values_awaited
@@ -295,12 +256,10 @@ class BestArmPolicy(RacingPolicy):
         return Pull(winner, min(lacking, key=self._cost_of))
 
     def _judge_anew(self) -> None:
-        """Apply the rules to all that is known, after arms came back."""
         self._certificate = None
         self._judge_all()
 
     def _end_pilot(self) -> None:
-        """Settle what was unknown, once the pilot has all its pulls."""
         if not self._settle():
             return
         if self._epsilon is None:
@@ -312,10 +271,9 @@ class BestArmPolicy(RacingPolicy):
         self._judge_all()
 
     def _audit_bias(self, fidelity: int) -> None:
-        """Widen the bias bounds where observations contradict them (`find_contradiction`)."""
         if not self._audit:
             return
-        assert self._bias is not None
+        assert self.bias is not None
         counts = self._evidence.counts
         seen = np.flatnonzero((counts[:, fidelity] > 0) & ((counts > 0).sum(axis=1) > 1))
         if not seen.size:
@@ -324,14 +282,14 @@ class BestArmPolicy(RacingPolicy):
         means = self._evidence.all_means(seen)
         radii = np.stack([self._evidence.half_widths(seen, m) for m in range(n_fidelities)], axis=1)
         contradicted = False
-        while found := find_contradiction(self._bias, fidelity, means, radii, seen.tolist()):
+        while found := find_contradiction(self.bias, fidelity, means, radii, seen.tolist()):
             contradicted = True
             warnings.warn(
                 found.describe(self.labels.arm, self.labels.fidelity),
                 BiasContradictedWarning,
                 stacklevel=3,
             )
-            self._bias = self._bias.widened(found.fidelity, found.widened_to)
+            self.bias = self.bias.widened(found.fidelity, found.widened_to)
         if not contradicted:
             return
         self._plan()
@@ -341,7 +299,7 @@ class BestArmPolicy(RacingPolicy):
     def _notices(self) -> tuple[str, ...]:
         if self._waits_for_repeats or not self._waits_for_audit:
             return super()._notices()
-        levels = [self.labels.fidelity(m) for m in self._evidence.unaudited]
+        levels = [self.labels.fidelity(m) for m in self._evidence.noise.unaudited]
         if not levels:
             return super()._notices()
         few = f"too few repeats at {joined(levels)} to see whether the declared sigma is too small"
@@ -380,17 +338,3 @@ class BestArmPolicy(RacingPolicy):
         if math.isnan(missing):
             return None
         return missing if math.isinf(missing) else missing * self._cost_of(self.problem.target)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return super().state_dict() | {
-            "epsilon": self._epsilon,
-            "certificate": self._certificate,
-            "waits_for_repeats": self._waits_for_repeats,
-        }
-
-    def _load_details(self, state: Mapping[str, Any]) -> None:
-        self._epsilon = state["epsilon"]
-        certificate = state["certificate"]
-        self._certificate = None if certificate is None else int(certificate)
-        self._waits_for_repeats = bool(state["waits_for_repeats"])

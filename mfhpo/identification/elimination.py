@@ -10,7 +10,6 @@ import math
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.thresholds import (
@@ -19,60 +18,40 @@ from mfhpo.identification.bounds.thresholds import (
     select_fidelities,
 )
 from mfhpo.identification.rounds import Rounds, first_eliminations
-from mfhpo.knowledge.bias import Bias, Kind, check_variant
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["IISE", "Elimination", "MaximumFidelityExploit", "SuccessiveElimination"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
 
 class Elimination(BestArmPolicy):
     """The engine that the elimination policies share.
 
-    Fidelities are explored from the cheapest to the dearest. At each, all remaining arms are
-    pulled in turn; arm i leaves when some arm's lower bound exceeds i's upper bound by the margin
-    of the fidelity (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at
-    most its threshold alpha_m. The race ends with one arm, or when the leader is within epsilon
-    of every other.
+    Fidelities are explored from the cheapest to the dearest. At each, all remaining arms are pulled
+    in turn; arm i leaves when some arm's lower bound exceeds i's upper bound by the margin of the
+    fidelity (2 xi_m or gamma_m). A fidelity is done with once four times the radius is at most its
+    threshold alpha_m. The race ends with one arm, or when the leader is within epsilon of every
+    other.
 
     Parameters
     ----------
-    problem
-        What is known. Whatever is None there is found out by a pilot before the race.
+    problem, **options
+        See `BestArmPolicy`.
     preselect
         Whether to keep only fidelities that satisfy Assumption 1.
-    **options
-        See `BestArmPolicy`.
     """
 
     _adaptive = False
+    _kind: Kind = "order"
     _certificate_reason = "its lower bound is within epsilon of every remaining arm's upper bound"
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
         self._preselect = preselect
         super().__init__(problem, **options)
 
-    def _kind(self) -> Kind:
-        return "order"
-
-    def _elimination_margins(self, bias: Bias) -> FloatArray:
-        """By how much a lower bound must exceed an upper bound at each fidelity, shape (M,)."""
-        margins = np.array(bias.margins)
-        if self._target_only:
-            margins[:-1] = np.inf
-        return margins
-
-    def _choose_fidelities(self, margins: FloatArray, costs: FloatArray) -> BoolArray:
-        if self._target_only:
-            return np.asarray(margins == 0.0)
-        return select_fidelities(margins, costs, self._preselect)
-
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
-        """Thresholds of the chosen fidelities, the last of them 0."""
         return convenience_thresholds(margins, costs, self.epsilon)
 
     # Blocks of rounds, for simulations.
@@ -80,11 +59,8 @@ class Elimination(BestArmPolicy):
     def plan_rounds(self) -> Rounds:
         """What to pull next when all remaining arms are pulled the same number of times.
 
-        Raises
-        ------
-        ValueError
-            If a pilot is needed, the radius depends on the values, there is a budget, or arms were
-            pulled unequally: then use `ask` and `tell`.
+        A ValueError says that a pilot is needed, the radius depends on the values, there is a
+        budget, or arms were pulled unequally: then use `ask` and `tell`.
         """
         arms = self.active
         if self._piloting or self._evidence.depends_on_values:
@@ -110,14 +86,10 @@ class Elimination(BestArmPolicy):
     def tell_rounds(self, totals: IntArray, sums: FloatArray) -> None:
         """Tell several rounds at once; the same as telling them one by one, but fast.
 
-        Parameters
-        ----------
-        totals
-            Pulls of each remaining arm after each round, shape (T,), increasing; steps of more
-            than one check the rule less often, which keeps it valid.
-        sums
-            Sum of the first ``totals[t]`` values of each arm of `plan_rounds`, shape (n, T).
-            Columns after the end of the race are ignored.
+        `totals` are the pulls of each remaining arm after each round, shape (T,), increasing; steps
+        of more than one check the rule less often, which keeps it valid. `sums` are those of the
+        first ``totals[t]`` values of each arm of `plan_rounds`, shape (n, T). Columns after the end
+        of the race are ignored.
         """
         plan = self.plan_rounds()
         fidelity, arms = plan.fidelity, plan.arms
@@ -160,7 +132,6 @@ class Elimination(BestArmPolicy):
         return self._phase_lengths[fidelity]
 
     def _phase(self, counts: IntArray, arms: IntArray) -> int:
-        """The first fidelity that some remaining arm is not done with."""
         for fidelity in self._fidelities[:-1]:
             if not self._settled(counts, arms, fidelity).all():
                 return fidelity
@@ -174,7 +145,6 @@ class Elimination(BestArmPolicy):
         return np.asarray(4.0 * half <= self._alpha[fidelity])
 
     def _judge(self, fidelity: int) -> None:
-        """Apply the elimination rule and the stop at one fidelity."""
         arms = self.active
         if len(arms) < 2 or self.winner is not None:
             return
@@ -196,69 +166,46 @@ class Elimination(BestArmPolicy):
         self._roster.restore_unsupported(self._margins)
 
     def _plan(self) -> None:
-        """Derive margins, fidelities and thresholds from the bias bounds and the costs."""
-        assert self._bias is not None
+        assert self.bias is not None
         assert self._planned_costs is not None
-        costs = costs_of_precision(self._planned_costs, self._declared_scales())
-        self._margins = self._elimination_margins(self._bias)
-        kept = np.flatnonzero(self._choose_fidelities(self._margins, costs))
+        costs = self._planned_costs
+        # An estimate from a pilot's few repeats would do more harm than good here.
+        if isinstance(self.problem.noise, SubGaussian):
+            costs = costs_of_precision(costs, self._evidence.noise_scales())
+        # By how much a lower bound must exceed an upper bound at each fidelity.
+        self._margins = np.array(self.bias.margins)
+        if self._target_only:
+            self._margins[:-1] = np.inf
+            chosen = self._margins == 0.0
+        else:
+            chosen = select_fidelities(self._margins, costs, self._preselect)
+        kept = np.flatnonzero(chosen)
         kept = kept[np.argsort(costs[kept])]
         self._fidelities: list[int] = kept.tolist()
         self._alpha = np.full(len(costs), np.inf)
         self._phase_lengths: dict[int, int | None] = {}
         self._alpha[kept] = self._thresholds(self._margins[kept], costs[kept])
 
-    def _declared_scales(self) -> FloatArray:
-        """Noise scales as declared, shape (M,), or as seen where that contradicts them; else ones.
-
-        An estimate from a pilot's few repeats would do more harm than good here.
-        """
-        noise, n_fidelities = self.problem.noise, self.problem.n_fidelities
-        if not isinstance(noise, SubGaussian):
-            return np.ones(n_fidelities)
-        scales = np.array([noise.at(m, n_fidelities) for m in range(n_fidelities)])
-        if self._evidence.widened:
-            scales = np.fmax(scales, [self._evidence.noise_scale(m) for m in range(n_fidelities)])
-        return scales
-
 
 class IISE(Elimination):
     """Iterative imprecise successive elimination (paper 003, Algorithm 1), and its order version.
 
     With max bounds xi_m it is IISE; with order bounds gamma_m it is IISE-gamma (Section 5), which
-    is never dearer: gamma_m <= 2 xi_m. With no bounds declared,
-    see `estimated_bias`.
-
-    Parameters
-    ----------
-    problem
-        What is known.
-    variant
-        "max" or "order": the kind of bounds to estimate when none are declared. When bounds are
-        declared it may be left out; naming the other kind is an error.
-    **options
-        See `Elimination` and `BestArmPolicy`.
-
-    Raises
-    ------
-    ValueError
-        If `variant` contradicts the declared bounds.
+    is never dearer: gamma_m <= 2 xi_m. The `variant`, "max" or "order", is the kind of bounds to
+    estimate when none are declared; a ValueError says that it contradicts the declared ones. For
+    the other arguments see `Elimination` and `BestArmPolicy`.
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_variant(variant, problem.bias)
-        self._variant: Kind = variant or "order"
+        self._kind = variant or "order"
         super().__init__(problem, **options)
-
-    def _kind(self) -> Kind:
-        return self._variant
 
 
 class SuccessiveElimination(Elimination):
     """Successive elimination at the target fidelity only (SE), the baseline of paper 003.
 
-    Cheaper fidelities are ignored, so that no bias is needed and the union bound is over arms
-    alone: d = delta / K.
+    No bias is needed, and the union bound is over arms alone: d = delta / K.
     """
 
     @property
@@ -269,17 +216,8 @@ class SuccessiveElimination(Elimination):
 class MaximumFidelityExploit(IISE):
     """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
 
-    A baseline of paper 003 that shows what the thresholds are for: it is dearer than ignoring
-    cheap fidelities altogether.
-
-    Parameters
-    ----------
-    problem
-        What is known.
-    fraction
-        alpha_m as a share of the declared or estimated bound at fidelity m, in (0, 1].
-    **options
-        See `IISE`.
+    A baseline of paper 003. `fraction` is alpha_m as a share of the bias bound at fidelity m, in
+    (0, 1]; for the other arguments see `IISE`.
     """
 
     def __init__(self, problem: Problem, *, fraction: float = 0.1, **options: Any) -> None:
@@ -289,6 +227,6 @@ class MaximumFidelityExploit(IISE):
         super().__init__(problem, **options)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
-        assert self._bias is not None
-        bounds_over_margins = 0.5 if self._bias.kind == "max" else 1.0
+        assert self.bias is not None
+        bounds_over_margins = 0.5 if self.bias.kind == "max" else 1.0
         return self._fraction * bounds_over_margins * margins

@@ -1,9 +1,8 @@
 """Which two arms LUCB explores, and at which fidelity: the decisions, as plain functions.
 
-Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023):
-Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions keep to what numba can compile, and
-`run_race` is the whole race in one loop. They share a module because its compiled copy on disk is
-renewed when this file changes.
+Paper 002: Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions keep to what numba can compile,
+and `run_race` is the whole race in one loop. They share a module because its compiled copy on disk
+is renewed when this file changes.
 """
 
 from __future__ import annotations
@@ -11,13 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.lucb_state import Cells, Race, Rules
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 # How fidelities are chosen: EXPLORE-A, -B, -C, A and B together (Remark A.1), the target only.
 BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP, TARGET_ONLY = 0, 1, 2, 3, 4
@@ -69,10 +64,7 @@ def _highest(highs: FloatArray, counts: IntArray) -> int:
 
 
 def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
-    """The arms l and u with the two largest upper bounds (Algorithm 1, Line 4).
-
-    At least two arms must have a bound above -inf.
-    """
+    """The arms l and u with the two largest of at least two upper bounds (Algorithm 1, Line 4)."""
     others = highs.copy()
     first = int(np.argmax(others))
     others[first] = -np.inf
@@ -100,10 +92,7 @@ def out_of_the_race(
 
 
 def usable_fidelities(costs: FloatArray) -> BoolArray:
-    """Which fidelities cost less than every one with a larger index, shape (M,).
-
-    Declared costs all do; measured ones need not.
-    """
+    """Which fidelities cost less than every one with a larger index, shape (M,)."""
     least_above = np.append(np.minimum.accumulate(costs[:0:-1])[::-1], np.inf)
     return np.asarray(costs < least_above)
 
@@ -142,9 +131,8 @@ def _by_index(
 
         f-UCB_m = gap_m / sqrt(lambda_m) + 2 sigma_m sqrt(2 log(N) / (lambda_m N_m))
 
-    Without values at m, the gap there is at most what the bias bounds allow, mu1 - LCB (for l:
-    UCB - mu2), and that takes the place of the index; while a first value is under way, others
-    are preferred.
+    Without values at m, the most that the bias bounds allow takes the place of the gap; while a
+    first value is under way, others are preferred.
     """
     logarithm = 2.0 * math.log(max(cells.counts[arm].sum(), 1))
     most = high - means[1] if leads else means[0] - low
@@ -182,10 +170,7 @@ def choose_fidelity(
     low: float,
     high: float,
 ) -> int:
-    """The fidelity that the exploration procedure favours for an arm (Algorithms 2 and 4).
-
-    `low` and `high` are the arm's bounds at the target, `means` those of `assumed_means`.
-    """
+    """The fidelity that the exploration procedure favours for an arm (Algorithms 2 and 4)."""
     if committed >= 0:
         return committed
     if rules.explore == TARGET_ONLY:
@@ -260,8 +245,7 @@ def commit_both(
 def lowest_radius(rules: Rules, m: int) -> float:
     """The radius at which a fidelity below the target is left: xi_m sqrt(lambda_m / lambda_M) / 4.
 
-    A radius of r takes about c sigma^2 / r^2 pulls, c being a logarithm. So down to this radius an
-    arm costs 16 times what the target needs to resolve a difference of xi_m.
+    Down to it, an arm costs 16 times what the target needs to resolve a difference of xi_m.
     """
     last = len(rules.bounds) - 1
     return float(_DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last])
@@ -289,10 +273,9 @@ def _guarded(
 ) -> tuple[int, int]:
     """Fidelities for l and u that may separate them, from the favoured ones upwards.
 
-    The means at m and m' are within their radii, so however often l is pulled at m and u at m',
-    LCB_l gets at most to mean_lm + radius - xi_m and UCB_u down to mean_um' - radius + xi_m', or
-    to what they are now. If that is not enough, the cheaper of the two gives way to the next
-    dearer one. Unless xi_m = 0, a fidelity is also left when it has cost enough (`lowest_radius`).
+    The means at m and m' are within their radii, so LCB_l gets at most to mean_lm + radius - xi_m
+    and UCB_u down to mean_um' - radius + xi_m', or to what they are now. If that is not enough, the
+    cheaper of the two gives way to the next dearer one.
     """
     last = len(rules.bounds) - 1
     leader, rival = arms
@@ -363,7 +346,7 @@ def explored(
     `explorations` counts M-ths of explorations, those under way included (`weight_of_a_pull`).
     Fidelities that the safeguard leaves are noted in `exhausted`.
     """
-    if rules.once_each and cells.counts.min() == 0:
+    if rules.schedule and cells.counts.min() == 0:
         arm, m = unseen(rules, cells.counts, active)
         if arm >= 0:
             return arm, m

@@ -7,24 +7,19 @@ NeurIPS 2024.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.top_two import MFTopTwo
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import LearningRate
 
 __all__ = ["MFGrad"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class MFGrad(MFTopTwo):
@@ -34,28 +29,27 @@ class MFGrad(MFTopTwo):
     alternative that is hardest to rule out if cost is spent by these shares, moves the shares
     towards the pairs that tell most about it per cost (exponentiated gradient), and pulls the pair
     that lags most behind its share; a vanishing part of the pulls is spread evenly. It begins with
-    one pull of every pair.
-
-    With many arms a step is slow and most of it wasted, so while more than `max_arms` are left,
-    pulls are those of `MFTopTwo`; MF-GRAD begins on what is left.
+    one pull of every pair. While more than `max_arms` are left, pulls are those of `MFTopTwo`.
 
     Parameters
     ----------
-    problem
-        What is known.
+    problem, **options
+        See `LikelihoodRatioPolicy` and `BestArmPolicy`.
     learning_rate, stop, max_arms
         See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
         ``sqrt(ln(K M) / sum of squared largest gradient entries)``, "decreasing" 1 / sqrt(t + 1).
-        "published" stops when the likelihood ratio against all others reaches
-        ln(K / delta) + M ln(ln t + 1), and eliminates no arm. `max_arms` is at least 2.
-    **options
-        See `LikelihoodRatioPolicy` and `BestArmPolicy`.
-
-    Raises
-    ------
-    ValueError
-        For arguments out of range.
+        "published" stops when the likelihood ratio against all others reaches ln(K / delta) + M
+        ln(ln t + 1), and eliminates no arm. `max_arms` is at least 2.
     """
+
+    _saved = (
+        *MFTopTwo._saved,
+        "_gradients",
+        "_largest_squares",
+        "_planned_pulls",
+        "_cost_per_pull",
+        "_steps",
+    )
 
     def __init__(
         self,
@@ -101,7 +95,9 @@ class MFGrad(MFTopTwo):
             return super().threshold
         n_arms, n_fidelities = self._gradients.shape
         time = math.log(max(math.e, float(self.pulls)))
-        return float(np.log(n_arms / self._evidence.delta) + n_fidelities * np.log(time + 1.0))
+        return float(
+            np.log(n_arms / self._evidence.noise.delta) + n_fidelities * np.log(time + 1.0)
+        )
 
     @property
     def _prior(self) -> float:
@@ -162,7 +158,6 @@ class MFGrad(MFTopTwo):
             self._step(arms)
 
     def _step(self, arms: IntArray) -> None:
-        """Move the shares, and plan one more pull by them."""
         standing = self._standing
         assert standing is not None
         assert self._planned_costs is not None
@@ -196,7 +191,6 @@ class MFGrad(MFTopTwo):
         self._plan_pulls(arms, self._shares(arms))
 
     def _shares(self, arms: IntArray) -> FloatArray:
-        """omega: the shares of the cost, shape (n, M), in total 1."""
         if self._learning_rate == "adaptive":
             logs = math.log(self._gradients[arms].size)
             rate = math.sqrt(logs / self._largest_squares) if self._largest_squares > 0.0 else 0.0
@@ -219,23 +213,3 @@ class MFGrad(MFTopTwo):
         even = 1.0 / (4.0 * math.sqrt(self._steps))
         planned = (1.0 - even) * pulls + even / pulls.size
         self._planned_pulls[arms] += self._told_at_once * planned
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return {
-            **super().state_dict(),
-            "gradients": self._gradients.tolist(),
-            "largest_squares": self._largest_squares,
-            "planned_pulls": self._planned_pulls.tolist(),
-            "cost_per_pull": self._cost_per_pull,
-            "steps": self._steps,
-        }
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state (see `Policy.load_state_dict`)."""
-        super().load_state_dict(state)
-        self._gradients = np.asarray(state["gradients"], dtype=np.float64)
-        self._largest_squares = float(state["largest_squares"])
-        self._planned_pulls = np.asarray(state["planned_pulls"], dtype=np.float64)
-        self._cost_per_pull = float(state["cost_per_pull"])
-        self._steps = int(state["steps"])

@@ -1,7 +1,6 @@
 """LUCB across fidelities: the two leading arms are explored until they are told apart.
 
-Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023):
-Algorithm 1 with EXPLORE-A and -B (Algorithm 2), -C (Appendix D), and both A and B (Remark A.1).
+Paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 2023).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.best_arm import BestArmPolicy, only_steers
 from mfhpo.identification.bounds.published_radius import PublishedRadius, published_radii
@@ -37,24 +35,14 @@ from mfhpo.identification.explore import (
     weight_of_a_pull,
 )
 from mfhpo.identification.lucb_state import Cells, Race, Rules
-from mfhpo.knowledge.noise import declared_sigmas
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.native import compiled
 from mfhpo.racing.options import Explore, Schedule
 
 __all__ = ["MFLUCB", "FidelityExhaustedWarning"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
-_EXPLORE = {
-    "A": BY_INDEX,
-    "B": BY_SWEEP,
-    "C": BY_RADIUS,
-    "AB": INDEX_AND_SWEEP,
-    "top": TARGET_ONLY,
-}
+_EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
 _NUMBERS = (int, float, np.integer, np.floating)
 _SCHEDULES = {None: 0, "pulls": PULLS, "rounds": ROUNDS}
 
@@ -81,36 +69,22 @@ class MFLUCB(BestArmPolicy):
 
     Parameters
     ----------
-    problem
-        What is known. The bias bounds must be of kind "max", or None (see
-        `estimated_bias`).
+    problem, **options
+        See `BestArmPolicy`. The bias bounds must be of kind "max", or None.
     explore
-        How a fidelity is chosen for an arm. One that was measured to cost no less than one with
-        a larger index is never chosen.
-
-        - "A": by an optimistic index of how much a unit of cost tells (EXPLORE-A). A fidelity at
-          which the arm was never pulled is tried only while it may be the best by what is known.
-          A race in which cheap fidelities tell nothing can cost many times what "top" does: of
-          20 with three arms .1 apart, all equal at a fidelity that cost 100 (1000) times less,
-          the median cost 1.3 times as much, but the mean 2.4 (1.9) times, and one race 17 (14)
-          times as much as the mean of "top". The mean of "B", "AB" and "C" was at most 1.2 times
-          that of "top".
-        - "B": all fidelities in turn until one is surely good; that one from then on.
-        - "AB": A and B together until one of them has decided (Remark A.1).
-        - "C": the cheapest whose radius is not below its bias bound; no assumption on the means.
-        - "top": the target only, and cheaper fidelities are ignored: no bias bounds are needed and
-          the union bound is over arms alone.
+        How a fidelity is chosen for an arm; see `mfhpo.racing.options.MFLUCBOptions`. "A" is
+        EXPLORE-A: a race in which cheap fidelities tell nothing can cost many times what "top"
+        does. Of 20 with three arms .1 apart, all equal at a fidelity that cost 100 times less, the
+        median cost 1.3 times as much, and one 17 times as much as the mean of "top"; the mean of
+        the others was at most 1.2 times that.
     best_at_most, second_at_least
-        An upper bound on the mean of the best arm and a lower bound on that of the second-best,
-        at the target, for A, B and AB. None: the bounds that the race has found so far. They
-        choose fidelities only: no certificate rests on them.
+        An upper bound on the mean of the best arm and a lower bound on that of the second-best, at
+        the target, for A and B. None: the bounds that the race has found so far. They choose
+        fidelities only: no certificate rests on them.
     ratio, schedule, safeguard
-        See `mfhpo.racing.options.MFLUCBOptions`. The ratio is the C of Remark A.2. With a published
-        schedule, every arm is first pulled once at every fidelity, as in the paper. The safeguard
-        also leaves a fidelity that has cost 16 times what the target would need to resolve its
-        bias.
-    **options
-        See `BestArmPolicy`.
+        See `MFLUCBOptions`. The ratio is the C of Remark A.2. With a published schedule, every arm
+        is first pulled once at every fidelity, as in the paper. The safeguard also leaves a
+        fidelity that has cost 16 times what the target would need to resolve its bias.
 
     Raises
     ------
@@ -118,6 +92,7 @@ class MFLUCB(BestArmPolicy):
         For arguments out of range, order bounds, or a schedule without a declared noise scale.
     """
 
+    _saved = (*BestArmPolicy._saved, "_explorations", "_committed", "_exhausted")
     _certificate_reason = "its lower bound is within epsilon of every other arm's upper bound"
 
     def __init__(
@@ -154,8 +129,8 @@ class MFLUCB(BestArmPolicy):
                 "with IISE, which takes order bounds."
             )
         self._explore = TARGET_ONLY if steers else _EXPLORE[explore]
-        self._best_at_most = best_at_most
-        self._second_at_least = second_at_least
+        self._best_at_most = math.nan if best_at_most is None else float(best_at_most)
+        self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
         self._factor = (1.0 + ratio) / (1.0 - ratio)
         self._schedule = _SCHEDULES[schedule]
         self._safeguard = bool(safeguard)
@@ -175,47 +150,35 @@ class MFLUCB(BestArmPolicy):
         return self._explore == TARGET_ONLY
 
     def _plan(self) -> None:
-        """Gather what the decisions depend on."""
-        assert self._bias is not None
+        assert self.bias is not None
         assert self._planned_costs is not None
         target_only = self._explore == TARGET_ONLY and not self._published
         n_cells = self.problem.n_arms * (1 if target_only else self.problem.n_fidelities)
-        self._level = self._evidence.delta / n_cells
+        self._level = self._evidence.noise.delta / n_cells
         self._rules = Rules(
             explore=self._explore,
-            bounds=np.array(self._bias.bounds),
+            bounds=np.array(self.bias.bounds),
             roots=np.sqrt(self._planned_costs),
             usable=usable_fidelities(self._planned_costs),
             scales=self._scales(),
-            best_at_most=math.nan if self._best_at_most is None else float(self._best_at_most),
-            second_at_least=(
-                math.nan if self._second_at_least is None else float(self._second_at_least)
-            ),
+            best_at_most=self._best_at_most,
+            second_at_least=self._second_at_least,
             factor=self._factor,
             logarithm=math.log(4.0 / self._level),
             epsilon=self.epsilon,
             safeguard=self._safeguard,
-            once_each=self._schedule > 0,
             schedule=self._schedule,
         )
         self._set_time()
 
     def _scales(self) -> FloatArray:
-        """Twice the noise scale at each fidelity; infinite where nothing is known of it yet."""
-        n_fidelities = self.problem.n_fidelities
-        sigmas = declared_sigmas(self.problem.noise, n_fidelities)
-        if sigmas is not None and not self._evidence.widened:
-            return 2.0 * np.array(sigmas)
-        seen = np.array([self._evidence.noise_scale(m) for m in range(n_fidelities)])
-        if sigmas is not None:
-            seen = np.fmax(sigmas, seen)
-        return np.where(np.isnan(seen), np.inf, 2.0 * seen)
+        scales = self._evidence.noise_scales()
+        return np.where(np.isnan(scales), np.inf, 2.0 * scales)
 
     def _current_rules(self) -> Rules:
         return self._rules._replace(scales=self._scales())
 
     def _cells(self, counts: IntArray | None = None) -> Cells:
-        """What is known, the radii as if there were `counts` values."""
         seen = self._evidence.counts
         if counts is None:
             counts = seen
@@ -245,7 +208,6 @@ class MFLUCB(BestArmPolicy):
         self._judge(self.problem.target)
 
     def _judge(self, fidelity: int) -> None:
-        """Eliminate, certify, commit; note fidelities that the safeguard leaves."""
         active = self._roster.active
         if self.winner is not None or active.sum() < 2:
             return
@@ -277,7 +239,6 @@ class MFLUCB(BestArmPolicy):
         self._note_exhausted(exhausted)
 
     def _note_exhausted(self, exhausted: BoolArray) -> None:
-        """Warn of the fidelities that the safeguard leaves for the first time."""
         for m in np.flatnonzero(exhausted & ~self._exhausted).tolist():
             self._exhausted[m] = True
             warnings.warn(
@@ -333,7 +294,7 @@ class MFLUCB(BestArmPolicy):
             "an upper bound on the best mean": self._best_at_most,
             "a lower bound on the second-best mean": self._second_at_least,
         }
-        absent = [words for words, value in assumed.items() if value is None]
+        absent = [words for words, value in assumed.items() if math.isnan(value)]
         if not absent:
             return parts
         return (
@@ -347,21 +308,10 @@ class MFLUCB(BestArmPolicy):
     def play(self, running_sums: ArmRunningSums, max_pulls: int | None = None) -> None:
         """Run the race to its end: the same as asking and telling one pull at a time, but fast.
 
-        The loop is compiled where numba is installed. The bias bounds are audited once, at the
-        end; what contradicts them, the next call goes on with.
-
-        Parameters
-        ----------
-        running_sums
-            Source of the values.
-        max_pulls
-            Stop after so many pulls in all.
-
-        Raises
-        ------
-        ValueError
-            If a pilot is needed, costs are measured, the radius depends on the values, or there is
-            a budget: then use `ask` and `tell`.
+        The loop is compiled where numba is installed. The bias bounds are audited once, at the end,
+        or after `max_pulls` in all; what contradicts them, the next call goes on with. A ValueError
+        says that a pilot is needed, costs are measured, the radius depends on the values, or there
+        is a budget: then use `ask` and `tell`.
         """
         if self._piloting or self._evidence.depends_on_values or self.problem.costs is None:
             raise ValueError(
@@ -428,7 +378,6 @@ class MFLUCB(BestArmPolicy):
         return widths
 
     def _tell_played(self, race: Race, origin: FloatArray) -> None:
-        """Take over what `run_race` has found."""
         counts = race.cells.counts
         arms = np.arange(len(counts))
         sums = origin.copy()
@@ -445,18 +394,7 @@ class MFLUCB(BestArmPolicy):
         self._committed = race.committed
         self._note_exhausted(race.exhausted)
 
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return super().state_dict() | {
-            "explorations": self._explorations,
-            "committed": self._committed.tolist(),
-            "exhausted": self._exhausted.tolist(),
-        }
-
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
         super().load_state_dict(state)
-        self._explorations = int(state["explorations"])
-        self._committed = np.asarray(state["committed"], dtype=np.int64)
-        self._exhausted = np.asarray(state["exhausted"], dtype=bool)
         self._set_time()

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 __all__ = ["Cells", "Race", "Rules"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Rules(NamedTuple):
@@ -28,8 +23,7 @@ class Rules(NamedTuple):
     logarithm: float  # log(L / delta) with L = 4 K M
     epsilon: float  # tolerance
     safeguard: bool  # whether fidelities that cannot separate the leaders are left
-    once_each: bool  # whether every arm is pulled once at every fidelity first
-    schedule: int  # PULLS or ROUNDS for the published radius, else 0
+    schedule: int  # PULLS or ROUNDS for the published radius, which starts with each pair, else 0
 
 
 class Cells(NamedTuple):

@@ -5,28 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["Rounds", "first_eliminations"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """What to simulate next.
+    """What to simulate next: the fidelity, and the remaining arms, shape (n,).
 
-    Parameters
-    ----------
-    fidelity
-        The fidelity to pull.
-    arms
-        The remaining arms, shape (n,).
-    done, sums
-        Pulls that each of them already has there, and the sums of their values, shape (n,).
-    until
-        Pulls of each after which the phase ends, or None when only the end of the race ends it.
+    Each of them already has `done` pulls there, with `sums` of their values, shape (n,); the phase
+    ends after `until` pulls of each, or with the race where that is None.
     """
 
     fidelity: int
@@ -42,15 +32,9 @@ def first_eliminations(
     """When each arm of a block of rounds is eliminated, and where the block ends.
 
     The outcome equals that of applying the rule after every round to the arms that are left.
-    `means` has shape (n, T) with n >= 2, `half` shape (T,).
-
-    Returns
-    -------
-    exits, by, excess
-        Round at which each arm is eliminated (-1 if it is not), by which arm, and by how much that
-        arm's lower bound exceeded its upper bound, each of shape (n,).
-    end
-        The last round used: T - 1, or the one at which the race ended.
+    `means` has shape (n, T) with n >= 2, `half` shape (T,). Returns, for each arm, the round at
+    which it is eliminated (-1 if it is not), by which arm, and by how much that arm's lower bound
+    exceeded its upper bound; and the last round used: T - 1, or the one at which the race ended.
     """
     n_arms, n_rounds = means.shape
     exits = np.full(n_arms, -1, dtype=np.int64)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.likelihood.likelihood import (
     OwnBiasLikelihood,
@@ -15,13 +14,11 @@ from mfhpo.identification.likelihood.likelihood import (
     prior_count,
 )
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy, Standing
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 
 __all__ = ["MFTopTwo"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 # The fractional parts of its multiples are spread evenly over [0, 1), however many there are.
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
@@ -42,25 +39,17 @@ class MFTopTwo(LikelihoodRatioPolicy):
 
     What tells the leader from another arm is the statistic of `PairLikelihood`. Each pull goes
 
-    1. to the leader and the rival that it is least told from, rarely pulled ones first: the one
-       with the smallest likelihood ratio plus log counts (Jourdan, Degenne, Baudry, de Heide and
-       Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022: transportation cost improved);
-    2. of the two, to each in proportion to what the statistic owes to its observations
-       (information-directed selection: You, Qin, Wang and Yang, "Information-Directed Selection
-       for Top-Two Algorithms", COLT 2023);
+    1. to the leader and the rival with the smallest likelihood ratio plus log counts (Jourdan,
+       Degenne, Baudry, de Heide and Kaufmann, "Top Two Algorithms Revisited", NeurIPS 2022);
+    2. of the two, to each in proportion to what the statistic owes to its observations (You, Qin,
+       Wang and Yang, "Information-Directed Selection for Top-Two Algorithms", COLT 2023);
     3. to the fidelity with the largest distance from the nearest alternative, in units of sigma
        and per square root of the cost, optimistically: as far as it may be within
        sigma sqrt(2 ln N / n) of the mean of n values of N of the arm's. It is the index of
        EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means.
 
-    The three rules decide about cost alone; the certificate rests on the stop.
-
-    Parameters
-    ----------
-    problem
-        What is known.
-    **options
-        See `LikelihoodRatioPolicy` and `BestArmPolicy`.
+    These rules decide about cost alone; the certificate rests on the stop. For the arguments see
+    `LikelihoodRatioPolicy` and `BestArmPolicy`.
 
     Examples
     --------
@@ -77,6 +66,8 @@ class MFTopTwo(LikelihoodRatioPolicy):
     >>> policy.recommend().arm, policy.recommend().certified
     (2, True)
     """
+
+    _saved = (*LikelihoodRatioPolicy._saved, "_n_told")
 
     def __init__(self, problem: Problem, **options: Any) -> None:
         # Times that something was told, which a sum of many pulls is once: the turns of sampling.
@@ -124,7 +115,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return costs is not None and costs[0] <= _CHEAP_GLANCE * costs[-1]
 
     def _rival(self, standing: Standing, counts: IntArray, arms: IntArray) -> int:
-        """The arm that the leader is least told from, rarely pulled ones first."""
         others = arms[arms != standing.leader]
         seen = counts[others, self._levels]
         log_counts = np.log1p(seen / prior_count(self._level)).sum(axis=1)
@@ -136,7 +126,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return self._race_pull(self._evidence.counts, self.active).fidelity
 
     def _pull_of_two(self, standing: Standing, rival: int, counts: IntArray) -> Pull:
-        """Choose the leader or its rival, and a fidelity."""
         assert standing.leader is not None
         if self._target_only:
             gains = standing.likelihood.weights[[rival, standing.leader], 0].tolist()
@@ -149,7 +138,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
     def _pull_of_each(
         self, likelihood: OwnBiasLikelihood, standing: Standing, rival: int, counts: IntArray
     ) -> Pull:
-        """The arm first, then its own best fidelity: with bounds on every arm's own bias."""
         leader = standing.leader
         assert leader is not None
         alternative = float(standing.alternatives[rival])
@@ -157,10 +145,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
         edges_above = likelihood.highs[leader] - alternative
         edges_below = alternative + self.epsilon - likelihood.lows[rival]
         gains, fidelities = [], []
-        for arm, distances, edges in (
-            (leader, above, edges_above),
-            (rival, below, edges_below),
-        ):
+        for arm, distances, edges in ((leader, above, edges_above), (rival, below, edges_below)):
             gains.append(float(likelihood.weights[arm] @ np.maximum(distances, 0.0) ** 2))
             sigmas = _sigmas(likelihood.variances[arm])
             doubt = _doubt(counts[arm], sigmas)
@@ -174,7 +159,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
     def _pull_of_both(
         self, likelihood: PairLikelihood, leader: int, rival: int, counts: IntArray
     ) -> Pull:
-        """The best fidelity to compare the two at, then the arm: with order bounds."""
         difference = likelihood.means[leader] - likelihood.means[rival] + self.epsilon
         sigmas = _sigmas(np.maximum(likelihood.variances[leader], likelihood.variances[rival]))
         doubt = _doubt(counts[leader], sigmas) + _doubt(counts[rival], sigmas)
@@ -191,10 +175,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return Pull(leader if leads else rival, fidelity)
 
     def _is_leaders_turn(self, gains: Sequence[float], costs: FloatArray, counts: IntArray) -> bool:
-        """Whether the leader is pulled, and not its rival.
-
-        `gains` are what the statistic owes to the two, `costs` what a pull of each would cost.
-        """
+        """Whether the leader is pulled, by what the statistic owes to the two and their costs."""
         total = sum(gains)
         share = gains[0] / total if total > 0.0 else 0.5
         share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
@@ -215,9 +196,8 @@ class MFTopTwo(LikelihoodRatioPolicy):
     ) -> int:
         """The fidelity whose distance per square root of the cost may be the largest.
 
-        All arguments have shape (M,): whether there are values, sigma, how far the means are from
-        the nearest alternative, how far the target mean can be from it, and by how much distances
-        and edges may be larger than they look.
+        All arguments have shape (M,): `distances` and `edges` are how far the means and the target
+        mean can be from the nearest alternative, `doubt` by how much more than that.
         """
         assert self._planned_costs is not None
         farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf
@@ -229,15 +209,6 @@ class MFTopTwo(LikelihoodRatioPolicy):
         scales = np.maximum(sigmas, _LEAST_NOISE * largest) if largest > 0.0 else np.ones(len(seen))
         index = hoped / (scales * np.sqrt(self._planned_costs))
         return int(np.argmax(index)) if index.max() > 0.0 else self.problem.target
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
-        return {**super().state_dict(), "n_told": self._n_told}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state (see `Policy.load_state_dict`)."""
-        super().load_state_dict(state)
-        self._n_told = int(state["n_told"])
 
 
 def _sigmas(variances: FloatArray) -> FloatArray:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import t as student_t
 
-from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo._validation import check_nonnegative
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = [
     "Bias",
@@ -21,7 +21,6 @@ __all__ = [
     "find_contradiction",
 ]
 
-FloatArray = npt.NDArray[np.float64]
 Kind = Literal["max", "order"]
 
 
@@ -90,8 +89,7 @@ class Bias:
     def underestimating(cls, *bounds: float) -> Bias:
         """Bounds for fidelities that never overestimate, such as training for fewer epochs.
 
-        When every arm's bias lies in [-xi_m, 0], two of them differ by at most xi_m, so that
-        gamma_m = xi_m (paper 003, Section 5).
+        Every arm's bias lies in [-xi_m, 0], so that gamma_m = xi_m (paper 003, Section 5).
         """
         return cls("order", bounds)
 
@@ -106,15 +104,6 @@ class Bias:
         bounds = list(self.bounds)
         bounds[fidelity] = max(bounds[fidelity], bound)
         return Bias(self.kind, tuple(bounds), "widened")
-
-    def state_dict(self) -> dict[str, Any]:
-        """Kind, bounds and source, as plain JSON values."""
-        return {"kind": self.kind, "bounds": list(self.bounds), "source": self.source}
-
-    @classmethod
-    def from_state_dict(cls, state: Mapping[str, Any]) -> Bias:
-        """The bounds that were saved."""
-        return cls(state["kind"], tuple(state["bounds"]), state["source"])
 
 
 def check_variant(variant: Kind | None, declared: Bias | None) -> None:
@@ -131,28 +120,13 @@ def check_variant(variant: Kind | None, declared: Bias | None) -> None:
 def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float) -> Bias:
     """Bound the bias of all arms from a pilot that saw some of them at every fidelity.
 
-    Biases of different arms at one fidelity are taken as exchangeable normal draws. The bound is a
-    prediction interval for all `n_arms` at once (Student's t with a union bound), so it covers arms
-    that the pilot did not see. The noise of the pilot's means widens it, never narrows it.
-
-    Parameters
-    ----------
-    differences
-        Mean at fidelity m minus mean at the target, for each pilot arm; shape (P, M), P >= 2.
-    kind, n_arms
-        Which kind of bound to give, and for how many arms.
-    level
-        Probability with which the bound of one fidelity may fail for some arm.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer than two pilot arms.
+    `differences` are the pilot's means at each fidelity minus those at the target, shape (P, M), P
+    >= 2. Biases of different arms at one fidelity are taken as exchangeable normal draws. The bound
+    is a prediction interval for all `n_arms` at once (Student's t with a union bound), so it covers
+    arms that the pilot did not see; the bound of one fidelity may fail with probability `level`.
+    The noise of the pilot's means widens it, never narrows it.
     """
-    check_probability("level", level)
     pilot_arms = differences.shape[0]
-    if pilot_arms < 2:
-        raise ValueError(f"a pilot needs at least 2 arms, got {pilot_arms}.")
     quantile = float(student_t.ppf(1.0 - level / (2.0 * n_arms), pilot_arms - 1))
     centre = differences.mean(axis=0)
     reach = quantile * differences.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / pilot_arms)
@@ -195,12 +169,8 @@ def find_contradiction(
 ) -> Contradiction | None:
     """Find the largest contradiction of the bias bounds at `fidelity` beyond the radii, if any.
 
-    While all confidence intervals and all bounds hold, nothing is ever found. The reverse is not
-    true: an arm that was only seen at one fidelity cannot contradict anything, and order bounds
-    need two arms that were each seen at two.
-
-    Means and radii have the shape (n, M), a row for each of `arms`; an infinite radius marks what
-    was not seen.
+    While all confidence intervals and all bounds hold, nothing is ever found. Means and radii have
+    the shape (n, M), a row for each of `arms`; an infinite radius marks what was not seen.
     """
     worst: Contradiction | None = None
     largest_excess = 0.0

@@ -9,10 +9,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Question", "explain"]
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+__all__ = ["Question", "explain"]
 
 _MOST_QUESTIONS = 3  # in a row
 _TRIED = 4  # of the questions that may come first
@@ -22,13 +21,8 @@ _TRIED = 4  # of the questions that may come first
 class Question:
     """Asks for the value of a parameter, which either settles it or leads to another question.
 
-    Parameters
-    ----------
-    parent
-        Name of the parameter; configurations without it do not have the other one either.
-    branches
-        Values from the first number to below the second one have this answer. Values of no branch,
-        as of a choice that was not seen, say yes.
+    Configurations without the `parent` do not have the other parameter either. Of the `branches`,
+    values from the first number to below the second one have this answer; others say yes.
     """
 
     parent: str
@@ -60,20 +54,9 @@ def explain(
 
     Few questions in a row are preferred to more, three at most, and questions about choices to
     those about numbers with steps. Other numbers come last, and with one question alone, because
-    among many of them one has a fitting threshold by chance.
-
-    Parameters
-    ----------
-    has
-        Which configurations have it, shape (n,).
-    choices, steps, numbers
-        By name, the values of the parameters that it may depend on, shape (n,), NaN where they are
-        missing; all configurations that have it must have these.
-
-    Returns
-    -------
-    Question or None
-        None if nothing tells all of them apart.
+    among many of them one has a fitting threshold by chance. All arrays have shape (n,): `has` says
+    which configurations have it, the others are the values of parameters that it may depend on, by
+    name, NaN where missing. None if nothing tells all of them apart.
 
     Examples
     --------
@@ -96,10 +79,7 @@ def explain(
 
 
 def _explain(
-    has: BoolArray,
-    choices: Mapping[str, FloatArray],
-    numbers: Mapping[str, FloatArray],
-    most: int,
+    has: BoolArray, choices: Mapping[str, FloatArray], numbers: Mapping[str, FloatArray], most: int
 ) -> Answer | None:
     """The same for a part of the configurations; None if they cannot be told apart."""
     if has.all() or not has.any():
@@ -153,7 +133,6 @@ def _about_choices(name: str, values: FloatArray, answer: bool) -> Question:
 
 
 def _left_mixed(has: BoolArray, question: Question, values: FloatArray) -> float:
-    """How much there is left to tell apart on the branches; 0 if nothing."""
     parts = [has[inside] for inside in question.inside(values)]
     return sum(float(_mixture(part.sum(), len(part))) for part in parts if len(part))
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.special import lambertw, zeta
 
 from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian
 
 __all__ = [
@@ -20,16 +21,13 @@ __all__ = [
     "HoeffdingRadius",
     "MixtureRadius",
     "Radius",
-    "StitchedRadius",
     "StudentMixtureRadius",
     "TightestRadius",
     "default_radius",
-    "mixture_ratio",
+    "mixture_prior",
     "pulls_until",
+    "stitched_boundary",
 ]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 _SUB_GAUSSIAN = "the noise is sub-Gaussian with the declared sigma"
 
@@ -48,9 +46,8 @@ class Radius(ABC):
     needs_squares, needs_prediction_errors
         Which spread the radius reads; it must be given, the other one is ignored.
     changes
-        Whether the radius of the same values may be another one later in the race, as with a
-        clock of its own. Half-widths are kept otherwise: a radius that changes and does not say so
-        makes certificates wrong.
+        Whether the radius of the same values may be another one later in the race, as with a clock
+        of its own: half-widths are not kept then.
     """
 
     assumption: str
@@ -120,17 +117,8 @@ class HoeffdingRadius(Radius):
 
         B(n) = sqrt(2 sigma^2 ln(4 n^2 / level) / n)
 
-    The failures at n sum to level / (2 n^2), in total level pi^2 / 12 = 0.82 level.
-
-    Parameters
-    ----------
-    sigma
-        Sub-Gaussian scale, in the unit of the values.
-
-    Examples
-    --------
-    >>> HoeffdingRadius(1.0)(np.array([0, 1, 100]), level=0.05).round(3)
-    array([  inf, 2.96 , 0.521])
+    The failures at n sum to level / (2 n^2), in total 0.82 level. `sigma` is the sub-Gaussian
+    scale, in the unit of the values.
     """
 
     sigma: float
@@ -147,71 +135,27 @@ class HoeffdingRadius(Radius):
 
 
 @dataclass(frozen=True)
-class StitchedRadius(Radius):
-    """The polynomial stitched boundary, tightest of all for very many pulls.
-
-        B(n) = 1.7 sigma sqrt((ln ln(2 n) + 0.72 ln(10.4 / level)) / n)
-
-    up to the rounding of the constants (Howard, Ramdas, McAuliffe and Sekhon 2021, Theorem 1 with
-    eta = 2, s = 1.4, m = sigma^2); the code uses the formula that they come from.
-    """
-
-    sigma: float
-
-    assumption = _SUB_GAUSSIAN
-
-    def __post_init__(self) -> None:
-        check_nonnegative("sigma", self.sigma)
-
-    def _widths(
-        self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
-    ) -> FloatArray:
-        return np.asarray(self.sigma * _stitched_boundary(n, 1.0, 0.0, level / 2.0) / n)
-
-
-@dataclass(frozen=True)
 class MixtureRadius(Radius):
-    """The two-sided normal mixture boundary.
+    """The two-sided normal mixture boundary, as small as it can be at 16 pulls.
 
         B(n) = sigma sqrt((n + rho) (ln((n + rho) / rho) + 2 ln(1 / level))) / n
 
-    (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, Eq. 14). No other rho gives a smaller
-    B(tuned_for) than ``rho = tuned_for / x`` where ``x - ln(1 + x) = 2 ln(1 / level)``, that is
-    ``x = -W(-level^2 / e) - 1`` on the lower branch of Lambert's W: set the derivative of B^2 with
-    respect to rho to zero.
-
-    Parameters
-    ----------
-    sigma
-        See `HoeffdingRadius`.
-    tuned_for
-        Number of pulls at which the radius is as small as it can be.
-
-    Notes
-    -----
-    With tuned_for = 16 and levels from 1e-7 to 1e-1 it is the tightest of the three sub-Gaussian
-    radii from n = 3 to 245,000, by up to 24 %. It is not the tightest for one pull or two (5 to 7 %
-    wider than the Hoeffding radius at n = 2), nor for more, where the stitched radius grows with
-    ln ln n instead of ln n. Tuned for 64 pulls it is 2 to 4 % tighter beyond 100 of them, and a
-    third wider at n = 2: evaluations of hyperparameters are dear, so the default looks at few.
+    (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, Eq. 14), with rho of `mixture_prior`.
+    It is tighter than `HoeffdingRadius` from n = 3 on, and up to 7 % wider at n = 2 (levels 1e-7 to
+    1e-1). For `sigma` see there.
     """
 
     sigma: float
-    tuned_for: float = 16.0
 
     assumption = _SUB_GAUSSIAN
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
-        if not 0.0 < self.tuned_for < math.inf:
-            raise ValueError(
-                f"tuned_for must be a positive number of pulls, got {self.tuned_for!r}; try 16."
-            )
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
-        rho = self.tuned_for / mixture_ratio(level)
+        rho = mixture_prior(level)
         logs = np.log1p(n / rho) - 2.0 * math.log(level)
         return np.asarray(self.sigma * np.sqrt((n + rho) * logs) / n)
 
@@ -223,9 +167,8 @@ class EmpiricalBernsteinRadius(Radius):
         B(n) = S(V, level / 2) / n,  V = prediction_errors,  S = the stitched boundary
 
     with scale c = high - low, started at V = (high - low)^2 / 2 (Howard, Ramdas, McAuliffe and
-    Sekhon 2021, Theorem 4: what is sub-gamma is a boundary for the sub-exponential case too). The
-    start is a compromise: a half is within 14 % of the best of 1/1000 to 1 for standard deviations
-    from 0.3 % to 50 % of the range, levels 1e-7 to 0.05 and 10 to 1e5 pulls.
+    Sekhon 2021, Theorem 4). The start is within 14 % of the best of 1/1000 to 1 for standard
+    deviations from 0.3 % to 50 % of the range, levels 1e-7 to 0.05 and 10 to 1e5 pulls.
 
     Parameters
     ----------
@@ -249,7 +192,7 @@ class EmpiricalBernsteinRadius(Radius):
     ) -> FloatArray:
         scale = self.high - self.low
         start = scale**2 / 2.0
-        boundary = _stitched_boundary(prediction_errors, start, scale, level / 2.0)
+        boundary = stitched_boundary(prediction_errors, start, scale, level / 2.0)
         return np.asarray(boundary / n)
 
 
@@ -259,19 +202,17 @@ class StudentMixtureRadius(Radius):
 
         B(n) = sqrt((T - 1) (n + c) squares / (n (n + c - T c))),  T = ((n + c) / (c level^2))^(1/n)
 
-    with c = prior, where T c < n + c; infinite elsewhere (Lai 1976; Wang and Ramdas 2024). For
-    values x around their mean mu, with S = sum(x - mu) and V = sum((x - mu)^2),
-    ``sqrt(c / (n + c)) ((n + c) V / ((n + c) V - S^2))^(n/2)`` is a likelihood ratio of what is
-    left of the values when their scale is divided out: a nonnegative martingale of expectation 1.
-    By Ville's inequality it ever reaches 1 / level with probability at most level. Inserting
-    V = squares + n d^2 and S = n d and solving for d gives B.
+    with c = prior, where T c < n + c; infinite elsewhere (Lai 1976; Wang and Ramdas 2024). It
+    inverts the likelihood ratio ``sqrt(c / (n + c)) ((n + c) V / ((n + c) V - S^2))^(n/2)``, with S
+    = sum(x - mu) and V = sum((x - mu)^2), a nonnegative martingale: by Ville's inequality it ever
+    reaches 1 / level with probability at most level.
 
     Parameters
     ----------
     prior
         Precision of the normal prior on (alternative - mu) / sigma. A larger one is tighter for
-        more pulls, but stays infinite for longer: at level 1e-3 (1e-7) a prior of 1 is infinite
-        for fewer than 8 (14) pulls and a prior of 0.1 for fewer than 5 (9).
+        more pulls, but stays infinite for longer: at level 1e-3 (1e-7) a prior of 1 is infinite for
+        fewer than 8 (14) pulls and a prior of 0.1 for fewer than 5 (9).
     """
 
     prior: float = 0.3
@@ -331,10 +272,8 @@ class TightestRadius(Radius):
 def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:
     """Give the radius that is tightest, over the pulls that matter, for what was declared.
 
-    Raises
-    ------
-    ValueError
-        If the noise is to be estimated, or has another number of scales than fidelities.
+    A ValueError says that the noise is to be estimated, or has another number of scales than
+    fidelities.
     """
     if isinstance(noise, SubGaussian):
         return MixtureRadius(noise.at(fidelity, n_fidelities))
@@ -360,14 +299,9 @@ def pulls_until(
 ) -> FloatArray:
     """Count the pulls after which a radius, which shrinks with every pull, is at most `widths`.
 
-    The counts are whole, at least 1, and of the shape of `widths`. They are infinite where a width
-    is not positive or more than 1e15 pulls are needed. A radius that reads a spread needs the
-    `variance` of the values; both spreads are then taken as count times variance.
-
-    Raises
-    ------
-    ValueError
-        If the radius reads a spread and no variance is given.
+    The counts are whole, at least 1, and of the shape of `widths`; infinite where a width is not
+    positive or more than 1e15 pulls are needed. A radius that reads a spread needs the `variance`
+    of the values, else a ValueError is raised; both spreads are taken as count times variance.
 
     Examples
     --------
@@ -399,20 +333,17 @@ _ZETA = float(zeta(_EXPONENT))
 _STITCHING = (_ETA**0.25 + _ETA**-0.25) / math.sqrt(2.0)
 
 
-def _stitched_boundary(v: FloatArray, start: float, scale: float, level: float) -> FloatArray:
+def stitched_boundary(v: FloatArray, start: float, scale: float, level: float) -> FloatArray:
     """Compute the one-sided stitched sub-gamma boundary S(v), after Howard et al. 2021, Theorem 1.
 
         S(v) = k1 sqrt(v l(v)) + scale l(v),  l(v) = ln(zeta(s) (1 + log_eta(v / start))^s / level)
 
-    with v at least `start`, k1 = (eta^(1/4) + eta^(-1/4)) / sqrt(2), eta = 2 and s = 1.4.
-
-    For scale = 0 it is the theorem's boundary. Otherwise it is smaller than the theorem's
-    ``sqrt(k1^2 v l + (k2 scale l)^2) + k2 scale l`` with k2 = (sqrt(eta) + 1) / 2,
-    because each epoch gets its best line. Epoch k is ``start eta^k <= v < start eta^(k + 1)``. With
-    r = l(start eta^k), the line ``r / a + v a / (2 (1 - scale a))`` is crossed with probability at
-    most exp(-r), whatever a; these sum to `level`. The a that minimises it at the epoch's middle
-    w = start eta^(k + 1/2) gives ``sqrt(r w / 2) (1 + v / w) + scale r``, which is at most S(v)
-    throughout the epoch, as r <= l(v) and sqrt(w / v) + sqrt(v / w) <= eta^(1/4) + eta^(-1/4).
+    with v at least `start`, k1 = (eta^(1/4) + eta^(-1/4)) / sqrt(2), eta = 2 and s = 1.4. For scale
+    > 0 it is smaller than the theorem's, because each epoch
+    ``start eta^k <= v < start eta^(k + 1)`` gets its best line: with r = l(start eta^k),
+    ``r / a + v a / (2 (1 - scale a))`` is crossed with probability at most exp(-r), whatever a, and
+    these sum to `level`. The best a at the epoch's middle w gives
+    ``sqrt(r w / 2) (1 + v / w) + scale r``, which is at most S(v) throughout the epoch.
     """
     v = np.maximum(v, start)
     log_level = math.log(_ZETA) - math.log(level)
@@ -420,10 +351,17 @@ def _stitched_boundary(v: FloatArray, start: float, scale: float, level: float) 
     return np.asarray(_STITCHING * np.sqrt(v * logs) + scale * logs)
 
 
+# Evaluations of hyperparameters are dear, so that the default looks at few.
+_TUNED_FOR = 16.0
+
+
 @lru_cache(maxsize=64)
-def mixture_ratio(level: float) -> float:
-    """Solve for the x with x - ln(1 + x) = 2 ln(1 / level)."""
+def mixture_prior(level: float) -> float:
+    """Give the rho of `MixtureRadius`: no other gives a smaller radius at 16 pulls.
+
+    It is 16 / x where x - ln(1 + x) = 2 ln(1 / level): set the derivative with respect to rho to 0.
+    """
     # Any x makes a valid radius. Below level 1e-150 the square would underflow, and next to 1 the
     # root is lost in rounding, so there x is only nearly the best one.
     ratio = -float(np.real(lambertw(-(max(level, 1e-150) ** 2) / math.e, -1))) - 1.0
-    return max(ratio, 1e-6)
+    return _TUNED_FOR / max(ratio, 1e-6)

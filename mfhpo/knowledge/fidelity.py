@@ -28,17 +28,17 @@ class Fidelity:
     name
         Name of the parameter that sets it.
     levels
-        Values of the parameter, cheapest first; the last one is the target. Numbers must
-        increase. None: geometric between the bounds of the parameter (its upper bound is the
-        target), or the choices of a categorical one in their order.
+        Values of the parameter, cheapest first; the last one is the target. Numbers must increase.
+        None: geometric between the bounds of the parameter (its upper bound is the target), or the
+        choices of a categorical one in their order.
     costs
         Cost of one evaluation at each level, increasing; "measured" for wall-clock seconds; None
         for proportional to the level.
     bias
-        Bounds on the levels' bias, one per level and the last one 0, as numbers or as a
-        `mfhpo.Bias`; numbers are bounds xi_m with ``|mean at level m - mean at the target| <=
-        xi_m`` for every configuration, unless another variant is asked for. None:
-        estimated by a pilot.
+        Bounds on the levels' bias, one per level and the last one 0, as a `mfhpo.Bias` or as
+        numbers xi_m with ``|mean at level m - mean at the target| <= xi_m`` for every
+        configuration, unless another variant is asked for. None: see
+        `mfhpo.racing.options.BestArmOptions`.
 
     Raises
     ------
@@ -102,10 +102,7 @@ class Fidelity:
         return tuple(float(level) for level in levels)
 
     def guessed_costs(self, levels: Sequence[Any]) -> tuple[float, ...]:
-        """The costs, or where they are measured what they may be relative to each other.
-
-        Proportional to levels that are positive numbers, and to the levels' places if not.
-        """
+        """The costs, or where they are measured, the levels or else their places."""
         costs = self.costs_of(levels)
         if costs is not None:
             return costs

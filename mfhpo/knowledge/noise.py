@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from scipy.stats import chi2
 
 from mfhpo._validation import check_nonnegative
+from mfhpo.knowledge.state import restore, saved
 
 __all__ = [
     "CONTRADICTED",
@@ -32,13 +33,9 @@ class SubGaussian:
     Parameters
     ----------
     sigma
-        The scale, in the unit of the values: one number, or one for each fidelity. Gaussian noise
-        of standard deviation s has sigma = s; values within [a, b] have sigma = (b - a) / 2.
-
-    Raises
-    ------
-    ValueError
-        If a scale is negative or not finite.
+        The scale, in the unit of the values, at least 0: one number, or one for each fidelity.
+        Gaussian noise of standard deviation s has sigma = s; values within [a, b] have sigma = (b -
+        a) / 2.
     """
 
     sigma: float | Sequence[float]
@@ -74,14 +71,8 @@ class Bounded:
 
     This is the robust choice where an evaluation may diverge now and then: the claim is about the
     mean, divergences included, and supposes nothing but the bounds. It takes many more evaluations
-    than normal noise, because an outcome that was not seen may be as poor as `low`. Two accuracies
-    that differ by .015, of which one drops to 0 in one evaluation of twenty, take about 10,000
-    (IISE, delta .05).
-
-    Raises
-    ------
-    ValueError
-        If low is not below high, or one is not finite.
+    than normal noise. Two accuracies that differ by .015, of which one drops to 0 in one evaluation
+    of twenty, take about 10,000 (IISE, delta .05).
     """
 
     low: float
@@ -98,8 +89,7 @@ class Bounded:
 class EstimatedNoise:
     """Nothing is declared: Gaussian noise, its variance estimated at every fidelity.
 
-    The arms share one variance as far as their values agree on one; where they do not, each has its
-    own (`mfhpo.knowledge.variances`).
+    See `mfhpo.knowledge.variances`.
     """
 
 
@@ -109,8 +99,7 @@ Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise
 def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
     """The sub-Gaussian scale at every fidelity, shape (M,), or None where none is declared.
 
-    Values within [low, high] have half the range, by Hoeffding's lemma. A ValueError says that the
-    noise has another number of scales than there are fidelities.
+    Values within [low, high] have half the range, by Hoeffding's lemma.
     """
     if isinstance(noise, SubGaussian):
         return [noise.at(fidelity, n_fidelities) for fidelity in range(n_fidelities)]
@@ -122,17 +111,14 @@ def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
 class PooledVariance:
     """An upper confidence bound on a variance that all arms of a fidelity share.
 
-    The sum of squares within arms over the variance is chi-squared with `degrees` degrees of
-    freedom. The bound is renewed only when the degrees reach 4, 8, 16, ..., and the j-th renewal
-    may fail with probability level / (j (j + 1)): all of them hold together with probability at
-    least 1 - level, for Gaussian noise and pulls that do not depend on the values. Round-robin
-    pulls of arms that leave one by one come close to that; a rule that repeats an arm because its
-    mean lies in a certain place does not.
+    The sum of squares within arms over the variance is chi-squared. The bound is renewed when its
+    degrees of freedom reach 4, 8, 16, ..., the j-th time with error probability level / (j (j +
+    1)). That holds for Gaussian noise and pulls that do not depend on the values; round-robin pulls
+    of arms that leave one by one come close to it.
 
-    Such a rule must add squared prediction errors instead, of each value from the mean of its
-    arm's earlier ones. Given all that was seen before, such an error is normal around some mean,
-    with the noise's variance or more, whatever made the rule choose the arm. So its square is at
-    least as large, in distribution, as that of the noise, and the bound holds for any rule.
+    Other rules must add squared prediction errors instead, of each value from the mean of its arm's
+    earlier ones. Given all that was seen before, such an error is normal with the noise's variance
+    or more, whatever made the rule choose the arm, so that the bound holds for any rule.
     """
 
     def __init__(self, level: float) -> None:
@@ -189,11 +175,11 @@ class NoiseAudit:
     """Whether values spread more around their arms' means than a declared scale allows.
 
     The sum of squares around the arms' means over the variance is at most chi-squared for normal
-    noise, with as many degrees of freedom as there are values beyond each arm's first. It is
-    compared with a quantile when these reach 4, 8, 16, ..., the j-th time at level
-    .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding. `contradicted`
-    says whether that has happened.
+    noise. It is compared with a quantile when its degrees of freedom reach 4, 8, 16, ..., the j-th
+    time at level .01 / (j (j + 1)). A scale of 0 is contradicted by any spread beyond rounding.
     """
+
+    _saved = ("_squares", "_degrees", "_looks", "contradicted")
 
     def __init__(self, sigma: float) -> None:
         self._sigma = sigma
@@ -210,8 +196,7 @@ class NoiseAudit:
     def add(self, squares: float, value: float) -> str:
         """Learn of one more value of an arm that has others; say once what it contradicts.
 
-        `squares` is by how much the sum of squares around the arm's mean has grown. The words are
-        empty if nothing is contradicted, or if that was said before.
+        `squares` is by how much the sum of squares around the arm's mean has grown.
         """
         if squares > (_ROUNDING * value) ** 2:
             self._squares += squares
@@ -237,16 +222,8 @@ class NoiseAudit:
 
     def state_dict(self) -> dict[str, Any]:
         """The state as plain JSON values."""
-        return {
-            "squares": self._squares,
-            "degrees": self._degrees,
-            "looks": self._looks,
-            "contradicted": self.contradicted,
-        }
+        return saved(self, self._saved)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
-        self._squares = float(state["squares"])
-        self._degrees = int(state["degrees"])
-        self._looks = int(state["looks"])
-        self.contradicted = bool(state["contradicted"])
+        restore(self, self._saved, state)

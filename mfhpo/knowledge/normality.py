@@ -11,8 +11,6 @@ from scipy.special import ndtr, stdtr
 
 __all__ = ["FEWEST_VALUES", "NORMALITY_LEVEL", "REMEDY", "departure_in_words", "notices_of"]
 
-FloatArray = npt.NDArray[np.float64]
-
 REMEDY = (
     "claims that rest on normal noise may be wrong; declare Bounded(0, 1) for accuracies, or "
     "evaluate more often"
@@ -67,12 +65,11 @@ def departure_in_words(
     """How the values of one configuration depart from normal ones; empty if not clearly.
 
     The farthest value is compared with what is left by Grubbs' test (1950), the skewness with that
-    of normal samples by D'Agostino's (1970), each at half of the level. Both keep it for small
-    samples and small levels, which tests by the fourth moment do not.
+    of normal samples by D'Agostino's (1970), each at half of the level: both keep it for small
+    samples and small levels.
 
-    `moments` are the sums of squared and of cubed deviations from the mean, `low` and `high` the
-    smallest and the largest value. `level` is the probability with which normal values are found to
-    depart, and `shown` makes of a value what is shown of it.
+    `moments` are the sums of squared and of cubed deviations from the mean; `shown` makes of a
+    value what is shown of it.
     """
     squares, cubes = moments
     if count < FEWEST_VALUES or not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.conditions import Question, explain
 
 __all__ = ["Numeric", "OneOf", "Point", "SearchSpace", "place_in_range"]
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 V = TypeVar("V")
 
@@ -34,15 +32,12 @@ _CHOICE = math.sqrt(0.5)  # two choices are then as far apart as the ends of a r
 class Numeric:
     """A parameter with an order, given by its place in its range: from 0 to 1.
 
-    Parameters
-    ----------
-    places
-        Those of its values, increasing, if there are few of them, as of whole numbers; empty if any
-        place may be reached. A model that took places in between for something new would ask for
-        the same value again and again.
+    `places` are those of its values, increasing, if there are few of them, as of whole numbers;
+    empty if any place may be reached.
     """
 
     places: tuple[float, ...] = ()
+    width = 1  # number of features
 
     def __post_init__(self) -> None:
         places = np.array([0.0, *self.places, 1.0])
@@ -51,10 +46,7 @@ class Numeric:
 
     @classmethod
     def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
-        """A parameter with steps, such as whole numbers, however many there are.
-
-        The places are those of the values that a grid of a thousand finds: `value_at` gives the
-        value that is nearest to a place from 0 to 1, `place_of` the value's own place.
+        """A parameter with steps, such as whole numbers: the places that a fine grid finds.
 
         Examples
         --------
@@ -71,11 +63,6 @@ class Numeric:
         reached = np.array(self.places)
         snapped: FloatArray = reached[np.searchsorted((reached[1:] + reached[:-1]) / 2.0, places)]
         return snapped
-
-    @property
-    def width(self) -> int:
-        """Number of features."""
-        return 1
 
 
 @dataclass(frozen=True)
@@ -100,11 +87,6 @@ class OneOf:
 class SearchSpace:
     """The parameters that are known of, and when they apply as far as configurations told.
 
-    Parameters
-    ----------
-    parameters
-        By name, `Numeric` or `OneOf`.
-
     Examples
     --------
     >>> space = SearchSpace({"kernel": OneOf(2), "gamma": Numeric()})
@@ -125,12 +107,12 @@ class SearchSpace:
         return sum(parameter.width for parameter in self.parameters.values())
 
     @property
-    def ordered(self) -> npt.NDArray[np.bool_]:
+    def ordered(self) -> BoolArray:
         """Which parameters have an order, shape (number of parameters,)."""
         return np.array([isinstance(one, Numeric) for one in self.parameters.values()], dtype=bool)
 
     @property
-    def numbers(self) -> npt.NDArray[np.bool_]:
+    def numbers(self) -> BoolArray:
         """Which features are numbers, shape (n_features,)."""
         return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
 
@@ -170,11 +152,9 @@ class SearchSpace:
         return cube
 
     def learn_conditions(self, points: Sequence[Point]) -> None:
-        """Find out from configurations which values make which parameters apply.
+        """Find out from configurations which values make which parameters apply (`explain`).
 
-        A parameter that some configurations lack is taken to depend on parameters that more
-        configurations have, by up to three questions in a row (`explain`).
-        What is not explained so is taken to apply always.
+        What is not explained by parameters that more configurations have is taken to apply always.
         """
         self._conditions.clear()
         table = self._table(points)
@@ -206,17 +186,13 @@ class SearchSpace:
         return 1 if parameter.places else 2
 
     def _table(self, points: Sequence[Point]) -> dict[str, FloatArray]:
-        """By name, the configurations' values, NaN where a parameter does not apply."""
         return {
             name: np.array([point.get(name, math.nan) for point in points])
             for name in self.parameters
         }
 
     def _columns(
-        self,
-        n: int,
-        values: Mapping[str, FloatArray],
-        present: Mapping[str, npt.NDArray[np.bool_]],
+        self, n: int, values: Mapping[str, FloatArray], present: Mapping[str, BoolArray]
     ) -> FloatArray:
         """Features of n configurations; a parameter that is not in `present` always applies."""
         columns = np.zeros((n, self.n_features))
@@ -233,18 +209,18 @@ class SearchSpace:
             column += parameter.width
         return columns
 
-    def _present(self, values: Mapping[str, FloatArray]) -> dict[str, npt.NDArray[np.bool_]]:
+    def _present(self, values: Mapping[str, FloatArray]) -> dict[str, BoolArray]:
         """By name, which of the configurations have a parameter; without those that all have."""
-        found: dict[str, npt.NDArray[np.bool_]] = {}
+        found: dict[str, BoolArray] = {}
 
-        def answer(question: Question) -> npt.NDArray[np.bool_]:
+        def answer(question: Question) -> BoolArray:
             asked = values[question.parent]
             here = np.ones(len(asked), dtype=np.bool_)
             for inside, (_, _, said) in zip(question.inside(asked), question.branches, strict=True):
                 here = np.where(inside, said if isinstance(said, bool) else answer(said), here)
             return here & present(question.parent) if question.parent in self._conditions else here
 
-        def present(name: str) -> npt.NDArray[np.bool_]:
+        def present(name: str) -> BoolArray:
             if name not in found:
                 found[name] = answer(self._conditions[name])
             return found[name]

@@ -7,30 +7,18 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["PullStatistics"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
 
 class PullStatistics:
-    """Counts, sums and spreads of what was observed, one cell per (arm, fidelity).
+    """Counts, sums and spreads of what was observed, one cell per (arm, fidelity): shape (K, M).
 
-    All arrays have the shape (K, M).
-
-    Attributes
-    ----------
-    counts, sums
-        Number of values, and their sum.
-    squares, cubes
-        Sums of squared and of cubed deviations from the cell's mean.
-    prediction_errors
-        Sum of squared deviations of each value from the mean of the earlier ones, and of the first
-        from `first_guess`.
-    lows, highs
-        Smallest and largest value; infinite where there is none.
+    `squares` and `cubes` are sums of powers of the deviations from the cell's mean,
+    `prediction_errors` of squared deviations of each value from the mean of the earlier ones, and
+    of the first from `first_guess`. `lows` and `highs` are infinite where there is no value.
     """
 
     _arrays = ("counts", "sums", "squares", "prediction_errors", "cubes", "lows", "highs")

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri, polygamma, psi, stdtrit
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import PooledVariance
 
 __all__ = ["ArmVariances", "SharedVariance", "share_variances"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # What the arms' variances have in common is estimated anew once the degrees of freedom have grown
 # by this factor.
@@ -32,9 +29,8 @@ _MOST_DEGREES = 1e6
 class SharedVariance:
     """What the arms' variances have in common (Smyth 2004, "Linear models and empirical Bayes").
 
-    The variances of the arms are taken as draws from a scaled inverse chi-squared distribution with
-    the scale `variance`. Its `degrees` of freedom say how many values of an arm the knowledge of
-    the others is worth: 0 if nothing is known about them.
+    They are taken as draws from a scaled inverse chi-squared distribution with the scale
+    `variance`, whose `degrees` of freedom say how many values of an arm the others are worth.
     """
 
     variance: float = 0.0
@@ -44,8 +40,8 @@ class SharedVariance:
         """Variances to use as if they were known; infinite where nothing is known.
 
         An arm's own variance and the shared one are averaged by their degrees of freedom, and
-        raised by the squared ratio of Student's quantile to the normal one (the moderated t) at the
-        one-sided error probability `level`.
+        raised by the squared ratio of Student's quantile to the normal one (the moderated t) at
+        `level`.
         """
         own = np.maximum(counts - 1, 0)
         degrees = own + self.degrees
@@ -57,11 +53,11 @@ class SharedVariance:
 
 
 def share_variances(squares: FloatArray, counts: IntArray) -> SharedVariance:
-    """Estimate what the arms' variances have in common, cautiously.
+    """Estimate what the arms' variances have in common, cautiously (Smyth 2004, Section 6.2).
 
-    The spread of the logarithms of the sample variances beyond what chance makes of equal ones
-    gives the degrees of freedom (Smyth 2004, Section 6.2). That spread is raised by its own
-    standard error, so that few arms are not taken to be alike for lack of evidence.
+    The spread of the logarithms of the sample variances beyond chance gives the degrees of freedom.
+    It is raised by its own standard error, so that few arms are not taken to be alike for lack of
+    evidence.
     """
     chosen = (counts > 1) & (squares > 0.0)
     n_arms = int(chosen.sum())
@@ -93,10 +89,7 @@ def _inverse_trigamma(value: float) -> float:
 
 
 class ArmVariances:
-    """Estimated variances of all arms at one fidelity, kept up to date value by value.
-
-    `level` is that of the bound on what all arms share (`PooledVariance`).
-    """
+    """Estimated variances of all arms at one fidelity; `level` is that of `PooledVariance`."""
 
     def __init__(self, level: float) -> None:
         self._pooled = PooledVariance(level)
@@ -127,10 +120,9 @@ class ArmVariances:
         return True
 
     def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
-        """Variances of arms; see `SharedVariance.of_arms`.
+        """Variances of arms (see `SharedVariance.of_arms`), never below the bound on a shared one.
 
-        Never below the bound on what all arms share, nor below what the arm's own values say; 0 if
-        all repeats were equal.
+        They are 0 if all repeats were equal.
         """
         own = self._shared.of_arms(squares, counts, level)
         return np.maximum(self.bound, own) if self.bound > 0.0 else np.zeros_like(own)

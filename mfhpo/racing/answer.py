@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import CONTRADICTED
 from mfhpo.knowledge.normality import REMEDY
@@ -30,14 +30,11 @@ __all__ = [
     "unseen",
 ]
 
-IntArray = npt.NDArray[np.int64]
-
 
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
     """The arm with the highest lower bound, at the highest fidelity where most were pulled.
 
-    Lower bounds keep an arm with a few lucky values from leading one with many good ones. Where no
-    radius is finite yet, only the arms that were pulled most often are compared.
+    Where no radius is finite yet, only the arms that were pulled most often are compared.
     """
     counts = evidence.counts[arms]
     pulled = (counts > 0).sum(axis=0)
@@ -51,10 +48,7 @@ def surest_arm(evidence: Evidence, arms: IntArray) -> int:
 
 
 def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> int:
-    """The arm with the highest lower bound on its target mean, by all that the bias bounds allow.
-
-    `surest_arm` where no bound is finite yet.
-    """
+    """The arm with the highest lower bound on its target mean; `surest_arm` if none is finite."""
     lowest, _ = evidence.intervals(arms, bias)
     if not np.isfinite(lowest).any():
         return surest_arm(evidence, arms)
@@ -82,7 +76,7 @@ def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: fl
 def bias_condition(bias: Bias | None, n_pilot: int, level: float) -> str:
     """What must be true of the fidelities' bias for a certificate, as a clause.
 
-    Where the bounds were estimated: from `n_pilot` arms, with an error probability of `level`.
+    The bounds may have been estimated from `n_pilot` arms, with an error probability of `level`.
     """
     if bias is None:
         return "the bias is as it will be found"
@@ -169,7 +163,7 @@ def notices(
     evidence: Evidence, arms: IntArray, compared: Sequence[int], labels: Labels
 ) -> tuple[str, ...]:
     """What was observed that speaks against the conditions of a certificate."""
-    found = [CONTRADICTED] if evidence.widened else []
+    found = [CONTRADICTED] if evidence.noise.widened else []
     if evidence.supposes_normal:
         found += [
             f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: {words}; {REMEDY}"

@@ -9,13 +9,7 @@ __all__ = ["evaluations_to_see", "joined", "unseen_in_words", "unseen_share", "w
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Several phrases as a list in a sentence.
-
-    Examples
-    --------
-    >>> joined(["a", "b", "c"])
-    'a, b and c'
-    """
+    """Several phrases as a list in a sentence: "a, b and c"."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -36,24 +30,13 @@ def unseen_share(evaluations: int, delta: float) -> float:
     """The largest share of outcomes that may have stayed unseen: 1 - delta^(1/n).
 
     An outcome more frequent than that is missing from n independent evaluations with probability
-    below delta; 1 without evaluations.
-
-    Examples
-    --------
-    >>> round(unseen_share(10, 0.05), 3)
-    0.259
+    below delta.
     """
     return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0
 
 
 def evaluations_to_see(share: float, delta: float) -> int:
-    """Number of independent evaluations that miss such a share of outcomes with at most delta.
-
-    Examples
-    --------
-    >>> evaluations_to_see(1 / 6, 0.05)
-    17
-    """
+    """Number of independent evaluations that miss such a share of outcomes with at most delta."""
     return math.ceil(math.log(delta) / math.log1p(-share))
 
 

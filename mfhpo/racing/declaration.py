@@ -38,8 +38,6 @@ _NUMBERS = ("budget", "delta", "epsilon", "ratio", "rho")
 class Declaration:
     """What is declared of a fidelity, its bias and the noise, in the direction of the objective.
 
-    `bias` and `noise` are as `as_bias` and `as_noise` make them.
-
     Examples
     --------
     >>> declaration = Declaration.of(Fidelity("epochs", levels=[1, 9]), sigma=0.1, bias=[0.2, 0.0])
@@ -55,13 +53,7 @@ class Declaration:
     def of(
         cls, fidelity: str | Fidelity, sigma: SigmaLike, bias: BiasLike, kind: Kind = "max"
     ) -> Declaration:
-        """Take what a user gives; the bias may be declared with the fidelity instead.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For what is of another kind, and if the bias is declared twice.
-        """
+        """Take what a user gives; the bias may be declared with the fidelity instead."""
         fidelity = as_fidelity(fidelity)
         if bias is not None and fidelity.bias is not None:
             raise ValueError(
@@ -71,10 +63,7 @@ class Declaration:
         return cls(fidelity, bounds, as_noise(sigma))
 
     def problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
-        """What is known of a race, in values that are maximised.
-
-        `sign` is -1 for an objective that is minimised, whose values are mirrored; else 1.
-        """
+        """What is known of a race, in values that are maximised; `sign` is -1 to minimise."""
         return Problem(
             n_arms,
             self.fidelity.costs_of(levels),

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, default_radius, pulls_until
 from mfhpo.knowledge.noise import EstimatedNoise
@@ -19,9 +19,6 @@ from mfhpo.racing.noise_evidence import NoiseEvidence
 
 __all__ = ["Evidence"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
 # Times the standard deviation that is estimated.
 _UNIT_RADIUS = MixtureRadius(1.0)
 
@@ -29,24 +26,19 @@ _UNIT_RADIUS = MixtureRadius(1.0)
 class Evidence:
     """Means with confidence intervals that hold for all pairs (arm, fidelity) and at all times.
 
+    With probability `delta` any of the intervals may fail; the union bound is over the `compared`
+    fidelities, whose values are evidence. The `radius`, or one per fidelity, is by default the
+    tightest one for the problem's noise.
+
     Parameters
     ----------
-    problem
-        Arms, fidelities and what is known of the noise.
-    delta
-        Probability with which any of the intervals may fail.
-    compared
-        The fidelities whose values are evidence: the union bound is over these.
-    radius
-        Confidence radius, or one per fidelity; None: the tightest one for the problem's noise.
     adaptive
         Whether the next pull depends on the values seen, beyond pulls in turn of those who are
-        left. An estimated variance is then bounded by prediction errors, which costs a little
-        more: see `PooledVariance`.
+        left. An estimated variance is then bounded by prediction errors: see `PooledVariance`.
     variances
-        Whether `variance_bounds` are needed; they cost a share of delta where nothing is declared
-        of the noise's scale. Where it is only bounded, half of delta is left to the intervals,
-        which see when the variance is far below what the range allows.
+        Whether `noise.variance_bounds` are needed; they cost a share of delta where nothing is
+        declared of the noise's scale. Where it is only bounded, half of delta is left to the
+        intervals.
     audit
         Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
         that for the noise.
@@ -67,7 +59,7 @@ class Evidence:
         self._radii = _checked_radii(radius, problem)
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
         has_radius = radius is not None
-        self._noise = NoiseEvidence(
+        self.noise = NoiseEvidence(
             problem, delta, compared, self._statistics, has_radius, adaptive, variances, audit
         )
         # Half-widths that were worked out, and whether something was learned since.
@@ -80,45 +72,25 @@ class Evidence:
         return self._statistics.counts
 
     @property
-    def delta(self) -> float:
-        """Probability with which the means may leave their regions, without the noise's share."""
-        return self._noise.delta_of_means
-
-    @property
     def depends_on_values(self) -> bool:
         """Whether the radii depend on what was observed, not only on how often."""
         return (
-            self._noise.is_estimated
-            or self.widened
+            self.noise.is_estimated
+            or self.noise.widened
             or any(radius.needs_squares or radius.needs_prediction_errors for radius in self._radii)
         )
 
     @property
-    def estimates_variances(self) -> bool:
-        """Whether `variance_bounds` depend on what was observed."""
-        return self._noise.is_estimated or self._noise.has_own_variances or self.widened
-
-    @property
-    def widened(self) -> bool:
-        """Whether a declared scale of the noise was contradicted, and is estimated instead."""
-        return self._noise.widened
-
-    @property
-    def unaudited(self) -> dict[int, int]:
-        """How many repeats are missing where values are too few to see that sigma is too small."""
-        return self._noise.unaudited
-
-    @property
     def assumption(self) -> str:
         """What must be true of the noise, as a clause."""
-        if self._noise.is_estimated or self.widened:
+        if self.noise.is_estimated or self.noise.widened:
             return "the noise is normal"
         return self._radii[-1].assumption
 
     @property
     def estimate(self) -> str:
         """How the noise was estimated, in words; empty where it was not."""
-        if self._noise.is_estimated:
+        if self.noise.is_estimated:
             return (
                 "noise: estimated, one variance as far as the arms agree; an arm that spreads "
                 "more is given its own"
@@ -128,17 +100,17 @@ class Evidence:
     @property
     def supposes_normal(self) -> bool:
         """Whether the intervals rest on normal noise."""
-        return self._noise.has_own_variances or "normal" in self.assumption
+        return self.noise.has_own_variances or "normal" in self.assumption
 
     def add(self, arm: int, fidelity: int, value: float) -> str:
         """Learn one value; return what it contradicts, in words, or an empty string."""
         growth = self._statistics.add(arm, fidelity, value)
         self._is_stale[arm, fidelity] = True
-        contradicted, changed = self._noise.learn(arm, fidelity, value, growth)
+        contradicted, changed = self.noise.learn(arm, fidelity, value, growth)
         if contradicted:
             # All levels have a smaller share of delta from now on.
             self._is_stale[:] = True
-        elif changed and self._noise.is_estimated_at(fidelity):
+        elif changed and self.noise.is_estimated_at(fidelity):
             self._is_stale[:, fidelity] = True
         return contradicted
 
@@ -177,7 +149,7 @@ class Evidence:
 
     def separated(
         self, better: int, others: IntArray, bias: Bias, epsilon: float = 0.0
-    ) -> npt.NDArray[np.bool_]:
+    ) -> BoolArray:
         """Whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
         one = np.array([better])
         if bias.kind == "max":
@@ -210,22 +182,22 @@ class Evidence:
         return half
 
     def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
-        if self._noise.is_estimated_at(fidelity):
-            half = _UNIT_RADIUS(counts, self._noise.level)
-            scale = np.sqrt(self._noise.estimated[arms, fidelity])
+        if self.noise.is_estimated_at(fidelity):
+            half = _UNIT_RADIUS(counts, self.noise.level)
+            scale = np.sqrt(self.noise.estimated[arms, fidelity])
             known = np.isfinite(half)
             half[known] *= scale[known]
             return half
         return self._radii[fidelity](
             counts,
-            self._noise.level,
+            self.noise.level,
             squares=self._statistics.squares[arms, fidelity],
             prediction_errors=self._statistics.prediction_errors[arms, fidelity],
         )
 
     def radius_after(self, counts: IntArray, fidelity: int) -> FloatArray:
         """The radius after so many values, where it depends on nothing else; any shape."""
-        return self._radii[fidelity](counts, self._noise.level)
+        return self._radii[fidelity](counts, self.noise.level)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of one arm at a fidelity."""
@@ -237,10 +209,10 @@ class Evidence:
         )
 
     def interval(self, arm: int, bias: Bias | None) -> tuple[float, float]:
-        """Bounds on an arm's mean at the target fidelity.
+        """Bounds on an arm's mean at the target fidelity; infinite where nothing can be said.
 
         The target's own interval, intersected with those of cheaper fidelities widened by xi_m
-        where the bias bounds are of that kind; infinite where nothing can be said.
+        where the bias bounds are of that kind.
         """
         low, high = -math.inf, math.inf
         target = self.counts.shape[1] - 1
@@ -253,13 +225,6 @@ class Evidence:
             if count and mean - half <= high and mean + half >= low:
                 low, high = max(low, mean - half), min(high, mean + half)
         return low, high
-
-    def variance_bounds(self, arms: IntArray) -> FloatArray:
-        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown.
-
-        Declared, or estimated: then they all hold with the probability that was set aside for it.
-        """
-        return self._noise.variance_bounds(arms)
 
     def departures(
         self, arms: IntArray, fidelity: int, shown: Callable[[float], float]
@@ -288,38 +253,45 @@ class Evidence:
         squares = float(self._statistics.squares[:, fidelity].sum())
         return math.sqrt(squares / degrees) if degrees else math.nan
 
+    def noise_scales(self) -> FloatArray:
+        """Noise scales, declared or seen where that does not do, shape (M,); NaN if unknown."""
+        declared = self.noise.sigmas
+        if declared is not None and not self.noise.widened:
+            return np.array(declared)
+        seen = np.array([self.noise_scale(m) for m in range(self.counts.shape[1])])
+        return seen if declared is None else np.fmax(declared, seen)
+
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
         """Number of values after which a radius is at most `widths`, of the same shape.
 
         Infinite where it never is. Where the radius depends on the spread, the one seen so far at
         the fidelity is taken; NaN if there is none.
         """
-        if self._noise.is_estimated_at(fidelity):
-            scale = self._noise.scale(fidelity)
+        if self.noise.is_estimated_at(fidelity):
+            scale = self.noise.scale(fidelity)
             if math.isinf(scale):
                 return np.full(widths.shape, np.nan)
             widths = widths / scale if scale > 0.0 else np.full(widths.shape, np.inf)
-            return pulls_until(_UNIT_RADIUS, self._noise.level, widths)
+            return pulls_until(_UNIT_RADIUS, self.noise.level, widths)
         radius, variance = self._radii[fidelity], None
         if radius.needs_squares or radius.needs_prediction_errors:
             variance = self.noise_scale(fidelity) ** 2
             if math.isnan(variance):
                 return np.full(widths.shape, np.nan)
-        return pulls_until(radius, self._noise.level, widths, variance)
+        return pulls_until(radius, self.noise.level, widths, variance)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned, as plain JSON values."""
-        return {"statistics": self._statistics.state_dict(), **self._noise.state_dict()}
+        return {"statistics": self._statistics.state_dict(), **self.noise.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state; ValueError if it is of another shape."""
         self._is_stale[:] = True
         self._statistics.load_state_dict(state["statistics"])
-        self._noise.load_state_dict(state)
+        self.noise.load_state_dict(state)
 
 
 def _checked_radii(radius: Radius | Sequence[Radius] | None, problem: Problem) -> list[Radius]:
-    """One radius for each fidelity, or an error."""
     n_fidelities = problem.n_fidelities
     if radius is None:
         if isinstance(problem.noise, EstimatedNoise):

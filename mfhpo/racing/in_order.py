@@ -19,30 +19,18 @@ _HELD_PER_WORKER = 3
 class InOrder(Generic[ItemT]):
     """Hands on what was begun first before what was begun later.
 
-    A confidence radius for n pulls is about the first n values of an arm as they were drawn. With
-    several workers, values arrive in another order: quick ones first, slow ones late, or never if
-    the race ends before. Where the time that a pull takes goes with its value, the first n to
-    arrive are no sample of the arm, their mean is biased, and a certificate that rests on it may be
-    wrong far more often than it says. In the order of their beginnings they are a sample again.
-
-    Attributes
-    ----------
-    begun
-        How many were begun; the next ticket.
-
-    Notes
-    -----
-    What is given up (`drop`) is left out of the sequence. That is harmless if it has nothing to do
-    with its value; giving up what is slow is not.
+    A confidence radius for n pulls is about the first n values of an arm as they were drawn. Where
+    the time that a pull takes goes with its value, the first n to arrive are no such sample: a
+    certificate that rests on them may be wrong far more often than it says. What is given up
+    (`drop`) is left out of the sequence, which is harmless if it has nothing to do with its value.
+    `begun` is the next ticket.
 
     Examples
     --------
     >>> values = InOrder()
     >>> slow, quick = values.begin(), values.begin()
-    >>> values.end(quick, 0.9)
-    []
-    >>> values.end(slow, 0.1)
-    [0.1, 0.9]
+    >>> values.end(quick, 0.9), values.end(slow, 0.1)
+    ([], [0.1, 0.9])
     """
 
     def __init__(self) -> None:
@@ -70,7 +58,7 @@ class InOrder(Generic[ItemT]):
     def end(self, ticket: int, item: ItemT) -> list[ItemT]:
         """Take what came of a ticket, and return all items whose turn it is now, in order.
 
-        A ticket that is not awaited (any more) holds back nothing, and is not held.
+        A ticket that is not awaited (any more) is not held.
         """
         if ticket not in self._awaited:
             return [item]
@@ -91,10 +79,7 @@ class InOrder(Generic[ItemT]):
 
 
 def most_held(n_workers: int) -> int:
-    """How many evaluations of an arm and fidelity may wait for an earlier one.
-
-    Then whoever runs the race begins no more of them, or gives the earlier one up.
-    """
+    """How many evaluations of an arm and fidelity may wait for an earlier one."""
     return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
 
 

@@ -17,16 +17,9 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def compiled(function: Function, *helpers: Callable[..., object]) -> Function:
     """Give the compiled version of a function, or the function itself without numba.
 
-    The results are the same. numba is imported at the first call and not before, so that importing
-    the library stays cheap; what it compiled is kept on disk, beside the function's module.
-
-    Parameters
-    ----------
-    function
-        A function that keeps to what numba can compile.
-    *helpers
-        The functions that it calls, from the same module, so that the copy on disk is renewed
-        when one of them changes. They stay plain Python for everybody else.
+    numba is imported at the first call and not before; what it compiled is kept on disk, beside the
+    function's module. `helpers` are the functions that it calls, from the same module, so that the
+    copy on disk is renewed when one of them changes; they stay plain Python for everybody else.
     """
     return cast(Function, _compiled(function, helpers))
 
@@ -57,10 +50,9 @@ _is_set = threading.Lock()
 def one_thread() -> Iterator[None]:
     """Keep NumPy's and SciPy's linear algebra to one thread; also a decorator.
 
-    With some hundred rows, further threads gain nothing, and where other work is under way on the
-    same cores they wait for each other: a suggestion then takes ten times as long, and the work
-    beside it is held up. The setting is the process's: whoever comes second finds it made, and
-    whoever made it takes it back. Without threadpoolctl nothing happens.
+    With some hundred rows, further threads gain nothing, and beside other work they wait for each
+    other: a suggestion then takes ten times as long. The setting is the process's: whoever made it
+    takes it back. Without threadpoolctl nothing happens.
     """
     controller = _controller()
     if controller is None or not _is_set.acquire(blocking=False):
@@ -75,7 +67,6 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _controller() -> Any:
-    """What sets the threads of the libraries that NumPy and SciPy have loaded; None without it."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

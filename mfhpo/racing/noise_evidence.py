@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import (
     Bounded,
     EstimatedNoise,
@@ -25,8 +25,6 @@ from mfhpo.problem import Problem
 
 __all__ = ["NoNoiseWarning", "NoiseEvidence"]
 
-FloatArray = npt.NDArray[np.float64]
-
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
 
@@ -38,8 +36,7 @@ class NoNoiseWarning(UserWarning):
 class NoiseEvidence:
     """Upper bounds on the noise's variance, estimated where a declared scale does not do.
 
-    The arguments are those of `mfhpo.racing.evidence.Evidence`. Each call of `learn` follows one of
-    the statistics, which hold the values.
+    The arguments are those of `Evidence`; each call of `learn` follows one of the statistics.
     """
 
     def __init__(
@@ -54,15 +51,15 @@ class NoiseEvidence:
         audit: bool,
     ) -> None:
         n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
-        self._sigmas = declared_sigmas(noise, n_fidelities)
+        self.sigmas = declared_sigmas(noise, n_fidelities)
         self._adaptive = adaptive
         self._compared = tuple(compared)
         self._statistics = statistics
         self.is_estimated = not has_radius and isinstance(noise, EstimatedNoise)
         self._audits: list[NoiseAudit] = []
         if audit and not has_radius and isinstance(noise, SubGaussian):
-            assert self._sigmas is not None
-            self._audits = [NoiseAudit(sigma) for sigma in self._sigmas]
+            assert self.sigmas is not None
+            self._audits = [NoiseAudit(sigma) for sigma in self.sigmas]
         self._estimates: list[ArmVariances] = []
         share = 1.0
         if self.is_estimated or self._audits:
@@ -79,24 +76,29 @@ class NoiseEvidence:
             ]
         if variances and isinstance(noise, Bounded):
             share = 0.5
-        self._delta = share * delta
+        self._full_delta = share * delta
         # What is taken for the variance where it is estimated.
         self.estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
 
     @property
-    def delta_of_means(self) -> float:
-        """What is left of delta for the means."""
-        return (1.0 - _NOISE_SHARE) * self._delta if self.widened else self._delta
+    def delta(self) -> float:
+        """Probability with which the means may leave their regions, without the noise's share."""
+        return (1.0 - _NOISE_SHARE) * self._full_delta if self.widened else self._full_delta
 
     @property
     def level(self) -> float:
         """The same for one arm at one fidelity."""
-        return self.delta_of_means / (len(self.estimated) * len(self._compared))
+        return self.delta / (len(self.estimated) * len(self._compared))
 
     @property
     def widened(self) -> bool:
         """Whether a declared scale of the noise was contradicted, and is estimated instead."""
         return any(audit.contradicted for audit in self._audits)
+
+    @property
+    def estimates_variances(self) -> bool:
+        """Whether `variance_bounds` depend on what was observed."""
+        return self.is_estimated or self.has_own_variances or self.widened
 
     @property
     def has_own_variances(self) -> bool:
@@ -113,10 +115,7 @@ class NoiseEvidence:
 
     @property
     def unaudited(self) -> dict[int, int]:
-        """How many repeats are missing where values are too few to see that sigma is too small.
-
-        By the fidelities whose values are evidence.
-        """
+        """How many repeats are missing, by fidelity, to see that a declared sigma is too small."""
         if not self._audits:
             return {}
         counts = self._statistics.counts
@@ -164,15 +163,15 @@ class NoiseEvidence:
         squares = self._statistics.squares[arms, fidelity]
         counts = self._statistics.counts[arms, fidelity]
         variances = self._estimates[fidelity].of_arms(squares, counts, self.level)
-        if self._sigmas is not None:
-            variances = np.maximum(variances, self._sigmas[fidelity] ** 2)
+        if self.sigmas is not None:
+            variances = np.maximum(variances, self.sigmas[fidelity] ** 2)
         self.estimated[arms, fidelity] = variances
 
-    def variance_bounds(self, arms: npt.NDArray[np.int64]) -> FloatArray:
-        """Upper bounds on the noise's variance proxy (see `Evidence.variance_bounds`)."""
-        if self._sigmas is not None:
-            bounds = np.tile(np.square(self._sigmas), (len(arms), 1))
-            for m in range(len(self._sigmas)):
+    def variance_bounds(self, arms: IntArray) -> FloatArray:
+        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown."""
+        if self.sigmas is not None:
+            bounds = np.tile(np.square(self.sigmas), (len(arms), 1))
+            for m in range(len(self.sigmas)):
                 if self.is_estimated_at(m):
                     bounds[:, m] = self.estimated[arms, m]
             return bounds

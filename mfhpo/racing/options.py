@@ -1,8 +1,8 @@
 """The options of each race: typed and documented once, for every library that runs it.
 
 A sampler or a search takes the options of its policy as keyword arguments, as in
-``**options: Unpack[IISEOptions]``, so that editors and type checkers know each name and type.
-`runs` adds the defaults, which are those of the policy unless it says otherwise.
+``**options: Unpack[IISEOptions]``; `runs` adds the defaults, which are those of the policy unless
+it says otherwise.
 """
 
 from __future__ import annotations
@@ -42,8 +42,6 @@ Schedule = Literal["pulls", "rounds"]
 
 
 class _RunsPolicy(Protocol):
-    """A class that `runs` a policy: its base declares these two, and `runs` sets them."""
-
     _policy_class: Callable[..., Any]
     _defaults: dict[str, Any]
 
@@ -184,8 +182,8 @@ class MFGradOptions(MFTopTwoOptions, total=False):
     Parameters
     ----------
     learning_rate
-        "adaptive", which does not depend on the scale of values, noise or costs; "decreasing", or
-        a positive number as published (0.25), which suit gradients of about 1.
+        "adaptive", which does not depend on the scale of values, noise or costs; "decreasing", or a
+        positive number as published (0.25), which suit gradients of about 1.
     stop
         "mixture": keeps delta at all times, and drops arms on the way. "published": the heuristic
         of the method's own experiments, for which delta is not proven.
@@ -250,9 +248,8 @@ class ChoiceOptions(BestArmOptions, total=False):
         "best arm": find it and certify it. "reward per cost" and "reward per pull": the trials
         themselves count, each for its cost times its configuration's mean at the target, or each
         for that mean alone. `epsilon` and `measure` have no part in the former, `bias` and
-        `measure` none in the latter. Rewards are maximised, and an objective that is minimised is
-        taken for the negative reward: "reward per pull" makes as many trials as the budget allows,
-        also where each of them is a loss. See `MFEliminationOptions`.
+        `measure` none in the latter. Rewards are maximised: an objective that is minimised is taken
+        for the negative reward. See `MFEliminationOptions`.
     """
 
     aim: Aim
@@ -261,16 +258,8 @@ class ChoiceOptions(BestArmOptions, total=False):
 def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], ClassT]:
     """Let a class run a policy, whose options its constructor takes as ``**options``.
 
-    `inspect.signature` and `help` then show each option with its type and default.
-
-    Parameters
-    ----------
-    policy
-        The policy. Its own defaults are those of the options.
-    options
-        The `TypedDict` of all options.
-    **defaults
-        Those that differ from the policy's. An option that has no default is None.
+    `inspect.signature` and `help` then show each option with its type and default: that of the
+    policy, unless it is among `defaults`, or None. `options` is the `TypedDict` of all options.
     """
     own = _keyword_defaults(policy)
     own.pop("seed", None)  # a fixed one is for simulations
@@ -294,13 +283,7 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
 
 
 def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of a class that `runs` a policy: those that are given, else the defaults.
-
-    Raises
-    ------
-    TypeError
-        If the class has no such option.
-    """
+    """All options of a class that `runs` a policy; a TypeError names one that it does not have."""
     for name in options:
         if name not in cls._defaults:
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}")

@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind, estimate_bias
 from mfhpo.problem import Pull
 from mfhpo.racing.evidence import Evidence
 
 __all__ = ["Pilot"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -28,12 +25,12 @@ class Pilot:
     n_pulls: int  # of each of them at every fidelity, at least 2
     fidelities: tuple[int, ...]
 
-    def arms(self, active: npt.NDArray[np.bool_]) -> IntArray:
+    def arms(self, active: BoolArray) -> IntArray:
         """The pilot's arms, shape (min(P, number of active arms),)."""
         chosen = [arm for arm in self.order if active[arm]][: self.n_arms]
         return np.array(chosen, dtype=np.int64)
 
-    def missing(self, counts: IntArray, active: npt.NDArray[np.bool_]) -> list[Pull]:
+    def missing(self, counts: IntArray, active: BoolArray) -> list[Pull]:
         """The pulls still to be made, cheapest fidelity first, given counts of shape (K, M)."""
         pulls: list[Pull] = []
         arms = self.arms(active)
@@ -43,7 +40,7 @@ class Pilot:
                 pulls.extend(Pull(int(arm), fidelity) for arm in behind)
         return pulls
 
-    def next_pull(self, counts: IntArray, seen: IntArray, active: npt.NDArray[np.bool_]) -> Pull:
+    def next_pull(self, counts: IntArray, seen: IntArray, active: BoolArray) -> Pull:
         """What to pull next, by the counts that include what is under way, and by those seen."""
         missing = self.missing(counts, active)
         if missing:
@@ -55,13 +52,7 @@ class Pilot:
         # What is left is under way and may never come: pull it once more.
         return self.missing(seen, active)[0]
 
-    def bias(
-        self,
-        evidence: Evidence,
-        active: npt.NDArray[np.bool_],
-        kind: Kind,
-        level: float,
-    ) -> Bias:
+    def bias(self, evidence: Evidence, active: BoolArray, kind: Kind, level: float) -> Bias:
         """Bias bounds for all arms of the race, from the pilot's means (see `estimate_bias`)."""
         n_arms, n_fidelities = evidence.counts.shape
         arms = self.arms(active)

@@ -1,9 +1,8 @@
 """What all policies that race arms share: pilot, evidence, failures, costs, answers, state.
 
-An arm's radius depends on its own count at a fidelity, so that every decision stays valid when
-pulls arrive late, out of order or never, as long as that says nothing of their values. Where it
-does (a quick end means a poor value), whoever runs the race tells the pulls of a pair in the order
-in which they were begun.
+An arm's radius depends on its own count at a fidelity, so that decisions stay valid when pulls
+arrive late, out of order or never, as long as that says nothing of their values. Where it does,
+whoever runs the race tells the pulls of a pair in the order in which they were begun.
 """
 
 from __future__ import annotations
@@ -12,15 +11,17 @@ import abc
 import math
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import NoiseContradictedWarning
+from mfhpo.knowledge.state import restore, saved
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
 from mfhpo.racing.answer import (
@@ -40,9 +41,6 @@ from mfhpo.racing.roster import Roster
 
 __all__ = ["ArmWithdrawnWarning", "RacingPolicy"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5
 
@@ -59,37 +57,34 @@ class RacingPolicy(Policy):
     """A policy that pulls arms, and learns from their values which are good.
 
     `BestArmPolicy` looks for a certificate, `RewardPolicy` for reward; start from one of these.
-    What is not declared is found out by a pilot. Then the subclass decides what to pull.
-
-    Parameters
-    ----------
-    problem
-        What is known.
-    delta
-        Probability with which one of the intervals may fail, in (0, 1).
-    budget
-        Largest total cost, or None.
-    max_failures
-        See `mfhpo.racing.failures.fails_too_often`.
-    pilot_arms, pilot_pulls
-        Size of the pilot: arms, and pulls of each at every one of its fidelities.
-    radius
-        See `mfhpo.racing.evidence.Evidence`.
-    seed
-        Chooses the pilot's arms.
+    What is not declared is found out by a pilot, whose arms the seed chooses. Then the subclass
+    decides what to pull. For the arguments see `mfhpo.racing.options.RaceOptions` and
+    `mfhpo.racing.evidence.Evidence`.
     """
+
+    # Numbers and arrays that a state consists of; subclasses have more of them.
+    _saved: tuple[str, ...] = (
+        "_failures",
+        "_cost_sums",
+        "_cost_counts",
+        "_cost",
+        "pulls",
+        "_planned_costs",
+        "_piloting",
+        "_n_pilot",
+    )
 
     def __init__(
         self,
         problem: Problem,
         *,
-        delta: float,
-        budget: float | None,
-        max_failures: int,
-        pilot_arms: int,
-        pilot_pulls: int,
-        radius: Radius | Sequence[Radius] | None,
-        seed: int,
+        delta: float = 0.05,
+        budget: float | None = None,
+        max_failures: int = 3,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+        radius: Radius | Sequence[Radius] | None = None,
+        seed: int = 0,
     ) -> None:
         if budget is not None and not budget > 0.0:
             raise ValueError(f"budget must be positive or None, got {budget!r}.")
@@ -108,8 +103,9 @@ class RacingPolicy(Policy):
         self._piloting = self._needs_pilot()
         self._n_pilot = 0
 
-        # Bounds that are estimated may fail as well; they get their share of delta.
-        self._bias = problem.bias
+        # The bounds in force, None before they are estimated: then they may fail as well, and get
+        # their share of delta.
+        self.bias = problem.bias
         self._bias_delta = _BIAS_SHARE * self.delta if self._estimates_bias() else 0.0
         self._evidence = Evidence(
             problem,
@@ -142,12 +138,14 @@ class RacingPolicy(Policy):
     # Whether the rules need upper bounds on the noise's variance.
     _variances = False
 
+    # Kind of bias bound to estimate when none is declared.
+    _kind: Kind = "max"
+
     def _compared_fidelities(self) -> tuple[int, ...]:
         """Fidelities whose values are evidence about the target: the union bound is over these."""
         return tuple(range(self.problem.n_fidelities))
 
     def _pilot_fidelities(self) -> tuple[int, ...]:
-        """Fidelities that a pilot pulls."""
         return self._compared_fidelities()
 
     @abc.abstractmethod
@@ -155,12 +153,7 @@ class RacingPolicy(Policy):
         """Whether something has to be found out by a pilot."""
 
     def _estimates_bias(self) -> bool:
-        """Whether the pilot is to estimate bias bounds."""
         return self.problem.bias is None
-
-    def _kind(self) -> Kind:
-        """Kind of bias bound to estimate when none is declared."""
-        return "max"
 
     @abc.abstractmethod
     def _plan(self) -> None:
@@ -200,11 +193,9 @@ class RacingPolicy(Policy):
 
     @property
     def _certified(self) -> bool:
-        """Whether the answer is certified."""
         return False
 
     def _surest_arm(self) -> int:
-        """The best answer before the end, when arms are left."""
         return surest_arm(self._evidence, self.active)
 
     @abc.abstractmethod
@@ -212,32 +203,27 @@ class RacingPolicy(Policy):
         """Why the race is where it is, given the best answer so far."""
 
     def _noise_in_words(self) -> str:
-        """What must be true of the noise, as a clause."""
         return self._evidence.assumption
 
     def _conditions(self) -> tuple[str, ...]:
-        """What must be true for the answer, as clauses."""
         parts = ["evaluations are independent", self._noise_in_words()]
         if len(self._compared_fidelities()) > 1:
-            parts.append(bias_condition(self._bias, self._n_pilot, self._bias_delta))
+            parts.append(bias_condition(self.bias, self._n_pilot, self._bias_delta))
         return tuple(parts)
 
     def _assumptions(self) -> tuple[str, ...]:
-        """What was estimated or declared, in words."""
         parts = [self._evidence.estimate]
         if len(self._compared_fidelities()) > 1:
-            parts.append(bias_in_words(self._bias, self._n_pilot))
+            parts.append(bias_in_words(self.bias, self._n_pilot))
         elif self.problem.n_fidelities > 1:
             parts.append("bias: nothing is taken for true of it; the target's values decide")
         return tuple(part for part in parts if part)
 
     def _notices(self) -> tuple[str, ...]:
-        """What was observed that speaks against the conditions."""
         arms = np.flatnonzero(~self._roster.merged)
         return notices(self._evidence, arms, self._compared_fidelities(), self.labels)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
-        """A guess at what a certificate still costs; None where there is none."""
         return None
 
     # The contract.
@@ -247,13 +233,11 @@ class RacingPolicy(Policy):
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}.")
         counts = self._evidence.counts
-        if pending:
+        if pending or n > 1:
             counts = counts.copy()
-            for pull in pending:
-                self._check(pull)
-                counts[pull.arm, pull.fidelity] += 1
-        if n > 1:
-            counts = counts.copy()
+        for pull in pending:
+            self._check(pull)
+            counts[pull.arm, pull.fidelity] += 1
         pulls: list[Pull] = []
         for _ in range(n):
             proposed = self._next_pull(counts)
@@ -337,7 +321,6 @@ class RacingPolicy(Policy):
         )
 
     def _refusal(self, winner: int | None) -> str:
-        """Why an answer is not certified although the race has ended; empty if it is."""
         lost = lost_leader(self._evidence, self._roster, self._failures, winner)
         if lost is None:
             return self.withheld
@@ -350,11 +333,6 @@ class RacingPolicy(Policy):
         )
 
     # What adapters show while the race runs.
-
-    @property
-    def bias(self) -> Bias | None:
-        """The bias bounds in force, or None before they are estimated."""
-        return self._bias
 
     @property
     def epsilon(self) -> float:
@@ -377,10 +355,7 @@ class RacingPolicy(Policy):
         return self._piloting
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
-        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far.
-
-        The winner if there is one, else the arm that is surest to be good.
-        """
+        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""
         if not self._roster.active.any():
             return None, math.nan, (-math.inf, math.inf), 0
         winner = self.winner
@@ -394,7 +369,7 @@ class RacingPolicy(Policy):
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
-        return self._evidence.interval(arm, self._bias)
+        return self._evidence.interval(arm, self.bias)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of what was observed of an arm at a fidelity."""
@@ -420,17 +395,15 @@ class RacingPolicy(Policy):
         return self._race_pull(counts, arms)
 
     def _pull_of_winner(self, winner: int) -> Pull:
-        """What is pulled once the race has ended with an arm."""
         return Pull(winner, self.problem.target)
 
     def _settle(self) -> bool:
-        """Take what the pilot found out, if it has all its pulls, and return whether it has."""
         active = self._roster.active
         if not active.any() or self._pilot.missing(self._evidence.counts, active):
             return False
         if self._bias_delta:
             level = self._bias_delta / max(1, self.problem.n_fidelities - 1)
-            self._bias = self._pilot.bias(self._evidence, active, self._kind(), level)
+            self.bias = self._pilot.bias(self._evidence, active, self._kind, level)
         self._piloting = False
         self._n_pilot = len(self._pilot.arms(active))
         self._fix_costs()
@@ -457,7 +430,6 @@ class RacingPolicy(Policy):
             self._take_note_of_failure()
 
     def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        """Take over counts and sums of arms that were pulled in a block, and pay the block."""
         pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())
         self._evidence.set_sums(arms, fidelity, counts, sums)
         paid = pulled * self._cost_of(fidelity)
@@ -503,15 +475,8 @@ class RacingPolicy(Policy):
             "evidence": self._evidence.state_dict(),
             "version": _STATE_VERSION,
             "roster": self._roster.state_dict(),
-            "failures": self._failures.tolist(),
-            "cost_sums": self._cost_sums.tolist(),
-            "cost_counts": self._cost_counts.tolist(),
-            "cost": self._cost,
-            "pulls": self.pulls,
-            "bias": None if self._bias is None else self._bias.state_dict(),
-            "planned_costs": None if self._planned_costs is None else self._planned_costs.tolist(),
-            "piloting": self._piloting,
-            "n_pilot": self._n_pilot,
+            "bias": None if self.bias is None else asdict(self.bias),
+            **saved(self, self._saved),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -523,17 +488,9 @@ class RacingPolicy(Policy):
             )
         self._evidence.load_state_dict(state["evidence"])
         self._roster.load_state_dict(state["roster"])
-        self._failures = np.asarray(state["failures"], dtype=np.int64)
-        self._cost_sums = np.asarray(state["cost_sums"], dtype=np.float64)
-        self._cost_counts = np.asarray(state["cost_counts"], dtype=np.int64)
-        self._cost = float(state["cost"])
-        self.pulls = int(state["pulls"])
         bias = state["bias"]
-        self._bias = None if bias is None else Bias.from_state_dict(bias)
-        costs = state["planned_costs"]
-        self._planned_costs = None if costs is None else np.asarray(costs, dtype=np.float64)
-        self._piloting = bool(state["piloting"])
-        self._n_pilot = int(state["n_pilot"])
+        self.bias = None if bias is None else Bias(**bias)
+        restore(self, self._saved, state)
         self._load_details(state)
         if not self._piloting:
             self._plan()

@@ -3,92 +3,40 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from mfhpo.problem import Recommendation, plain
+from mfhpo.problem import Answer, Recommendation
 from mfhpo.racing.claims import wrong_in_words
 
 __all__ = ["UserRecommendation", "short"]
 
-
 AnswerT = TypeVar("AnswerT", bound="UserRecommendation")
 
 
-@dataclass(frozen=True)
-class UserRecommendation:
+@dataclass(frozen=True, kw_only=True)
+class UserRecommendation(Answer):
     """Which configuration to be content with, and how sure that is.
+
+    For the other fields see `mfhpo.problem.Answer`; mean and interval are the objective's.
 
     Parameters
     ----------
     params
         The configuration, without the fidelity; empty when every arm has failed.
-    arm
-        Its index among the arms, or None.
-    mean
-        Estimated mean of the objective, at the level `level` of the fidelity.
     level
         The highest level at which it was evaluated; the target's for a finished race.
-    interval
-        Bounds on the mean at the target level; infinite where nothing can be said of it.
-    delta, epsilon
-        With probability at least 1 - delta, no arm is better than this one by more than epsilon.
-    finished
-        Whether the race is over.
     certifies
         Whether the policy is after a certificate at all; those that maximise the reward while
         they run, such as `mfhpo.MFUCB`, are not.
-    certified
-        Whether the claim holds now.
-    reason
-        Why, or why not.
-    cost
-        What the race has paid, in the unit of the fidelity's costs.
     trials
         Number of evaluations behind it.
-    survivors
-        Indices of the arms still in the race.
-    compared
-        Number of different arms that the claim is about.
-    assumptions
-        What the certificate rests on; what was estimated is named as such.
-    remaining_cost
-        A guess of what certifying would still take; infinite when it will never, None when too
-        little is known.
-    conditions
-        What must be true for the claim, as clauses: "wrong with probability at most delta if ...".
-    unseen
-        Which rare outcomes of the arm and its closest rival the evaluations cannot exclude.
-    not_compared
-        The arms that left because their evaluations failed, in words.
-    failures
-        Number of evaluations that gave no value.
-    notices
-        What was observed that speaks against the conditions.
     """
 
     params: dict[str, Any]
-    arm: int | None
-    mean: float
     level: Any
-    interval: tuple[float, float]
-    delta: float
-    epsilon: float
-    finished: bool
     certifies: bool
-    certified: bool
-    reason: str
-    cost: float
     trials: int
-    survivors: tuple[int, ...]
-    compared: int
-    assumptions: tuple[str, ...]
-    remaining_cost: float | None
-    conditions: tuple[str, ...]
-    unseen: str
-    not_compared: tuple[str, ...]
-    failures: int
-    notices: tuple[str, ...]
 
     @classmethod
     def of(
@@ -112,11 +60,6 @@ class UserRecommendation:
             "trials": content.pop("pulls"),
         }
         return cls(**content)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The recommendation as plain JSON values (what is not finite becomes None)."""
-        content: dict[str, Any] = plain(asdict(self))
-        return content
 
     def __str__(self) -> str:
         low, high = self.interval

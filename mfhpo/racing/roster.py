@@ -6,38 +6,32 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.state import restore, saved
 
 __all__ = ["Roster"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 class Roster:
     """Which of K arms are active, eliminated (by a comparison) or withdrawn (without one).
 
-    An elimination remembers its grounds, so that it can be undone when they fall away.
-
-    Parameters
-    ----------
-    n_arms
-        Number of arms K.
-
-    Attributes
-    ----------
-    active, withdrawn, merged
-        Masks of shape (K,): still racing, left without a comparison, left as the repeat of another
-        arm. An arm that is none of these was eliminated.
-    failures
-        Pulls in a row without a value, shape (K,), for races that count these.
-    led
-        Mask of shape (K,): withdrawn for its failures while nobody else was seen to be better.
+    An elimination remembers its grounds, so that it can be undone when they fall away. All masks
+    have shape (K,): `merged` left as the repeat of another arm, `led` was withdrawn for its
+    failures while nobody else was seen to be better. `failures` counts pulls in a row without a
+    value, for races that use it.
     """
 
-    _masks = ("active", "withdrawn", "merged", "led")
-    _arrays = (*_masks, "failures", "_exit_fidelity", "_exit_by", "_exit_excess")
+    _arrays = (
+        "active",
+        "withdrawn",
+        "merged",
+        "led",
+        "failures",
+        "_exit_fidelity",
+        "_exit_by",
+        "_exit_excess",
+    )
 
     def __init__(self, n_arms: int) -> None:
         self.active: BoolArray = np.ones(n_arms, dtype=bool)
@@ -109,11 +103,9 @@ class Roster:
 
     def state_dict(self) -> dict[str, Any]:
         """The arrays as lists."""
-        return {name.strip("_"): getattr(self, name).tolist() for name in self._arrays}
+        return saved(self, self._arrays)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up saved arrays."""
-        for name in self._arrays:
-            current = getattr(self, name)
-            setattr(self, name, np.asarray(state[name.strip("_")], dtype=current.dtype))
+        restore(self, self._arrays, state)
         self._arms = None

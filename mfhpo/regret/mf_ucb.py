@@ -114,7 +114,7 @@ class MFUCB(RewardPolicy):
 
     def _plan(self) -> None:
         n_fidelities = self.problem.n_fidelities
-        self._zeta = np.array(self._bias.bounds) if self._bias else np.zeros(n_fidelities)
+        self._zeta = np.array(self.bias.bounds) if self.bias else np.zeros(n_fidelities)
         costs = self._planned_costs
         assert costs is not None
         self._gamma = np.full(n_fidelities, np.inf)
@@ -158,7 +158,7 @@ class MFUCB(RewardPolicy):
         return Pull(arm, int(np.argmax(worthwhile)))
 
     def _surest_arm(self) -> int:
-        return surest_at_target(self._evidence, self.active, self._bias)
+        return surest_at_target(self._evidence, self.active, self.bias)
 
     @property
     def _purpose(self) -> str:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -21,8 +20,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mfhpo import ArmWithdrawnWarning, Observation, Pull
-from mfhpo.censored import CensoredPolicy, LimitRecommendation, Linear
-from tests.contract.policy_contract import AskAndTellContract, Script, numbers, settings
+from mfhpo.censored import LimitRecommendation, Linear
+from tests.contract.policy_contract import AskAndTellContract, numbers, settings
 
 LIMITS = (1.0, 2.0, 4.0)
 COST = Linear(0.05)
@@ -30,23 +29,18 @@ PENALTY = Linear(0.2)
 HORIZON = 300
 
 # Of each arm: mean reward, least and most seconds, and how often it takes 9 instead.
-ARMS = (
-    (0.3, 0.2, 0.8, 0.0),
-    (0.9, 1.0, 1.8, 0.05),
-    (0.95, 3.0, 5.0, 0.0),
-    (0.2, 0.1, 0.4, 0.1),
-)
+ARMS = ((0.3, 0.2, 0.8, 0.0), (0.9, 1.0, 1.8, 0.05), (0.95, 3.0, 5.0, 0.0), (0.2, 0.1, 0.4, 0.1))
 BEST = 1
 
 
-def outcome(rng: np.random.Generator, arm: int) -> tuple[float, float]:
+def outcome(rng, arm):
     """Reward and seconds of a pull without a limit."""
     reward, least, most, late = ARMS[arm]
     seconds = 9.0 if rng.random() < late else rng.uniform(least, most)
     return reward + rng.uniform(-0.05, 0.05), seconds
 
 
-def observe(rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> Observation:
+def observe(rng, pull, failure_rate=0.0):
     if rng.random() < failure_rate:
         return Observation(None, cost=0.1)
     reward, seconds = outcome(rng, pull.arm)
@@ -55,7 +49,7 @@ def observe(rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> 
     return Observation(reward, cost=seconds)
 
 
-def text_of(policy: CensoredPolicy) -> str:
+def text_of(policy):
     return json.dumps(policy.state_dict(), allow_nan=False)
 
 
@@ -76,18 +70,16 @@ class CensoredPolicyContract(AskAndTellContract):
     longest: float | None = None
 
     @abstractmethod
-    def make(self, n_arms: int = 4, horizon: int | None = HORIZON) -> CensoredPolicy:
+    def make(self, n_arms=4, horizon=HORIZON):
         """Make a new policy; called often, and always to be made with the same arguments."""
 
-    def new(self) -> CensoredPolicy:
+    def new(self):
         return self.make()
 
-    def observe(
-        self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0
-    ) -> Observation:
+    def observe(self, rng, pull, failure_rate=0.0):
         return observe(rng, pull, failure_rate)
 
-    def check_pulls(self, policy: CensoredPolicy, pulls: list[Pull], expected: int) -> None:
+    def check_pulls(self, policy, pulls, expected):
         assert len(pulls) == expected
         for pull in pulls:
             assert isinstance(pull, Pull)
@@ -103,7 +95,7 @@ class CensoredPolicyContract(AskAndTellContract):
                 assert pull.limit is not None
                 assert 0.0 < pull.limit < math.inf
 
-    def check_answer(self, policy: CensoredPolicy) -> None:
+    def check_answer(self, policy):
         """The answer can be read, and is plain JSON, whatever has happened."""
         answer = policy.recommend()
         assert isinstance(answer, LimitRecommendation)
@@ -139,7 +131,7 @@ class CensoredPolicyContract(AskAndTellContract):
         assert mean == answer.mean
         assert half == pytest.approx(0.5 * (high - low))
 
-    def check_end(self, policy: CensoredPolicy) -> None:
+    def check_end(self, policy):
         assert policy.finished
         answer = policy.recommend()
         assert answer.arm == BEST
@@ -152,7 +144,7 @@ class CensoredPolicyContract(AskAndTellContract):
 
     # The tests.
 
-    def test_a_new_policy_has_an_answer(self) -> None:
+    def test_a_new_policy_has_an_answer(self):
         policy = self.make()
         assert not policy.finished
         assert policy.cost == 0.0
@@ -164,7 +156,7 @@ class CensoredPolicyContract(AskAndTellContract):
         assert policy.recommend().arm is None
         self.check_answer(policy)
 
-    def test_in_order_it_ends_at_the_horizon_with_the_right_answer(self) -> None:
+    def test_in_order_it_ends_at_the_horizon_with_the_right_answer(self):
         policy = self.make()
         script = self.play(policy, np.random.default_rng(0), 2 * HORIZON)
         assert len(script) == policy.pulls == HORIZON
@@ -189,9 +181,7 @@ class CensoredPolicyContract(AskAndTellContract):
 
     @settings(max_examples=6)
     @given(seed=numbers, rounds=st.integers(0, 60), without=st.sets(st.integers(0, 3)))
-    def test_arms_that_cannot_be_pulled_now_are_left_out_this_time(
-        self, seed: int, rounds: int, without: set[int]
-    ) -> None:
+    def test_arms_that_cannot_be_pulled_now_are_left_out_this_time(self, seed, rounds, without):
         policy = self.make(horizon=None)
         rng = np.random.default_rng(seed)
         for _ in range(rounds):
@@ -206,11 +196,11 @@ class CensoredPolicyContract(AskAndTellContract):
 
     @settings(max_examples=3)
     @given(seed=numbers)
-    def test_anything_may_be_told_at_any_time(self, seed: int) -> None:
+    def test_anything_may_be_told_at_any_time(self, seed):
         """Pulls nobody asked for, other limits, none, timeouts, failures, the same again."""
         rng = np.random.default_rng(seed)
         policy = self.make()
-        told: list[Script] = []
+        told = []
         for _ in range(80):
             limit = rng.choice([None, 0.3, 1.0, 1.7, 2.0, 4.0, 50.0, math.inf])
             pull = Pull(int(rng.integers(4)), 0, limit)
@@ -230,7 +220,7 @@ class CensoredPolicyContract(AskAndTellContract):
         self.check_pulls(policy, policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(observation.cost for _, observation in told))
 
-    def test_wrong_input_is_an_error_and_changes_nothing(self) -> None:
+    def test_wrong_input_is_an_error_and_changes_nothing(self):
         policy = self.make()
         self.play(policy, np.random.default_rng(4), 20)
         before, asked = text_of(policy), policy.ask(3)
@@ -272,9 +262,7 @@ class CensoredPolicyContract(AskAndTellContract):
 
     # What was seen.
 
-    def twins_after(
-        self, first: Sequence[Script], second: Sequence[Script]
-    ) -> tuple[CensoredPolicy, CensoredPolicy]:
+    def twins_after(self, first, second):
         """Two policies with the same beginning, and then told otherwise."""
         policies = self.make(), self.make()
         script = self.play(self.make(), np.random.default_rng(8), 60)
@@ -283,7 +271,7 @@ class CensoredPolicyContract(AskAndTellContract):
                 policy.tell(*told)
         return policies
 
-    def check_alike(self, one: CensoredPolicy, other: CensoredPolicy) -> None:
+    def check_alike(self, one, other):
         assert one.ask(6) == other.ask(6)
         left, right = one.recommend().to_dict(), other.recommend().to_dict()
         left.pop("cost"), right.pop("cost")
@@ -291,7 +279,7 @@ class CensoredPolicyContract(AskAndTellContract):
         for arm in one.active.tolist():
             assert np.array_equal(one.estimate(arm), other.estimate(arm), equal_nan=True)
 
-    def test_a_pull_that_ended_too_late_counts_as_stopped(self) -> None:
+    def test_a_pull_that_ended_too_late_counts_as_stopped(self):
         pull = Pull(1, 0, 2.0)
         late, stopped = self.twins_after(
             [(pull, Observation(0.9, cost=2.5))],
@@ -302,7 +290,7 @@ class CensoredPolicyContract(AskAndTellContract):
         assert late.n_censored == stopped.n_censored
 
     @pytest.mark.parametrize("stopped_at", [1.3, 1.999])
-    def test_a_pull_stopped_earlier_counts_as_stopped_at_its_limit(self, stopped_at: float) -> None:
+    def test_a_pull_stopped_earlier_counts_as_stopped_at_its_limit(self, stopped_at):
         # If it told nothing of its limit, those that ended alone would: see the tests of RCUCB.
         pull = Pull(1, 0, 2.0)
         early, punctual = self.twins_after(
@@ -313,13 +301,13 @@ class CensoredPolicyContract(AskAndTellContract):
         assert early.n_censored == punctual.n_censored
         assert early.cost == pytest.approx(punctual.cost - 2.0 + stopped_at)
 
-    def test_a_failure_teaches_nothing(self) -> None:
+    def test_a_failure_teaches_nothing(self):
         failed, spared = self.twins_after([(Pull(1, 0, 2.0), Observation(None, cost=0.7))], [])
         self.check_alike(failed, spared)
         assert failed.pulls == spared.pulls
         assert failed.cost == pytest.approx(spared.cost + 0.7)
 
-    def test_an_arm_that_keeps_failing_leaves_with_a_warning(self) -> None:
+    def test_an_arm_that_keeps_failing_leaves_with_a_warning(self):
         policy, _ = self.twins_after([], [])
         pull, failure = Pull(2, 0, 2.0), Observation(math.nan, cost=0.1)
         policy.tell(pull, failure)
@@ -339,7 +327,7 @@ class CensoredPolicyContract(AskAndTellContract):
         self.check_pulls(policy, policy.ask(9), 9)
         self.check_answer(policy)
 
-    def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self) -> None:
+    def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self):
         rng = np.random.default_rng(6)
         policy = self.make()
         self.play(policy, rng, 100)
@@ -353,7 +341,7 @@ class CensoredPolicyContract(AskAndTellContract):
         assert policy.recommend().compared == 3
         assert any("arm 1" in words for words in policy.recommend().assumptions)
 
-    def test_later_tells_of_a_repeat_count_for_the_other_arm(self) -> None:
+    def test_later_tells_of_a_repeat_count_for_the_other_arm(self):
         later = self.play(self.make(), np.random.default_rng(13), 30)
         policy, expected = self.twins_after([], [])
         for one in (policy, expected):
@@ -379,11 +367,11 @@ class CensoredPolicyContract(AskAndTellContract):
 class PlayedAtOnceContract(CensoredPolicyContract):
     """What else a policy promises whose rounds can be played at once from the start."""
 
-    def test_playing_at_once(self) -> None:
+    def test_playing_at_once(self):
         policy = self.make()
         rng = np.random.default_rng(0)
 
-        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        def draw(arm, size):
             pairs = np.array([outcome(rng, arm) for _ in range(size)])
             return pairs[:, 0], pairs[:, 1]
 
@@ -416,10 +404,10 @@ class PlayedAtOnceContract(CensoredPolicyContract):
     @pytest.mark.parametrize(
         ("rewards", "seconds"), [(math.nan, 0.5), (-math.inf, 0.5), (0.5, math.inf), (0.5, -0.001)]
     )
-    def test_outcomes_that_are_none(self, rewards: float, seconds: float) -> None:
+    def test_outcomes_that_are_none(self, rewards, seconds):
         policy = self.make()
 
-        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        def draw(arm, size):
             outcomes = np.full(size, 0.5), np.full(size, 0.5)
             # One among many.
             if arm == 2:
@@ -433,12 +421,12 @@ class PlayedAtOnceContract(CensoredPolicyContract):
             policy.play(lambda arm, size: (np.full(size, 0.5), np.full((size, 1), 0.5)), 50)
         self.check_in_step(policy)
 
-    def test_outcomes_that_are_none_later_on(self) -> None:
+    def test_outcomes_that_are_none_later_on(self):
         policy = self.make()
         self.play(policy, np.random.default_rng(0), 20)
         calls = 0
 
-        def draw(arm: int, size: int) -> tuple[np.ndarray, np.ndarray]:
+        def draw(arm, size):
             nonlocal calls
             calls += 1
             return np.full(size, 0.5 if calls < 7 else math.nan), np.full(size, 0.5)
@@ -447,7 +435,7 @@ class PlayedAtOnceContract(CensoredPolicyContract):
             policy.play(draw, HORIZON)
         self.check_in_step(policy)
 
-    def check_in_step(self, policy: CensoredPolicy) -> None:
+    def check_in_step(self, policy):
         """What it has learned from is what its history says, and it can go on."""
         resumed = self.make()
         resumed.load_state_dict(json.loads(text_of(policy)))

@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -22,7 +21,6 @@ from hypothesis import strategies as st
 
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Noise, SubGaussian
-from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull
 
 # Arms x fidelities. Arm 2 is the best at the target; the bias is at most 0.05.
@@ -44,7 +42,7 @@ Script = tuple[Pull, Observation]
 numbers = st.integers(0, 2**32 - 1)
 
 
-def settings(max_examples: int) -> hypothesis_settings:
+def settings(max_examples):
     # One test serves many classes, each of which is another policy: that is meant.
     return hypothesis_settings(
         max_examples=max_examples, suppress_health_check=[HealthCheck.differing_executors]
@@ -66,28 +64,28 @@ class AskAndTellContract(ABC):
     replayed = 3000
 
     @abstractmethod
-    def new(self) -> Any:
+    def new(self):
         """Make a new policy, always with the same arguments."""
 
     @abstractmethod
-    def observe(self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0) -> Any:
+    def observe(self, rng, pull, failure_rate=0.0):
         """What a pull gives."""
 
     @abstractmethod
-    def check_pulls(self, policy: Any, pulls: list[Pull], expected: int) -> None:
+    def check_pulls(self, policy, pulls, expected):
         """What was proposed can be pulled."""
 
     @abstractmethod
-    def check_answer(self, policy: Any) -> None:
+    def check_answer(self, policy):
         """The answer can be read, and is plain JSON, whatever has happened."""
 
     @abstractmethod
-    def check_end(self, policy: Any) -> None:
+    def check_end(self, policy):
         """The easy instance ended with the right answer."""
 
-    def play(self, policy: Policy, rng: np.random.Generator, pulls: int) -> list[Script]:
+    def play(self, policy, rng, pulls):
         """Ask and tell in order, at most so often."""
-        script: list[Script] = []
+        script = []
         while not policy.finished and len(script) < pulls:
             [pull] = policy.ask()
             script.append((pull, self.observe(rng, pull)))
@@ -96,12 +94,12 @@ class AskAndTellContract(ABC):
 
     @settings(max_examples=5)
     @given(seed=numbers, n=st.integers(1, 9))
-    def test_asking_is_pure(self, seed: int, n: int) -> None:
+    def test_asking_is_pure(self, seed, n):
         rng = np.random.default_rng(seed)
         policy = self.new()
         self.play(policy, rng, int(rng.integers(0, 120)))
         before = json.dumps(policy.state_dict(), allow_nan=False)
-        pending: list[Pull] = []
+        pending = []
         for _ in range(3):
             first = policy.ask(n, tuple(pending))
             policy.recommend()
@@ -110,18 +108,18 @@ class AskAndTellContract(ABC):
             self.check_pulls(policy, first, n)
             pending += first
         # What is proposed accounts for what is under way.
-        one_by_one: list[Pull] = []
+        one_by_one = []
         for _ in range(6):
             one_by_one += policy.ask(1, one_by_one)
         assert policy.ask(6) == one_by_one
         assert json.dumps(policy.state_dict(), allow_nan=False) == before
 
     @pytest.mark.parametrize(("seed", "workers"), [(0, 2), (1, 5), (2, 12)])
-    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed: int, workers: int) -> None:
+    def test_told_in_any_order_it_ends_with_the_right_answer(self, seed, workers):
         """Shuffled, delayed, evaluated twice, lost, failed now and then."""
         rng = np.random.default_rng(seed)
         policy = self.new()
-        under_way: list[Pull] = []
+        under_way = []
         told = 0
         while not policy.finished and told < 2 * self.most_pulls:
             free = workers - len(under_way)
@@ -142,7 +140,7 @@ class AskAndTellContract(ABC):
 
     @settings(max_examples=5)
     @given(seed=numbers, share=st.floats(0.0, 1.0))
-    def test_saved_and_loaded_is_never_having_stopped(self, seed: int, share: float) -> None:
+    def test_saved_and_loaded_is_never_having_stopped(self, seed, share):
         policy = self.new()
         whole = self.play(policy, np.random.default_rng(seed), self.replayed)
         cut = int(share * len(whole))
@@ -166,7 +164,7 @@ class AskAndTellContract(ABC):
         assert resumed.recommend().to_dict() == policy.recommend().to_dict()
         assert resumed.state_dict() == policy.state_dict()
 
-    def test_a_saved_state_is_a_copy_and_replaces_what_was_learned(self) -> None:
+    def test_a_saved_state_is_a_copy_and_replaces_what_was_learned(self):
         rng = np.random.default_rng(1)
         policy, other = self.new(), self.new()
         self.play(policy, rng, 40)
@@ -182,7 +180,7 @@ class AskAndTellContract(ABC):
         self.play(other, rng, 30)
         assert json.dumps(state) == text
 
-    def test_without_any_arm_left_there_is_an_answer(self) -> None:
+    def test_without_any_arm_left_there_is_an_answer(self):
         policy = self.new()
         for arm in policy.active.tolist():
             policy.withdraw(arm)
@@ -192,11 +190,11 @@ class AskAndTellContract(ABC):
         assert policy.recommend().arm is None
         assert not policy.recommend().certified
 
-    def test_no_global_randomness(self) -> None:
+    def test_no_global_randomness(self):
         # The global generator's state is read, never drawn from.
-        state: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        state = np.random.get_state(legacy=False)  # noqa: NPY002
         script = self.play(self.new(), np.random.default_rng(3), 200)
-        after: Any = np.random.get_state(legacy=False)  # noqa: NPY002
+        after = np.random.get_state(legacy=False)  # noqa: NPY002
         assert after["state"]["pos"] == state["state"]["pos"]
         assert np.array_equal(after["state"]["key"], state["state"]["key"])
         assert self.play(self.new(), np.random.default_rng(3), 200) == script
@@ -220,29 +218,27 @@ class PolicyContract(AskAndTellContract):
     costs: Sequence[float] | None = COSTS
 
     @abstractmethod
-    def make(self, problem: Problem) -> Policy:
+    def make(self, problem):
         """Make a new policy; called often, and always to be made with the same arguments."""
 
-    def problem(self, n_arms: int = 5) -> Problem:
+    def problem(self, n_arms=5):
         """The problem that the policies are made for, of five arms and three fidelities."""
         n_fidelities = 0 if self.costs else len(COSTS)
         return Problem(n_arms, self.costs, self.bias, self.noise, n_fidelities)
 
-    def new(self) -> Policy:
+    def new(self):
         return self.make(self.problem())
 
     # How the tests pull. Values lie within [0, 1], so that they suit bounded noise too.
 
-    def observe(
-        self, rng: np.random.Generator, pull: Pull, failure_rate: float = 0.0
-    ) -> Observation:
+    def observe(self, rng, pull, failure_rate=0.0):
         cost = COSTS[pull.fidelity]
         if rng.random() < failure_rate:
             return Observation(None, cost=cost)
         noise = float(np.clip(SIGMA * rng.standard_normal(), -0.05, 0.05))
         return Observation(float(MEANS[pull.arm, pull.fidelity]) + noise, cost=cost)
 
-    def check_answer(self, policy: Policy) -> None:
+    def check_answer(self, policy):
         """The answer can be read, and is plain JSON, whatever has happened."""
         recommendation = policy.recommend()
         json.dumps(recommendation.to_dict(), allow_nan=False)
@@ -264,14 +260,14 @@ class PolicyContract(AskAndTellContract):
         assert remaining is None or remaining >= 0.0
         assert recommendation.cost == pytest.approx(policy.cost)
 
-    def check_pulls(self, policy: Policy, pulls: list[Pull], expected: int) -> None:
+    def check_pulls(self, policy, pulls, expected):
         assert len(pulls) == expected
         for pull in pulls:
             assert isinstance(pull, Pull)
             assert 0 <= pull.arm < MEANS.shape[0]
             assert 0 <= pull.fidelity < MEANS.shape[1]
 
-    def check_end(self, policy: Policy) -> None:
+    def check_end(self, policy):
         """The easy instance ended with the right answer."""
         recommendation = policy.recommend()
         assert policy.finished
@@ -282,7 +278,7 @@ class PolicyContract(AskAndTellContract):
 
     # The tests.
 
-    def test_a_new_policy_has_an_answer(self) -> None:
+    def test_a_new_policy_has_an_answer(self):
         policy = self.new()
         assert not policy.finished
         assert not policy.recommend().certified
@@ -292,7 +288,7 @@ class PolicyContract(AskAndTellContract):
         assert policy.summary(0, 0)[2] == math.inf
         self.check_answer(policy)
 
-    def test_in_order_it_ends_with_the_right_answer(self) -> None:
+    def test_in_order_it_ends_with_the_right_answer(self):
         policy = self.new()
         script = self.play(policy, np.random.default_rng(0), self.most_pulls)
         self.check_end(policy)
@@ -308,11 +304,11 @@ class PolicyContract(AskAndTellContract):
 
     @settings(max_examples=3)
     @given(seed=numbers)
-    def test_anything_may_be_told_at_any_time(self, seed: int) -> None:
+    def test_anything_may_be_told_at_any_time(self, seed):
         """Pulls nobody asked for, the same observation again, timeouts and failures."""
         rng = np.random.default_rng(seed)
         policy = self.new()
-        told: list[Script] = []
+        told = []
         for _ in range(150):
             pull = Pull(int(rng.integers(MEANS.shape[0])), int(rng.integers(MEANS.shape[1])))
             observation = self.observe(rng, pull)
@@ -329,7 +325,7 @@ class PolicyContract(AskAndTellContract):
         self.check_pulls(policy, policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in told))
 
-    def test_wrong_input_is_an_error_and_changes_nothing(self) -> None:
+    def test_wrong_input_is_an_error_and_changes_nothing(self):
         policy = self.new()
         before = policy.state_dict()
         for arm in (-1, 5):
@@ -348,7 +344,7 @@ class PolicyContract(AskAndTellContract):
         assert policy.state_dict() == before
 
     @pytest.mark.parametrize("seed", [0, 1])
-    def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self, seed: int) -> None:
+    def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self, seed):
         rng = np.random.default_rng(seed)
         policy = self.new()
         self.play(policy, rng, int(rng.integers(0, 200)))
@@ -363,8 +359,6 @@ class PolicyContract(AskAndTellContract):
         assert policy.recommend().certified == self.certifies
 
 
-def contract(
-    make: Callable[[Problem], Policy], base: type[PolicyContract] = PolicyContract, **declared: Any
-) -> type[PolicyContract]:
+def contract(make, base=PolicyContract, **declared):
     """The tests for the policies that `make` gives; `declared` are attributes of the contract."""
     return type("Contract", (base,), {"make": staticmethod(make), **declared})

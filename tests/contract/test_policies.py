@@ -15,7 +15,9 @@ from mfhpo.identification.elimination import (
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
+from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem
@@ -23,6 +25,7 @@ from mfhpo.simulation.instances import GaussianInstance
 from tests.contract.policy_contract import contract
 
 EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
+ORDER = Bias.order(0.1, 0.1, 0.0)
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
 TestSuccessiveElimination = contract(
@@ -30,7 +33,7 @@ TestSuccessiveElimination = contract(
 )
 TestIISE = contract(lambda problem: IISE(problem, delta=0.01, measure=5))
 TestIISEWithOrderBounds = contract(
-    lambda problem: IISE(problem, delta=0.01, epsilon=0.2), bias=Bias.order(0.1, 0.1, 0.0)
+    lambda problem: IISE(problem, delta=0.01, epsilon=0.2), bias=ORDER
 )
 TestIISEWithEverythingEstimated = contract(
     lambda problem: IISE(
@@ -59,6 +62,34 @@ TestLUCBWithEverythingEstimated = contract(
     **UNKNOWN,
 )
 
+TestTopTwo = contract(lambda problem: MFTopTwo(problem, delta=0.01, measure=5))
+TestTopTwoWithOrderBounds = contract(
+    lambda problem: MFTopTwo(problem, delta=0.01, epsilon=0.2), bias=ORDER, noise=Gaussian()
+)
+TestTopTwoWithEverythingEstimated = contract(
+    lambda problem: MFTopTwo(problem, delta=0.01, epsilon=None, pilot_arms=4), **UNKNOWN
+)
+TestTopTwoWithMaxBoundsEstimated = contract(
+    lambda problem: MFTopTwo(
+        problem, delta=0.01, epsilon=None, pilot_arms=4, variant="max", estimated_bias="eliminate"
+    ),
+    **UNKNOWN,
+)
+TestTopTwoWithBoundedValues = contract(
+    lambda problem: MFTopTwo(problem, delta=0.01), noise=Bounded(0.0, 1.0)
+)
+TestGradient = contract(lambda problem: MFGrad(problem, delta=0.01), noise=EstimatedNoise())
+TestGradientWithOrderBounds = contract(lambda problem: MFGrad(problem, delta=0.01), bias=ORDER)
+TestGradientAsPublished = contract(
+    lambda problem: MFGrad(problem, delta=0.01, stop="published", learning_rate=0.25)
+)
+TestGradientOfTheLastThreeArms = contract(
+    lambda problem: MFGrad(
+        problem, delta=0.01, epsilon=None, pilot_arms=4, estimated_bias="eliminate", max_arms=3
+    ),
+    **UNKNOWN,
+)
+
 
 # Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
 
@@ -68,7 +99,7 @@ XI = (0.05, 0.0)
 
 Make = Callable[[Problem], BestArmPolicy]
 
-RACES: dict[str, Make] = {
+RACES = {
     "IISE": IISE,
     "SE": SuccessiveElimination,
     "LUCB-A": lambda problem: MFLUCB(problem, explore="A"),
@@ -81,7 +112,7 @@ RACES: dict[str, Make] = {
 
 @EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
-def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
+def test_without_noise_one_pull_of_each_is_enough(name):
     policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
     pulls = 0
     while not policy.finished and pulls < 10:
@@ -96,7 +127,7 @@ def test_without_noise_one_pull_of_each_is_enough(name: str) -> None:
 
 @EXHAUSTED
 @pytest.mark.parametrize("name", RACES)
-def test_a_target_that_is_far_dearer(name: str) -> None:
+def test_a_target_that_is_far_dearer(name):
     ratio = 1e4
     instance = GaussianInstance(CLOSE, (1.0, ratio), xi=XI, variance=0.01)
     policy = RACES[name](instance.problem())
@@ -114,7 +145,7 @@ def test_a_target_that_is_far_dearer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RACES)
-def test_measured_costs_that_fall(name: str) -> None:
+def test_measured_costs_that_fall(name):
     noise, costs = SubGaussian(0.1), (10.0, 1.0)
     policy = RACES[name](Problem(3, None, Bias.max(*XI), noise, n_fidelities=2))
     rng = np.random.default_rng(0)

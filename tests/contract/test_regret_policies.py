@@ -19,7 +19,7 @@ class RewardPolicyContract(PolicyContract):
     certifies = False
     budget = 1500.0
 
-    def test_it_ends_when_the_next_pull_would_exceed_the_budget(self) -> None:
+    def test_it_ends_when_the_next_pull_would_exceed_the_budget(self):
         policy = self.new()
         script = self.play(policy, np.random.default_rng(0), self.most_pulls)
         assert policy.finished
@@ -62,7 +62,7 @@ REWARD_POLICIES = [MFUCB, MFElimination]
 
 
 @pytest.mark.parametrize("policy", REWARD_POLICIES)
-def test_without_noise_the_best_arm_is_played(policy: type[MFUCB | MFElimination]) -> None:
+def test_without_noise_the_best_arm_is_played(policy):
     instance = GaussianInstance(EASY, (1.0, 9.0), xi=(0.05, 0.0), variance=0.0)
     race = policy(instance.problem())
     race.play(partial(instance.running_sums, np.random.default_rng(0)), 9000.0)
@@ -72,7 +72,7 @@ def test_without_noise_the_best_arm_is_played(policy: type[MFUCB | MFElimination
 
 
 @pytest.mark.parametrize("policy", REWARD_POLICIES)
-def test_a_target_that_is_far_dearer(policy: type[MFUCB | MFElimination]) -> None:
+def test_a_target_that_is_far_dearer(policy):
     ratio = 1e4
     instance = GaussianInstance(EASY, (1.0, ratio), xi=(0.05, 0.0), variance=0.01)
     race = policy(instance.problem())
@@ -85,7 +85,7 @@ def test_a_target_that_is_far_dearer(policy: type[MFUCB | MFElimination]) -> Non
 
 
 @pytest.mark.parametrize("policy", REWARD_POLICIES)
-def test_measured_costs_that_fall(policy: type[MFUCB | MFElimination]) -> None:
+def test_measured_costs_that_fall(policy):
     costs = (10.0, 1.0)
     pilot = 6.0 * (costs[0] + costs[1])
     problem = Problem(3, None, Bias.max(0.05, 0.0), SubGaussian(0.1), n_fidelities=2)

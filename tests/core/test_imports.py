@@ -13,7 +13,7 @@ import pytest
 import mfhpo
 
 
-def loaded_by(statement: str) -> set[str]:
+def loaded_by(statement):
     """Top-level modules in a fresh interpreter after `statement`."""
     code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -30,17 +30,17 @@ def loaded_by(statement: str) -> set[str]:
         ("mfhpo_sklearn", {"lightgbm", "mfhpo_optuna", "numba", "optuna", "plotly", "ray"}),
     ],
 )
-def test_import_loads_no_library_it_can_do_without(package: str, unwanted: set[str]) -> None:
+def test_import_loads_no_library_it_can_do_without(package, unwanted):
     loaded = loaded_by(f"import {package}")
     assert package in loaded
     assert not loaded & unwanted
 
 
-def test_version_is_that_of_the_installed_distribution() -> None:
+def test_version_is_that_of_the_installed_distribution():
     assert mfhpo.__version__ == version("mfhpo")
 
 
-def test_what_is_known_of_a_problem_rests_on_no_race() -> None:
+def test_what_is_known_of_a_problem_rests_on_no_race():
     """The lower layers of the library import nothing from the upper ones."""
     root = Path(mfhpo.__file__).parent
     below = {"knowledge": ("_validation", "knowledge"), "problem.py": ("_validation", "knowledge")}

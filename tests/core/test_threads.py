@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -20,7 +18,7 @@ threadpoolctl = pytest.importorskip("threadpoolctl")
 
 
 @pytest.fixture(autouse=True)
-def two_threads() -> Iterator[None]:
+def two_threads():
     """Also where the machine has but one core, or all libraries were told to use one thread."""
     with threadpoolctl.threadpool_limits(2, "blas"):
         assert counts() == {2}
@@ -28,13 +26,13 @@ def two_threads() -> Iterator[None]:
         assert counts() == {2}
 
 
-def counts() -> set[int]:
+def counts():
     """Of the libraries that do linear algebra, their numbers of threads."""
     info = threadpoolctl.threadpool_info()
     return {library["num_threads"] for library in info if library["user_api"] == "blas"}
 
 
-def test_inside_and_outside() -> None:
+def test_inside_and_outside():
     with one_thread():
         assert counts() == {1}
         with one_thread():
@@ -43,18 +41,18 @@ def test_inside_and_outside() -> None:
     assert counts() == {2}
 
 
-def test_after_an_error() -> None:
+def test_after_an_error():
     with pytest.raises(ZeroDivisionError), one_thread():
         raise ZeroDivisionError
     assert counts() == {2}
 
 
-def test_two_that_overlap() -> None:
+def test_two_that_overlap():
     """Whoever comes first leaves first, and the second does not bring back what it found."""
     first_left, second_in = threading.Event(), threading.Event()
     seen = []
 
-    def second() -> None:
+    def second():
         with one_thread():
             seen.append(counts())
             second_in.set()
@@ -70,18 +68,18 @@ def test_two_that_overlap() -> None:
     assert counts() == {2}
 
 
-def test_without_what_sets_them_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_what_sets_them_nothing_happens(monkeypatch):
     monkeypatch.setattr(native, "_controller", lambda: None)
     with one_thread():
         assert counts() == {2}
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[set[int]]:
+def watched(monkeypatch, kind, name):
     """The numbers of threads at each call of a method, as they come."""
-    seen: list[set[int]] = []
+    seen = []
     method = getattr(kind, name)
 
-    def spied(*arguments: Any, **options: Any) -> Any:
+    def spied(*arguments, **options):
         seen.append(counts())
         return method(*arguments, **options)
 
@@ -89,7 +87,7 @@ def watched(monkeypatch: pytest.MonkeyPatch, kind: type, name: str) -> list[set[
     return seen
 
 
-def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_keeps_to_one(monkeypatch):
     seen = watched(monkeypatch, LevelProcess, "at_target")
     search = ModelSearch(costs=(1.0,), initial=3)
     search.space = SearchSpace({"x": Numeric()})
@@ -104,7 +102,7 @@ def test_a_search_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
         assert set().union(*seen) == {1}
 
 
-def test_a_game_keeps_to_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_game_keeps_to_one(monkeypatch):
     seen = watched(monkeypatch, MultiOutputGP, "_solve")
     game = UCBPNE({"row": {"x": Numeric()}, "column": {"y": Numeric()}}, costs=(1.0,), budget=20.0)
     for place in (0.1, 0.9):

@@ -1,7 +1,7 @@
 """What a race must cost at least, and what it will cost: to be asked before spending.
 
-The lower bound is Theorem 1 of paper 003; the predictions follow the proof of its Theorems 2 and
-3 with the radius that is really used, so that they are figures and not orders of magnitude.
+The lower bound is Theorem 1 of paper 003; the predictions follow the proof of its Theorems 2 and 3
+with the radius that is really used.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from mfhpo.identification.bounds.thresholds import (
     costs_of_precision,
     select_fidelities,
 )
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 
 __all__ = ["CostPrediction", "cost_lower_bound", "predict_cost"]
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ class CostPrediction:
         No method that is right with probability 1 - delta can expect to pay less (Theorem 1).
     expected, pulls
         What IISE pays if every mean is seen without noise, and its pulls at each fidelity, shape
-        (M,). The noise moves the real cost by some percent.
+        (M,).
     guaranteed
         With probability 1 - delta IISE pays no more.
     top_fidelity_only
-        What successive elimination at the target fidelity pays, predicted like `expected`.
+        What successive elimination at the target pays, predicted like `expected`.
     """
 
     lower_bound: float
@@ -64,23 +63,18 @@ def predict_cost(
 ) -> CostPrediction:
     """Predict what a race will cost, before anything is spent.
 
-    Gaps and means are guesses, for example from an earlier study: nothing of the race depends on
-    them. Given gaps only, the cheaper fidelities are taken as unbiased for `lower_bound` and
-    `expected`, and as biased in the worst way that the bounds allow for `guaranteed`.
-
     Parameters
     ----------
     problem
         Its costs and bias must be declared, and its noise be `SubGaussian`.
-    delta
-        Probability of a wrong answer.
+    delta, epsilon
+        Probability of a wrong answer, and tolerance.
     gaps
-        By how much the best arm's target mean exceeds that of the others, shape (K - 1,); or of
-        all arms, shape (K,), 0 for the best.
+        A guess by how much the best arm's target mean exceeds that of the others, shape (K - 1,);
+        or of all arms, shape (K,), 0 for the best. Cheaper fidelities are then taken as unbiased
+        for `lower_bound` and `expected`, and as biased in the worst way for `guaranteed`.
     means
-        Means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
-    epsilon
-        Tolerance of the race.
+        Guessed means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
     radius
         The radius that the race uses. None: the default of the policies. The papers' figures need
         `HoeffdingRadius`.
@@ -105,8 +99,7 @@ def predict_cost(
     """
     costs, bias, scales = declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)
-    delta = check_probability("delta", delta)
-    epsilon = check_nonnegative("epsilon", epsilon)
+    lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)
     if radius is not None and not isinstance(radius, Radius):
         raise TypeError(f"radius must be a Radius or None, got {radius!r}.")
     n_fidelities = problem.n_fidelities
@@ -127,7 +120,7 @@ def predict_cost(
     top = [_Phase(target, radii[target], delta / problem.n_arms, 0.0, 0.0, epsilon)]
     expected = _noise_free_pulls(race, table)
     return CostPrediction(
-        lower_bound=cost_lower_bound(problem, delta, means=table, epsilon=epsilon),
+        lower_bound=lower_bound,
         expected=_paid(expected, costs),
         guaranteed=_paid(_guaranteed_pulls(race, worst_table), costs),
         top_fidelity_only=_paid(_noise_free_pulls(top, table), costs),
@@ -146,24 +139,12 @@ def cost_lower_bound(
     """The least cost that a delta-correct method can expect to pay (paper 003, Theorem 1).
 
     For normal noise it is ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
-    ``lambda_m / KL_im``, where KL_im = distance^2 / (2 sigma_m^2) and the distance is how far the
-    arm's mean at fidelity m is from the nearest one it could have if another arm were the right
-    answer: mu_1M - xi_m for i >= 2, mu_2M + xi_m for the best arm.
+    ``2 lambda_m sigma_m^2 / distance^2``, the distance being how far the arm's mean at fidelity m
+    is from the nearest one with which another arm would be the right answer. The same change of
+    measure covers order bounds, and a tolerance: then only arms count whose answer is forced.
 
-    The same change of measure covers order bounds (the arm's bias stays within gamma_m of all
-    others') and a tolerance. Then the other arm must be better by epsilon, and only arms whose
-    answer is forced count: those that are not within epsilon of the best, and the best arm if it is
-    the only right answer.
-
-    Parameters
-    ----------
-    problem, delta, gaps, means, epsilon
-        As for `predict_cost`. The means should satisfy the bias bounds.
-
-    Returns
-    -------
-    float
-        Infinite for a tie between the best arms (and epsilon = 0), 0 for a single arm.
+    The arguments are those of `predict_cost`; the means should satisfy the bias bounds. Infinite
+    for a tie between the best arms (and epsilon = 0), 0 for a single arm.
     """
     costs, bias, sigmas = declared(problem)
     table, _ = _means(problem, bias, gaps, means)
@@ -197,7 +178,6 @@ def cost_lower_bound(
 
 
 def _largest_of_the_others(values: FloatArray) -> FloatArray:
-    """For each entry, the largest of the others in its row; the same shape, (M, K), K >= 2."""
     ascending = np.sort(values, axis=1)
     largest, next_largest = ascending[:, -1:], ascending[:, -2:-1]
     return np.where(values == largest, next_largest, largest)
@@ -205,8 +185,6 @@ def _largest_of_the_others(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class _Phase:
-    """One fidelity of the race."""
-
     fidelity: int
     radius: Radius
     level: float
@@ -249,9 +227,9 @@ def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray
 def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> FloatArray:
     """Pulls at each fidelity that are not exceeded while all confidence intervals hold.
 
-    The best arm stays, and each sample mean is within B of its mean. So arm i has left once
-    4 B + margin is at most its true difference to the best arm there, and the race has stopped
-    once 2 B + margin is at most epsilon.
+    Each sample mean is then within B of its mean. So arm i has left once 4 B + margin is at most
+    its true difference to the best arm there, and the race has stopped once 2 B + margin is at most
+    epsilon.
     """
     totals = np.zeros(len(differences))
     best = int(np.argmin(differences[-1]))
@@ -270,7 +248,6 @@ def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> Floa
 
 
 def _paid(pulls: FloatArray, costs: FloatArray) -> float:
-    """Cost of the pulls; what is never pulled may cost anything."""
     used = pulls > 0.0
     return float(pulls[used] @ costs[used])
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.explore import growth
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import declared_sigmas
 from mfhpo.problem import Problem
 
 __all__ = ["PublishedRadius", "published_radii"]
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 class PublishedRadius(Radius):
@@ -21,21 +18,10 @@ class PublishedRadius(Radius):
 
         B(n, t) = 2 sigma sqrt(log(4 t^4 F / level) / n)
 
-    For values within [0, 1] (sigma = 1/2), level = delta / (K M) and F = 1 that is
-    beta = sqrt(log(L t^4 / delta) / n) with L = 4 K M. The paper has the same L where only the
-    target is pulled; there level is delta / K, and F = M.
-
-    It holds at all times, for pulls in any order. By Hoeffding's inequality a mean of n values
-    misses by B(n, t) with probability at most 2 (level / (4 t^4))^2. At time t there are at most t
-    pulls if t counts pulls, and at most 2 M (t + 1) if it counts rounds. The sum over all such n
-    and all t is at most M level^2, which is at most level since level <= delta / (K M).
-
-    Parameters
-    ----------
-    sigma
-        Sub-Gaussian scale, in the unit of the values.
-    n_fidelities
-        F, the number of fidelities over which `level` is to be a union bound and is not yet.
+    For values within [0, 1] (sigma = 1/2), level = delta / (K M) and F = 1 that is the paper's
+    sqrt(log(L t^4 / delta) / n) with L = 4 K M. Where only the target is pulled, level is delta /
+    K, and F = M. It holds at all times, for pulls in any order: by Hoeffding's inequality and a
+    union bound over n and t.
 
     Attributes
     ----------

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy.typing as npt
+
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
 __all__ = [
     "assumption_1_holds",
@@ -14,9 +15,6 @@ __all__ = [
     "select_fidelities",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
-
 # Beyond this many fidelities the search over subsets is replaced by one over nested ones.
 _EXHAUSTIVE_UP_TO = 12
 
@@ -24,9 +22,9 @@ _EXHAUSTIVE_UP_TO = 12
 def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
     """What a mean of a given precision costs at each fidelity: lambda_m sigma_m^2, shape (M,).
 
-    The papers let all fidelities have the same noise. Elsewhere sigma_m^2 goes with lambda_m in
-    every cost of Theorem 2. The product is scaled to be the cost at the target. Where a noise scale
-    is not known (NaN), or the target has no noise, the costs are returned as they are.
+    In Theorem 2 sigma_m^2 goes with lambda_m. The product is scaled to be the cost at the target;
+    where a noise scale is not known (NaN), or the target has no noise, the costs are returned as
+    they are.
     """
     if not (np.isfinite(scales).all() and scales[-1] > 0.0):
         return costs
@@ -36,17 +34,14 @@ def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
 def convenience_thresholds(
     margins: FloatArray, costs: FloatArray, epsilon: float = 0.0
 ) -> FloatArray:
-    """The thresholds alpha_m at which a phase ends (paper 003, Eq. 8).
+    """The thresholds alpha_m at which a phase ends (paper 003, Eq. 8, or Section 5 with gamma_m).
 
-    Arm i is discarded more cheaply at fidelity m than at any dearer one when its gap is at least
-    2 margin_m + alpha_m. With margins 2 xi_m this is Eq. 8, with margins gamma_m it is the
-    order-aware version of Section 5.
+    From a gap of 2 margin_m + alpha_m on, an arm is discarded more cheaply at fidelity m than at
+    any dearer one. With a tolerance (not in the paper), fidelity k discards it at the cost of a gap
+    of max(gap, epsilon). So m also pays off from 2 margin_m + (epsilon - 2 margin_k) sqrt(lambda_m
+    / lambda_k) on; the larger threshold counts.
 
-    With a tolerance (not in the paper), fidelity k discards arm i, or stops, at the cost of a gap
-    of max(gap_i, epsilon). So m pays off, for gaps below epsilon, only from
-    2 margin_m + (epsilon - 2 margin_k) sqrt(lambda_m / lambda_k) on; the larger threshold counts.
-
-    Margins and costs have shape (M,), costs increase. So have the thresholds; the last one is 0.
+    All have shape (M,); costs increase, and the last threshold is 0.
     """
     roots = np.sqrt(costs)
     thresholds = np.zeros(len(costs))
@@ -59,25 +54,22 @@ def convenience_thresholds(
 
 
 def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
-    """Whether the costs grow and the biases shrink fast enough (paper 003, Assumption 1).
+    """Whether exploring all cheaper fidelities in vain costs no more than the present one.
 
-    The cost of exploring all cheaper fidelities in vain must not exceed the cost of exploring
-    the present one: ``sum_(l<m) e_l <= e_m`` for every m < M, where
-    ``e_m = min_(k>m) (sqrt(lambda_k) - sqrt(lambda_m))^2 / (x_m - x_k)^2`` is, up to a common
-    factor, the cost lambda_m / alpha_m^2 of one arm's phase.
+    That is paper 003, Assumption 1: ``sum_(l<m) e_l <= e_m`` for every m < M, where e_m is, up to a
+    common factor, the cost lambda_m / alpha_m^2 of one arm's phase.
     """
     effort = _phase_efforts(margins, costs)
     return bool(np.all(np.cumsum(effort)[:-1] <= effort[1:] * (1.0 + 1e-12)))
 
 
 def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = True) -> BoolArray:
-    """Choose the fidelities to race on.
+    """Choose the fidelities to race on; costs need not increase here.
 
-    Dominated fidelities go first: those for which another one is no dearer and no more biased
-    (paper 003, footnote 1; the target itself goes when a cheaper fidelity has no bias either).
-    Of what is left, the largest set that contains the unbiased fidelity and satisfies
-    Assumption 1 is kept (Section 4.2); of equally large ones, the cheapest to explore in vain.
-    Without `preselect`, every fidelity that is not dominated is kept. Costs need not increase here.
+    Dominated fidelities go first (paper 003, footnote 1), perhaps the target itself. Of what is
+    left, the largest set that contains the unbiased fidelity and satisfies Assumption 1 is kept
+    (Section 4.2); of equally large ones, the cheapest to explore in vain. Without `preselect`, all
+    that are not dominated are kept.
     """
     n_fidelities = len(costs)
     kept = np.ones(n_fidelities, dtype=bool)

@@ -1,7 +1,6 @@
 """Which learning curves cannot win: by declared bounds, or by a tolerance that halves.
 
-The elimination of paper 002 (Wang, Wu, Chen and Lui, "Multi-Fidelity Multi-Armed Bandits
-Revisited", NeurIPS 2023), Algorithm 3, carried over from phases of pulls to stages of training.
+Paper 002, Algorithm 3, carried over from phases of pulls to stages of training.
 """
 
 from __future__ import annotations
@@ -12,14 +11,11 @@ from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo._validation import check_nonnegative
 from mfhpo.identification.curves.curves import Verdict
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 __all__ = ["BoundedCurves", "PhasedCurves", "check_gains"]
-
-FloatArray = npt.NDArray[np.float64]
 
 # An arm and what its run has shown so far: values at the fidelities, shape (M,), NaN where none.
 Run = tuple[Hashable, FloatArray]
@@ -34,11 +30,8 @@ _ROUNDING = 1e-9
 def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -> FloatArray:
     """Check the least and the largest gain from each fidelity on; returns shape (S, 2).
 
-    Raises
-    ------
-    ValueError
-        If a bound is not finite or leaves out that nothing is gained, or a later fidelity allows
-        more than an earlier one: then a value between the two would have no valid bound.
+    A ValueError says that a bound is not finite or leaves out that nothing is gained, or that a
+    later fidelity allows more than an earlier one.
     """
     for position, (name, (low, high)) in enumerate(zip(names, gains, strict=True)):
         if not -math.inf < low <= 0.0 <= high < math.inf:
@@ -58,48 +51,26 @@ def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -
 class BoundedCurves:
     """Elimination of learning curves by declared bounds on what they still gain.
 
-    An arm's final mean is known to lie in ``[value + a_m - noise, value + b_m + noise]`` once it
-    has shown a value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless
-    when the smallest upper end of its arm is below the largest lower end of another arm. While the
-    bounds hold, that is certain, no matter which runs were stopped before.
-
-    Parameters
-    ----------
-    gains
-        The least and the largest gain from each fidelity on, shape (M, 2); the last row, of the
-        target, is (0, 0).
-    noise
-        Largest distance of a value from the arm's mean at its fidelity.
-
-    Raises
-    ------
-    ValueError
-        If the gains have another shape, the target's are not 0, or the noise is negative.
+    An arm's final mean is in ``[value + a_m - noise, value + b_m + noise]`` once it has shown a
+    value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless when the
+    smallest upper end of its arm is below the largest lower end of another arm. The `gains` have
+    shape (M, 2); the last row is (0, 0).
     """
 
     def __init__(self, gains: Sequence[tuple[float, float]] | FloatArray, noise: float = 0.0):
-        self._gains: FloatArray = np.array(gains, dtype=np.float64)
-        if self._gains.ndim != 2 or self._gains.shape[1] != 2 or not len(self._gains):
-            raise ValueError(f"gains must have shape (M, 2), got {self._gains.shape}.")
-        if self._gains[-1].any():
-            raise ValueError(f"gains must end with (0, 0), got {self._gains[-1].tolist()}.")
-        self._noise = check_nonnegative("noise", noise)
+        # The bounds in force: the declared ones, or wider.
+        self.gains: FloatArray = np.array(gains, dtype=np.float64)
+        self._noise = noise
         self._largest: dict[Hashable, FloatArray] = {}
         self._smallest: dict[Hashable, FloatArray] = {}
         self._lows: dict[Hashable, float] = {}
         self._best: list[Hashable] = []
 
-    @property
-    def gains(self) -> FloatArray:
-        """The bounds in force, shape (M, 2): the declared ones, or wider."""
-        return self._gains
-
     def add(self, arm: Hashable, curve: FloatArray) -> list[int]:
-        """Add a finished curve, or what a run has shown that is not to be forgotten.
+        """Add a finished curve, or what a run has shown that is not to be forgotten, shape (M,).
 
-        The curve has shape (M,), larger is better; what is not finite was not seen. Returns the
-        fidelities whose bounds it contradicts beyond its noise. They are widened as far as this
-        curve needs; what was stopped by them may have been stopped in error.
+        What is not finite was not seen. Returns the fidelities whose bounds it contradicts beyond
+        its noise, which are widened as far as this curve needs.
         """
         curve = np.where(np.isfinite(curve), curve, np.nan)
         contradicted = self._widen(curve)
@@ -124,21 +95,20 @@ class BoundedCurves:
 
     def standing(self, arm: Hashable) -> Verdict:
         """Judge an arm by what was added of it, in a time that does not grow with the arms."""
-        return self.judge(arm, np.full(len(self._gains), np.nan))
+        return self.judge(arm, np.full(len(self.gains), np.nan))
 
     def interval(self, arm: Hashable) -> tuple[float, float]:
         """Where an arm's final mean is, by what was added of it."""
-        none = np.full(len(self._gains), np.nan)
+        none = np.full(len(self.gains), np.nan)
         return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
         """Judge an unfinished curve of an arm, by all it has shown, and all that was added of it.
 
-        It is to stop if ``reach < bar``: the upper end of the arm, and the largest lower end of any
-        other arm. `others` are further runs that are under way.
+        `others` are further runs that are under way.
         """
         lowest = np.fmin(curve, self._smallest.get(arm, curve))
-        ends = lowest + self._gains[:, 1]
+        ends = lowest + self.gains[:, 1]
         reach = math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
         rivals = {other: self._lows[other] for other in self._best}
         for other, seen in others:
@@ -153,7 +123,7 @@ class BoundedCurves:
         self._best = heapq.nlargest(2, self._lows, key=self._lows.__getitem__)
 
     def _low(self, largest: FloatArray) -> float:
-        starts = largest + self._gains[:, 0]
+        starts = largest + self.gains[:, 0]
         return -math.inf if np.isnan(starts).all() else float(np.nanmax(starts)) - self._noise
 
     def _widen(self, curve: FloatArray) -> list[int]:
@@ -161,41 +131,31 @@ class BoundedCurves:
         slack = 2.0 * self._noise
         # What rounding alone can make of equal numbers is no contradiction.
         rounding = 1e-12 * (np.abs(curve) + abs(curve[-1]))
-        below = gains + slack < self._gains[:, 0] - rounding
-        above = gains - slack > self._gains[:, 1] + rounding
-        self._gains = self._gains.copy()
-        self._gains[below, 0] = (gains + slack)[below]
-        self._gains[above, 1] = (gains - slack)[above]
+        below = gains + slack < self.gains[:, 0] - rounding
+        above = gains - slack > self.gains[:, 1] + rounding
+        self.gains = self.gains.copy()
+        self.gains[below, 0] = (gains + slack)[below]
+        self.gains[above, 1] = (gains - slack)[above]
         return np.flatnonzero(below | above).tolist()
 
 
 class PhasedCurves:
     """Elimination of learning curves by a tolerance that halves from fidelity to fidelity.
 
-    Algorithm 3 of paper 002 keeps an arm in phase p while ``mean + 2^(1-p) W`` exceeds the largest
-    mean, W being the width of the values. Here phase p is the fidelity with index p, and an arm is
-    compared with what the others had at the same fidelity. W is the spread of the middle 80 % of
-    the values at the first fidelity. Where these are equal, the first one that spreads them takes
-    its place, and nothing is stopped before.
-
-    The paper's guarantee does not carry over. It would have to be true that from fidelity p on, no
-    two arms gain amounts that differ by more than ``2^(1-p) W``.
-
-    Parameters
-    ----------
-    n_fidelities
-        Number of fidelities M; the last one is the target.
+    As in Algorithm 3 of paper 002, an arm is kept at the p-th fidelity while ``mean + 2^(1-p) W``
+    exceeds the largest mean there. W is the spread of the middle 80 % of the values at the first
+    fidelity where they differ; nothing is stopped before. The paper's guarantee does not carry
+    over: no two arms would have to gain amounts that differ by more than ``2^(1-p) W`` from there
+    on.
     """
 
     def __init__(self, n_fidelities: int) -> None:
-        if n_fidelities < 1:
-            raise ValueError(f"n_fidelities must be at least 1, got {n_fidelities!r}.")
         self._seen: list[list[float]] = [[] for _ in range(n_fidelities)]  # in increasing order
         self._width: tuple[int, float] | None = None
         self._arms: list[Hashable] = []
         self._rows: dict[Hashable, int] = {}
         self._sums: FloatArray = np.zeros((16, n_fidelities))
-        self._counts: npt.NDArray[np.int64] = np.zeros((16, n_fidelities), dtype=np.int64)
+        self._counts: IntArray = np.zeros((16, n_fidelities), dtype=np.int64)
         # What the others are compared with: minus infinity where there is no value.
         self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
 
@@ -229,9 +189,8 @@ class PhasedCurves:
     ) -> Verdict:
         """Judge an unfinished curve of an arm, by its value at one fidelity.
 
-        The value is averaged with those that were added of the arm. It is to stop if
-        ``reach <= bar``: the mean plus the tolerance, and the largest mean of another arm at this
-        fidelity. `others` are further runs that are under way.
+        The value is averaged with those that were added of the arm; `others` are further runs that
+        are under way.
         """
         row = self._rows.get(arm)
         mean = float(value)
@@ -277,7 +236,6 @@ class PhasedCurves:
         return Verdict(reach <= bar and mean < bar, reach, bar, incumbent)
 
     def _first_spread(self) -> tuple[int, float]:
-        """The first fidelity below the target whose values differ, and their spread."""
         if self._width is None:
             self._width = (0, math.inf)
             for fidelity, values in enumerate(self._seen[:-1]):
@@ -290,7 +248,6 @@ class PhasedCurves:
 
 
 def _quantile(values: Sequence[float], share: float) -> float:
-    """A quantile of values in increasing order, on the line between the two next to it."""
     position = share * (len(values) - 1)
     before = math.floor(position)
     after = min(before + 1, len(values) - 1)

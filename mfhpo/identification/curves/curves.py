@@ -8,22 +8,18 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
-from mfhpo._validation import check_probability
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["CurveRace", "Verdict", "check_steps", "gain_bounds", "read_curve"]
 
-FloatArray = npt.NDArray[np.float64]
-
 
 def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -> tuple[int, ...]:
-    """Choose the steps that count as fidelities: a geometric grid up to the final step.
+    """Choose the steps that count as fidelities: a geometric grid from `first_step` on.
 
-    Few steps, because every further one costs confidence; geometric, because the bias of a
-    learning curve shrinks about as fast as its length grows. Steps below `first_step` are left out,
-    and step 0 always.
+    Few steps, because every further one costs confidence; geometric, because the bias of a learning
+    curve shrinks about as fast as its length grows.
     """
     steps = {final_step}
     step = final_step / reduction_factor
@@ -36,8 +32,7 @@ def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -
 def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray:
     """Read a curve's values at the fidelities from reports by step, shape (M,).
 
-    That is the first value reported at or after a fidelity's step and before the next one's, NaN
-    where there is none.
+    That is the first value at or after a fidelity's step and before the next one's, else NaN.
     """
     reported = sorted(step for step, value in reports.items() if not math.isnan(value))
     values = np.full(len(steps), np.nan)
@@ -50,27 +45,14 @@ def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray
 
 
 def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
-    """Bound a new arm's gains at all fidelities at once, from other arms' gains.
+    """Bound a new arm's gains at all fidelities at once, from other arms' gains, shape (n, S).
 
     The bound of each fidelity is the (t+1)-th largest gain there, with one t for all fidelities,
     the largest for which ``min(V_t + 1, S (t+1)) <= level (n+1)``; V_t counts the arms that, at
-    some fidelity, have at most t others at or above them. If the n + 1 arms are exchangeable, the
-    new one exceeds some bound with probability at most `level`: of the n + 1 arms, at most
-    ``min(V_t + 1, S (t+1))`` would exceed the bounds that the others give. For one fidelity this is
-    the split-conformal quantile; for several it is at least as tight as a union bound.
-
-    Parameters
-    ----------
-    gains
-        Final value minus value at a fidelity, shape (n, S); infinite where it is unknown.
-    level
-        Probability with which some bound may fail, strictly between 0 and 1.
-
-    Returns
-    -------
-    array of shape (S,)
-        The bounds; infinite while n is too small: 1/level - 1 arms are enough for one fidelity,
-        2/level - 1 (always the same arms are late) to S/level - 1 for S of them.
+    some fidelity, have at most t others at or above them. If the n + 1 arms are exchangeable, at
+    most so many of them would exceed the bounds that the others give, so that the new one exceeds
+    some bound with probability at most `level`. For one fidelity this is the split-conformal
+    quantile. The bounds are infinite while n is too small, at most below S/level - 1.
     """
     n, n_fidelities = gains.shape
     # The tolerance keeps 1 - 0.8 from being less than 0.2.
@@ -97,8 +79,8 @@ def gain_bounds(gains: FloatArray, level: float) -> FloatArray:
 class Verdict:
     """Whether an unfinished curve is hopeless, and why.
 
-    It is hopeless where ``reach``, the largest final mean that the bounds grant the arm, does not
-    exceed ``bar``, what the incumbent has for sure (-inf while there is none).
+    ``reach`` is the largest final mean that the bounds grant the arm, ``bar`` what the incumbent
+    has for sure (-inf while there is none).
     """
 
     stop: bool
@@ -110,37 +92,21 @@ class Verdict:
 class CurveRace:
     """Elimination of learning curves by order bounds learned from the finished ones.
 
-    IISE-gamma drops arm i at fidelity m when some arm j has
-    ``mean_jm - noise_j >= mean_im + noise_i + gamma_m`` (paper 003, Section 5). Here j has
-    finished, so its own bias cancels. What is left to bound is arm i's gain, its final value minus
-    its value at m, and the rule is
+    IISE-gamma (paper 003, Section 5) compares arm i at fidelity m with an arm j. Here j has
+    finished, so its own bias cancels, and arm i's gain is left to bound: it is dropped when
 
         ``mean_im + noise_i + G_m <= max_j (mean_jM - noise_j)``
 
-    with G_m from `gain_bounds` over the finished arms, the incumbent included. The noise radii come
-    from repeats of the same arm: Student's t quantile times the pooled standard deviation of that
-    fidelity over the square root of the arm's number of runs. Without any repeats they are 0.
-
-    Parameters
-    ----------
-    n_fidelities
-        Number of fidelities M; the last one is the target.
-    coverage
-        Probability with which a new arm's gains respect all the bounds G_1, ..., G_(M-1).
-    noise_level
-        Probability with which one mean may lie beyond its noise radius, below 0.5.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range.
+    with G_m from `gain_bounds` over the finished arms: with probability `coverage`, a new arm's
+    gains respect all of them. A mean lies beyond its noise radius with probability `noise_level`:
+    Student's t quantile times the pooled standard deviation of repeats at that fidelity over the
+    square root of the arm's number of runs; 0 without any repeats.
 
     Notes
     -----
     The coverage is exact for exchangeable arms that run once, all of which finish. An arm that was
-    stopped never shows its gain, so in a race the finished arms are a selected sample. Of the arms
-    that would have won, more than 1 - coverage may be stopped, where late bloomers win. The radii
-    are per comparison; nothing corrects for the incumbent being the best of many.
+    stopped never shows its gain, so that more than 1 - coverage of the arms that would have won may
+    be stopped, where late bloomers win.
 
     Examples
     --------
@@ -149,19 +115,12 @@ class CurveRace:
     >>> race = CurveRace(2, coverage=0.8)
     >>> for arm, curve in enumerate([(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]):
     ...     race.add(arm, np.array(curve))
-    >>> race.judge("new", 0, 0.45).stop
-    True
-    >>> race.judge("new", 0, 0.55).stop
-    False
+    >>> race.judge("new", 0, 0.45).stop, race.judge("new", 0, 0.55).stop
+    (True, False)
     """
 
     def __init__(self, n_fidelities: int, coverage: float = 0.8, noise_level: float = 0.05) -> None:
-        if n_fidelities < 1:
-            raise ValueError(f"n_fidelities must be at least 1, got {n_fidelities!r}.")
-        check_probability("noise_level", noise_level)
-        if noise_level >= 0.5:
-            raise ValueError(f"noise_level must be below 0.5, got {noise_level!r}; try 0.05.")
-        self._level = 1.0 - check_probability("coverage", coverage)
+        self._level = 1.0 - coverage
         self._noise_level = noise_level
         self._arms: list[Hashable] = []
         self._rows: dict[Hashable, int] = {}
@@ -169,17 +128,12 @@ class CurveRace:
         self._counts = np.zeros((16, n_fidelities), dtype=np.int64)
         self._squares: FloatArray = np.zeros(n_fidelities)
         self._degrees = np.zeros(n_fidelities, dtype=np.int64)
-        self._n_curves = 0
+        self.n_curves = 0  # finished ones, repeats included
         self._stale = True
         self._bounds: FloatArray = np.full(n_fidelities - 1, np.inf)
         self._radii: FloatArray = np.zeros(n_fidelities)
         self._bar = -math.inf
         self._incumbent: Hashable | None = None
-
-    @property
-    def n_curves(self) -> int:
-        """Number of finished curves, repeats included."""
-        return self._n_curves
 
     @property
     def bounds(self) -> FloatArray:
@@ -196,21 +150,9 @@ class CurveRace:
     def add(self, arm: Hashable, curve: FloatArray) -> None:
         """Add a finished curve, shape (M,), larger is better; repeats of an arm are averaged.
 
-        What is not finite was not seen; the arm's gain from there counts as unbounded.
-
-        Raises
-        ------
-        ValueError
-            If the curve has another shape or no finite value at the target.
+        What is not finite was not seen, but at the target: the arm's gain from there counts as
+        unbounded.
         """
-        n_fidelities = self._means.shape[1]
-        if curve.shape != (n_fidelities,):
-            raise ValueError(f"curve must have shape ({n_fidelities},), got {curve.shape}.")
-        if not math.isfinite(curve[-1]):
-            raise ValueError(
-                f"curve must end with a finite value at the target, got {curve[-1]!r}; "
-                f"leave curves out that have not finished."
-            )
         row = self._rows.setdefault(arm, len(self._arms))
         if row == len(self._arms):
             self._arms.append(arm)
@@ -224,24 +166,14 @@ class CurveRace:
         self._degrees += seen & (counts > 0)
         counts += seen
         means += deviations / np.maximum(counts, 1)
-        self._n_curves += 1
+        self.n_curves += 1
         self._stale = True
 
     def judge(self, arm: Hashable, fidelity: int, value: float) -> Verdict:
         """Judge an unfinished curve of an arm, by its value at one fidelity below the target.
 
         The value is averaged with those of the arm's finished runs.
-
-        Raises
-        ------
-        ValueError
-            If the fidelity is the target or does not exist.
         """
-        n_fidelities = self._means.shape[1]
-        if not 0 <= fidelity < n_fidelities - 1:
-            raise ValueError(
-                f"fidelity must be 0 to {n_fidelities - 2}, below the target, got {fidelity!r}."
-            )
         self._refresh()
         row = self._rows.get(arm)
         mean, count = float(value), 1

@@ -6,14 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_number, check_numbers
 from mfhpo.identification.curves.curve_elimination import check_gains
+from mfhpo.knowledge.arrays import FloatArray
 
 __all__ = ["Bound", "as_gain", "checked_bounds", "gains_of"]
 
-FloatArray = npt.NDArray[np.float64]
 Bound: TypeAlias = float | tuple[float, float]
 StepT = TypeVar("StepT", int, float)
 
@@ -31,14 +30,9 @@ def as_gain(step: float, bound: Bound) -> tuple[float, float]:
 
 
 def checked_bounds(bias: Any, check_step: Callable[[Any], StepT]) -> dict[StepT, Bound]:
-    """Bounds given as ``{step: bound}``, sorted by step.
+    """Bounds given as ``{step: bound}``, sorted by step, with a `check_step` that may raise.
 
-    `check_step` returns a step, or raises if it is none.
-
-    Raises
-    ------
-    ValueError
-        If it is no mapping, has no step, or the bounds grow with the step.
+    A ValueError says that it is no mapping, has no step, or that the bounds grow with the step.
     """
     if not isinstance(bias, Mapping) or not bias:
         raise ValueError(
@@ -58,14 +52,8 @@ def gains_of(
 ) -> FloatArray:
     """Bounds on the gains in values that are maximised, for `BoundedCurves`, shape (M, 2).
 
-    Parameters
-    ----------
-    bias
-        A bound for each step but the last, in the unit of the objective: by step, or a function.
-    steps
-        The steps that count as fidelities, length M; the last one is the target.
-    sign
-        -1 where the objective is minimised.
+    `bias` gives a bound for each of the `steps` but the last, in the unit of the objective: by
+    step, or as a function. `sign` is -1 where the objective is minimised.
     """
     bounds = [bias[step] if isinstance(bias, Mapping) else bias(step) for step in steps[:-1]]
     gains = check_gains(steps[:-1], list(map(as_gain, steps, bounds)))

@@ -1,9 +1,7 @@
-"""Elimination of arms whose runs are trained in stages, as the stages are reached.
+"""Elimination of arms whose runs are trained in stages: whose turn it is, who can be let go.
 
-The rules are those of `mfhpo.identification.curves.curve_elimination`. Here they are applied to all
-arms of a race at once: whose turn it is, which arms can be let go, and what the answer is. Work per
-observation grows with the logarithm of the number of arms, but for one pass over the arms' means
-where no bounds are declared.
+The rules are those of `curve_elimination`. Work per observation grows with the logarithm of the
+number of arms, but for one pass over the arms' means where no bounds are declared.
 """
 
 from __future__ import annotations
@@ -15,15 +13,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
 from mfhpo.identification.curves.curves import Verdict
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
 
 __all__ = ["BoundedElimination", "PhasedElimination", "StagedElimination"]
-
-FloatArray = npt.NDArray[np.float64]
 
 # Bounds that miss each other by less than this share of the values do so by rounding.
 _ROUNDING = 1e-12
@@ -32,19 +28,9 @@ _ROUNDING = 1e-12
 class StagedElimination(abc.ABC):
     """A race of arms, each of which has one or several runs.
 
-    Parameters
-    ----------
-    n_stages
-        Number of stages M; the last one is the target.
-    n_startup_runs
-        No arm is let go before this many runs have shown something.
-
-    Attributes
-    ----------
-    active, out, contradicting
-        The arms that are in the race, were let go, and contradicted what was declared.
-    n_begun
-        Number of runs that have shown something: what the answer gives as its number of pulls.
+    No arm is let go before `n_startup_runs` have shown something; the last of the `n_stages` is the
+    target. `active`, `out` and `contradicting` are the arms that are in the race, were let go, and
+    contradicted what was declared; `n_begun` is the number of runs that have shown something.
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int) -> None:
@@ -67,14 +53,9 @@ class StagedElimination(abc.ABC):
     def observe(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
         """Learn what a run has shown at a stage; returns the stages whose bounds it contradicts.
 
-        Parameters
-        ----------
-        arm, curve
-            The run's arm, and its values so far, larger is better, shape (M,), NaN where none.
-        stage
-            The stage whose value is new.
-        standing
-            The lowest stage that the arm's unfinished runs have come to, where it is compared.
+        The arm's `curve` has shape (M,), larger is better, NaN where it has no value; that at
+        `stage` is new. `standing` is the lowest stage that the arm's unfinished runs have come to,
+        where it is compared.
         """
         if np.count_nonzero(np.isfinite(curve)) == 1:
             self.n_begun += 1
@@ -119,13 +100,12 @@ class StagedElimination(abc.ABC):
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
         """Where a run that waits is in the order; the smallest goes first.
 
-        It has come to the stage `reached`, -1 before the first; `ahead` counts the arm's runs that
-        have come further or are under way.
+        It has come to the stage `reached`, -1 before the first; `ahead` counts the arm's other runs
+        that have come further or are under way.
         """
 
     @abc.abstractmethod
-    def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]:
-        """Learn from a run of an arm that is in the race."""
+    def _learn(self, arm: int, curve: FloatArray, stage: int, standing: int) -> list[int]: ...
 
     @abc.abstractmethod
     def _most_hopeless(self) -> tuple[int, Verdict] | None:
@@ -168,17 +148,8 @@ class StagedElimination(abc.ABC):
 class BoundedElimination(StagedElimination):
     """By declared bounds on what is still gained: what is let go is surely not the best.
 
-    The run with the largest upper end goes first: to be sure, every run whose upper end is above
-    the best final value has to be trained anyway.
-
-    Parameters
-    ----------
-    gains
-        The least and the largest gain from each stage on, shape (M, 2); the last row is (0, 0).
-    noise
-        Largest distance of a value from its arm's mean at that stage.
-    n_startup_runs
-        No arm is let go before this many runs have shown something.
+    The run with the largest upper end goes first: it has to be trained anyway. For the arguments
+    see `BoundedCurves` and `StagedElimination`.
     """
 
     def __init__(
@@ -285,15 +256,8 @@ class BoundedElimination(StagedElimination):
 class PhasedElimination(StagedElimination):
     """By a tolerance that halves from stage to stage: a heuristic, see `PhasedCurves`.
 
-    An arm is compared at the stage that its runs have all come to, by the mean of their values.
-    All runs come to a stage before any goes on from there, the most promising first.
-
-    Parameters
-    ----------
-    n_stages
-        Number of stages M; the last one is the target.
-    n_startup_runs
-        No arm is let go before this many runs have shown something.
+    An arm is compared at the stage that its runs have all come to, by the mean of their values. All
+    runs come to a stage before any goes on from there, the most promising first.
     """
 
     def __init__(self, n_stages: int, n_startup_runs: int = 0) -> None:

@@ -1,21 +1,19 @@
 """How strongly the observations speak against one arm being better than another.
 
 The statistic is the generalised likelihood ratio of MF-GRAD (Poiani, Degenne, Kaufmann, Metelli and
-Restelli, "Optimal Multi-Fidelity Best-Arm Identification", NeurIPS 2024). To hold at all times at
-once, every count n is replaced by n^2 / (n + rho), and ln(1 + n / rho) / 2 is taken off for each
-pair (arm, fidelity).
+Restelli, NeurIPS 2024). To hold at all times at once, every count n is replaced by n^2 / (n + rho),
+and ln(1 + n / rho) / 2 is taken off for each pair (arm, fidelity).
 
-Why it is valid. Let S be the sum of n values of an arm at a fidelity minus n times their mean, in
-units of sigma. For each x, exp(x S - n x^2 / 2) is a supermartingale (the noise is sub-Gaussian).
-Its average over x ~ N(0, 1 / rho) is ``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``; products
-over the fidelities of two arms are supermartingales too, whatever rule chooses the pulls. By
-Ville's inequality the sum of ``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches
-ln(1 / level) with probability at most level. Where the best arm i is beaten by one of the K - 1
-arms j, this has happened for the two. So level = delta / (K - 1) keeps delta.
+Why it is valid. S being the sum of n values of an arm at a fidelity minus n times their mean, in
+units of sigma, the average of exp(x S - n x^2 / 2) over x ~ N(0, 1 / rho) is the supermartingale
+``sqrt(rho / (n + rho)) exp(S^2 / (2 (n + rho)))``; so are products over the fidelities of two arms,
+whatever rule chooses the pulls. By Ville's inequality the sum of
+``S^2 / (2 (n + rho)) - ln(1 + n / rho) / 2`` ever reaches ln(1 / level) with probability at most
+level, and level = delta / (K - 1) keeps delta.
 
-The same holds for a part of the fidelities, without the penalties of the others, and for averages.
-The statistic is the largest of all fidelities together, with weight 1/2, and of one fidelity of
-each arm. The M^2 choices of the two (M with order bounds) share the other half evenly.
+The same holds for a part of the fidelities and for averages: the statistic is the largest of all
+fidelities together, with weight 1/2, and of one fidelity of each arm, whose M^2 choices (M with
+order bounds) share the other half evenly.
 """
 
 from __future__ import annotations
@@ -24,9 +22,9 @@ import abc
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from mfhpo.knowledge.confidence import mixture_ratio
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.confidence import mixture_prior
 
 __all__ = [
     "OrderBiasLikelihood",
@@ -36,19 +34,13 @@ __all__ = [
     "prior_count",
 ]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-
-# Number of pulls of an arm at which the statistic is as strong as it can be.
-_TUNED_FOR = 16.0
-
 # Without noise one value says it all; squares and products of finite weights stay finite.
 _MOST_PRECISION = 1e200
 
 
 def prior_count(level: float) -> float:
     """Give the rho that makes the statistic strongest after 16 pulls of each of two arms."""
-    return _TUNED_FOR / mixture_ratio(math.sqrt(level))
+    return mixture_prior(math.sqrt(level))
 
 
 def nearest_mean(
@@ -58,8 +50,8 @@ def nearest_mean(
 
         sum_c weights_c max(0, lows_c - x, x - highs_c)^2
 
-    There is one problem per row of the arguments, shape (n, C), with lows <= highs. Returns the
-    minimiser (the middle one of several, 0 where all weights are 0) and the minimum, shape (n,).
+    One problem per row of the arguments, shape (n, C). Returns the minimiser (the middle one of
+    several, 0 where all weights are 0) and the minimum, shape (n,).
 
     Examples
     --------
@@ -105,8 +97,7 @@ class PairLikelihood(abc.ABC):
     ----------
     means, counts, variances
         Mean, number of values and an upper bound on the noise's variance proxy of every arm at
-        every fidelity, shape (K, M); a variance that is infinite takes its values out (they are
-        still paid for in the penalty).
+        every fidelity, shape (K, M); an infinite variance takes its values out.
     bounds
         Bias bounds xi_m or gamma_m, shape (M,).
     prior
@@ -114,11 +105,13 @@ class PairLikelihood(abc.ABC):
 
     Attributes
     ----------
-    weights, penalties
-        n^2 / (n + rho) / (2 sigma^2) and ln(1 + n / rho) / 2, shape (K, M).
-    centres
-        Where each arm's target mean seems to be, shape (K,): who leads is decided by it.
+    weights, penalties, centres
+        n^2 / (n + rho) / (2 sigma^2) and ln(1 + n / rho) / 2, shape (K, M); and where each arm's
+        target mean seems to be, shape (K,).
     """
+
+    # Of one fidelity of each arm, how many may be chosen freely.
+    _free: int
 
     def __init__(
         self,
@@ -168,15 +161,9 @@ class PairLikelihood(abc.ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """How far the observations are from others being better than the leader by epsilon.
 
-        The centres of the others, shape (n,), must not exceed the leader's. Returns the logarithm
-        of the likelihood ratio, all fidelities together, and the leader's target mean in the
-        nearest such case (0 where the bounds leave it open), both of shape (n,).
+        Returns the logarithm of the likelihood ratio, all fidelities together, and the leader's
+        target mean in the nearest such case (0 where the bounds leave it open), both of shape (n,).
         """
-
-    @property
-    @abc.abstractmethod
-    def _n_choices(self) -> int:
-        """Number of choices of one fidelity of each arm that can tell something."""
 
     @abc.abstractmethod
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
@@ -185,10 +172,10 @@ class PairLikelihood(abc.ABC):
     def statistic(
         self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
     ) -> FloatArray:
-        """How strongly the observations speak against others being better than the leader.
+        """How strongly the observations speak against others being better, shape (n,).
 
-        `ratio` is what `against` gave. Once the statistic, shape (n,), reaches ln((K - 1) / delta),
-        the other arm is not better. With a prior of 0 it is the ratio itself, and no bound.
+        `ratio` is what `against` gave. At ln((K - 1) / delta) and above, the other arm is not
+        better.
         """
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:
@@ -200,7 +187,7 @@ class PairLikelihood(abc.ABC):
         if n_fidelities == 1:
             return together
         of_two = self._ratios_of_two(leader, others, epsilon) - penalties
-        best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(self._n_choices)
+        best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(n_fidelities**self._free)
         return np.asarray(np.maximum(together, best_two) - math.log(2.0))
 
     @abc.abstractmethod
@@ -209,8 +196,8 @@ class PairLikelihood(abc.ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """How far the two arms' means are from that nearest case at each fidelity, shape (M,).
 
-        Signed: negative where it is not far but well within the bias bounds. The statistic grows
-        with another pull by about distance^2 / (2 sigma^2).
+        Negative where it is well within the bias bounds. The statistic grows with another pull by
+        about distance^2 / (2 sigma^2).
         """
 
 
@@ -220,6 +207,8 @@ class OwnBiasLikelihood(PairLikelihood):
     `lows` and `highs` (K, M) bound the target means from each fidelity, noise aside; `residuals`
     (K,) say how far each arm's observations are from the centre, which fits them best.
     """
+
+    _free = 2
 
     def _place(self, arms: IntArray) -> None:
         if len(arms) == len(self.means):
@@ -248,10 +237,6 @@ class OwnBiasLikelihood(PairLikelihood):
         explained = self.residuals[leader] + self.residuals[others]
         return np.maximum(value - explained, 0.0), alternative
 
-    @property
-    def _n_choices(self) -> int:
-        return len(self.bounds) ** 2
-
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         gaps = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
         joint = _joint(self.weights[leader][:, None], self.weights[others][:, None, :])
@@ -267,17 +252,17 @@ class OwnBiasLikelihood(PairLikelihood):
 class OrderBiasLikelihood(PairLikelihood):
     """With bounds on the difference of two arms' biases (kind "order").
 
-    Only what was seen of both arms at the same fidelity is compared. If the other arm is better by
-    epsilon, their means differ there by at most gamma_m - epsilon; the nearest case splits the
-    excess between the two in inverse proportion to their weights, so that the statistic is the sum
-    of ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
+    Only what was seen of both arms at the same fidelity is compared: the statistic is the sum of
+    ``w_i w_j / (w_i + w_j) max(0, mu_im - mu_jm - gamma_m + epsilon)^2``.
     """
+
+    _free = 1
 
     def _place(self, arms: IntArray) -> None:
         """Place the arms on a common scale; it steers the race, and no claim rests on it.
 
         The bias that all arms share at a fidelity is estimated from arms that were also seen at
-        dearer ones. Means are then averaged by their precision; the bounds count as noise.
+        dearer ones. Means are averaged by their precision; the bounds count as noise.
         """
         seen = self.weights > 0.0
         with np.errstate(divide="ignore"):
@@ -306,13 +291,8 @@ class OrderBiasLikelihood(PairLikelihood):
         return self._ratios(leader, others, epsilon).sum(axis=1), np.zeros(len(others))
 
     def _ratios(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """What each fidelity contributes, shape (n, M)."""
         joint = _joint(self.weights[leader], self.weights[others])
         return np.asarray(joint * np.maximum(self._excess(leader, others, epsilon), 0.0) ** 2)
-
-    @property
-    def _n_choices(self) -> int:
-        return len(self.bounds)
 
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         ratios = np.zeros((len(others), len(self.bounds), len(self.bounds)))
@@ -332,5 +312,4 @@ class OrderBiasLikelihood(PairLikelihood):
 
 
 def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
-    """The weight of a difference of two means, given the weights of both."""
     return np.asarray(one * (other / np.maximum(one + other, 1e-300)))

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.likelihood.likelihood import (
@@ -16,6 +15,7 @@ from mfhpo.identification.likelihood.likelihood import (
     PairLikelihood,
     prior_count,
 )
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import Bounded
 from mfhpo.problem import Problem
@@ -23,17 +23,13 @@ from mfhpo.racing.answer import surest_at_target
 
 __all__ = ["LikelihoodRatioPolicy", "Standing"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
-
 
 @dataclass
 class Standing:
     """Who leads, and how strongly the observations speak against each of the others.
 
     `ratios`, `statistics` and `alternatives` are those of `PairLikelihood`, shape (K,), NaN for
-    arms that have left. `leader` is the remaining arm that fits best, None when none was seen.
+    arms that have left.
     """
 
     likelihood: PairLikelihood
@@ -64,30 +60,19 @@ class Standing:
 class LikelihoodRatioPolicy(BestArmPolicy):
     """Eliminates an arm when the observations speak strongly enough against it.
 
-    All fidelities of two arms are weighed together (`PairLikelihood`), and no level is spent on
-    pairs without the best arm: that asks for far fewer pulls than confidence intervals around
-    every mean, and is as safe. The arm with the best fit leads. Another arm leaves once the
-    statistic against it reaches ln((K - 1) / delta); the race ends when one arm is left, or when
-    all others are ruled out to be better by epsilon.
+    All fidelities of two arms are weighed together (`PairLikelihood`). The arm with the best fit
+    leads. Another arm leaves once the statistic against it reaches ln((K - 1) / delta); the race
+    ends when one arm is left, or when all others are ruled out to be better by epsilon.
 
     Parameters
     ----------
-    problem
-        What is known.
+    problem, **options
+        See `BestArmPolicy`. There is no `radius` (TypeError): the intervals that are shown are the
+        tightest for the noise, and decide nothing but the audit.
     variant
-        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`).
-        Order bounds are never more than twice the others, and mostly far less, as what all arms'
-        biases have in common does not count.
-    **options
-        See `BestArmPolicy`. There is no `radius`: the intervals that are shown are the tightest
-        for the noise, and decide nothing but the audit.
-
-    Raises
-    ------
-    ValueError
-        If `variant` is neither, or contradicts the declared bounds.
-    TypeError
-        If a radius is given.
+        "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order
+        bounds are never more than twice the others, and mostly far less. A ValueError says that it
+        contradicts the declared ones.
     """
 
     _variances = True
@@ -95,7 +80,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
         check_variant(variant, problem.bias)
-        self._variant: Kind = variant or "order"
+        self._kind = variant or "order"
         if options.pop("radius", None) is not None:
             raise TypeError(
                 f"radius: {type(self).__name__} decides by likelihood ratios and takes none; leave "
@@ -105,9 +90,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
         super().__init__(problem, **options)
 
-    def _kind(self) -> Kind:
-        return self._variant
-
     @property
     def threshold(self) -> float:
         """What the statistic against an arm must reach: ln((K - 1) / delta)."""
@@ -115,7 +97,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     @property
     def _level(self) -> float:
-        return self._evidence.delta / max(1, self.problem.n_arms - 1)
+        return self._evidence.noise.delta / max(1, self.problem.n_arms - 1)
 
     @property
     def _prior(self) -> float:
@@ -125,10 +107,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._standing = self._new_standing(self._evidence.counts)
 
     def _new_standing(self, counts: IntArray) -> Standing:
-        """Who leads, if the present means came of these counts, shape (K, M).
-
-        Where there is no value yet, the expected one is taken for the mean.
-        """
+        """Who leads, if the present means came of these counts, shape (K, M)."""
         n_arms, levels = self.problem.n_arms, self._levels
         arms = np.arange(n_arms)
         counts = counts[:, levels]
@@ -143,7 +122,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         return standing
 
     def _expected_means(self, means: FloatArray) -> FloatArray:
-        """Each arm's centre, plus what means exceed the centres by at a fidelity, shape (K, M)."""
         assert self._standing is not None
         likelihood = self._standing.likelihood
         placed = likelihood.weights.any(axis=1)
@@ -157,14 +135,13 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _likelihood(
         self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
-        """The likelihood of some arms; a column for each fidelity that is evidence."""
-        assert self._bias is not None
-        kind = OwnBiasLikelihood if self._bias.kind == "max" else OrderBiasLikelihood
+        assert self.bias is not None
+        kind = OwnBiasLikelihood if self.bias.kind == "max" else OrderBiasLikelihood
         return kind(
             means,
             counts,
             self._variance_bounds(arms),
-            np.array(self._bias.bounds)[self._levels],
+            np.array(self.bias.bounds)[self._levels],
             prior,
         )
 
@@ -173,7 +150,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             return
         likelihood, levels = self._standing.likelihood, self._levels
         self._changed[arm] = True
-        if self._evidence.estimates_variances:
+        if self._evidence.noise.estimates_variances:
             variances = self._variance_bounds(np.arange(self.problem.n_arms))
             self._changed |= (variances != likelihood.variances).any(axis=1)
         arms = np.flatnonzero(self._changed)
@@ -185,15 +162,13 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         )
 
     def _variance_bounds(self, arms: IntArray) -> FloatArray:
-        """Bounds on the noise's variance at the fidelities that are evidence."""
-        return self._evidence.variance_bounds(arms)[:, self._levels]
+        return self._evidence.noise.variance_bounds(arms)[:, self._levels]
 
     def _judge_all(self) -> None:
         self._plan()
         self._judge(self.problem.target)
 
     def _judge(self, fidelity: int) -> None:
-        """Eliminate and certify (`fidelity` does not matter: all are weighed together)."""
         standing = self._standing
         arms = self.active
         if standing is None or len(arms) < 2 or self.winner is not None:
@@ -219,24 +194,20 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             self._certificate = leader
 
     def _separated(self, leader: int, others: IntArray, epsilon: float) -> BoolArray:
-        """Whom the intervals tell from the leader, where they may see more, shape (n,).
-
-        The likelihood takes values within bounds to spread as far as the bounds allow.
-        """
+        """Whom the intervals of bounded values tell from the leader, shape (n,)."""
         if not isinstance(self.problem.noise, Bounded):
             return np.zeros(len(others), dtype=bool)
-        assert self._bias is not None
-        return self._evidence.separated(leader, others, self._bias, epsilon)
+        assert self.bias is not None
+        return self._evidence.separated(leader, others, self.bias, epsilon)
 
     def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
-        """Which of the others may leave, given which of them are beaten."""
         return others[beaten]
 
     def _reinstate(self) -> None:
         self._roster.restore_eliminated()
 
     def _surest_arm(self) -> int:
-        return surest_at_target(self._evidence, self.active, self._bias)
+        return surest_at_target(self._evidence, self.active, self.bias)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess: the statistics go on growing in proportion to what was paid for them."""

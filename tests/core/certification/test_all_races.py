@@ -8,18 +8,13 @@ import math
 import pytest
 
 from mfhpo import Bounded, Gaussian
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
+from tests.core.certification.races import race_of
 
 KINDS = [Certification, GroupSequentialCertification, PairedCertification]
 every_kind = pytest.mark.parametrize("kind", KINDS)
-
-
-def race_of(kind, n=2, **options):
-    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
-    return kind(candidates, **{"luckiest": 0, "maximise": True, **options})
 
 
 def tell(race, values):

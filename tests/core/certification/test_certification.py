@@ -109,32 +109,3 @@ def test_equal_values_in_other_candidates_do_not_hide_the_noise():
     assert race.noise_is_hidden
     race.tell(2, 0.11)
     assert not race.noise_is_hidden
-
-
-@pytest.mark.slow
-def test_what_holds_at_any_time_is_wrong_at_most_with_delta():
-    # Looked at again and again, in races that are never certified.
-    delta, runs, wrong, outside = 0.2, 60, 0, 0
-    truth = np.array([0.0, 0.0, 0.3, 0.4])
-    for run_number in range(runs):
-        rng = np.random.default_rng(run_number)
-        race = Certification(
-            candidates(truth), luckiest=0, maximise=True, delta=delta, epsilon=0.0, budget=60
-        )
-        false, missed = False, False
-        while not race.finished:
-            arm = race.ask()
-            race.tell(arm, rng.normal(truth[arm]))
-            if race.policy.cost % 6 and not race.finished:
-                continue
-            answer = race.certificate("", "")
-            false |= truth.max() - truth[answer.winner] > answer.within + 1e-9
-            missed |= any(
-                not result.interval[0] <= truth[k] <= result.interval[1]
-                for k, result in enumerate(answer.candidates)
-            )
-        wrong += false
-        outside += missed
-    margin = 3.0 * math.sqrt(delta * (1.0 - delta) / runs)
-    assert wrong / runs <= delta + margin
-    assert outside / runs <= delta + margin

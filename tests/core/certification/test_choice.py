@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from mfhpo.certification.choice import recommend_policy
@@ -11,7 +9,7 @@ from mfhpo.identification.elimination import IISE
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
@@ -19,13 +17,13 @@ from mfhpo.regret.mf_ucb import MFUCB
 OWN, ORDER = Bias.max(0.1, 0.0), Bias.order(0.1, 0.0)
 
 
-def problem(noise: Noise, bias: Bias | None = OWN) -> Problem:
+def problem(noise, bias=OWN):
     return Problem(4, costs=(1.0, 10.0), bias=bias, noise=noise)
 
 
 @pytest.mark.parametrize("bias", [OWN, ORDER, None])
 @pytest.mark.parametrize("noise", [SubGaussian(0.1), SubGaussian((0.1, 0.2)), EstimatedNoise()])
-def test_one_scale_of_the_noise(noise: Noise, bias: Bias | None) -> None:
+def test_one_scale_of_the_noise(noise, bias):
     choice = recommend_policy(problem(noise, bias))
     assert choice.policy is MFTopTwo
     assert "scale" in choice.reason
@@ -33,14 +31,14 @@ def test_one_scale_of_the_noise(noise: Noise, bias: Bias | None) -> None:
 
 @pytest.mark.parametrize(("bias", "policy"), [(OWN, MFLUCB), (ORDER, IISE), (None, IISE)])
 @pytest.mark.parametrize("noise", [Gaussian(), Bounded(0.0, 1.0)])
-def test_a_scale_of_each_arm(noise: Noise, bias: Bias | None, policy: type) -> None:
+def test_a_scale_of_each_arm(noise, bias, policy):
     choice = recommend_policy(problem(noise, bias))
     assert choice.policy is policy
     assert "no scale of the noise is declared or shared" in choice.reason
 
 
 @pytest.mark.parametrize("noise", [SubGaussian(0.1), Bounded(0.0, 1.0)])
-def test_rewards(noise: Noise) -> None:
+def test_rewards(noise):
     per_cost = recommend_policy(problem(noise), aim="reward per cost")
     per_pull = recommend_policy(problem(noise), aim="reward per pull")
     assert (per_cost.policy, per_pull.policy) == (MFUCB, MFElimination)
@@ -49,18 +47,18 @@ def test_rewards(noise: Noise) -> None:
 
 
 @pytest.mark.parametrize("aim", ["best", "", "reward"])
-def test_another_aim_is_an_error(aim: Any) -> None:
+def test_another_aim_is_an_error(aim):
     with pytest.raises(ValueError, match=f"aim must be one of best arm, .*, got {aim!r}"):
         recommend_policy(problem(SubGaussian(0.1)), aim=aim)
 
 
-def test_an_option_that_the_policy_does_not_have_is_an_error() -> None:
+def test_an_option_that_the_policy_does_not_have_is_an_error():
     declared = problem(SubGaussian(0.1))
     with pytest.raises(TypeError, match="MFTopTwo was chosen, and cannot be made with explore"):
         recommend_policy(declared).make(declared, explore="A")
 
 
-def test_order_bounds_are_of_no_use_for_reward_per_cost() -> None:
+def test_order_bounds_are_of_no_use_for_reward_per_cost():
     with pytest.raises(ValueError, match="aim='reward per cost' needs bounds on every arm's own"):
         recommend_policy(problem(SubGaussian(0.1), ORDER), aim="reward per cost")
     choice = recommend_policy(problem(SubGaussian(0.1), ORDER), aim="reward per pull")

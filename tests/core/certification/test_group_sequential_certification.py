@@ -5,25 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
+from functools import partial
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from mfhpo import Bounded, Gaussian, SubGaussian
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.racing.race import ArmWithdrawnWarning
+from tests.core.certification import races
 
 PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
 
 
-def race_of(n, **options):
-    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
-    options = {"luckiest": 0, "maximise": True, **options}
-    return GroupSequentialCertification(candidates, **options)
+race_of = partial(races.race_of, GroupSequentialCertification)
 
 
 def tell_pattern(race, means, spreads, arms=None):
@@ -414,46 +411,3 @@ def test_order_unit_direction_and_shift_do_not_matter(table, sigma, epsilon, sca
         assert moved.mean == pytest.approx(scale * result.mean + shift, **close)
         bounds = tuple(sorted(scale * bound + shift for bound in result.interval))
         assert moved.interval == pytest.approx(bounds, **close)
-
-
-# Claims, counted.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("truth", "scales", "options"),
-    [
-        ([0.02, 0.0, 0.01, 0.0], [1.0] * 4, {}),
-        ([0.6, 0.0, 0.3, 0.55], [1.0] * 4, {"epsilon": 0.3}),
-        # One that hardly varies leaves n - 1 degrees of freedom to a pair, and no more.
-        ([0.02, 0.0], [1.0, 0.01], {"sigma": Gaussian()}),
-    ],
-)
-def test_claims_hold_at_the_stated_rate_at_all_looks(truth, scales, options):
-    delta, runs, wrong, outside = 0.2, 300, 0, 0
-    best = int(np.argmax(truth))
-    for number in range(runs):
-        values = np.random.default_rng(number).normal(truth, scales, (40, len(truth))).tolist()
-        race = race_of(len(truth), **{"delta": delta, "epsilon": 0.0, **options})
-        false, missed, looks = False, False, 0
-        for row in values:
-            for arm, value in enumerate(row):
-                race.tell(arm, value)
-            if race.looks == looks:
-                continue
-            looks = race.looks
-            answer = answer_of(race)
-            assert answer.within <= (answer.epsilon if answer.certified else math.inf)
-            false |= truth[best] - truth[answer.winner] > answer.within
-            false |= answer.candidates[best].standing == "worse"
-            missed |= any(
-                not result.interval[0] <= mean <= result.interval[1]
-                for result, mean in zip(answer.candidates, truth, strict=True)
-            )
-            if race.finished:
-                break
-        wrong += false
-        outside += missed
-    margin = 3.0 * math.sqrt(delta * (1.0 - delta) / runs)
-    assert 0 < wrong / runs <= delta + margin
-    assert 0 < outside / runs <= delta + margin

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import binom
 
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.noise import Noise
-from mfhpo.problem import Observation, Problem
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, Instance
-
-MakePolicy = Callable[[Problem], BestArmPolicy]
+from mfhpo.problem import Observation
+from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 
 # A statistic that is too small by chance fails one run in ten thousand.
 _LUCK = 1e-4
@@ -37,7 +33,7 @@ class Hard:
     bernoulli: bool = False
     most_pulls: int = 400
 
-    def instance(self) -> Instance:
+    def instance(self):
         """Three fidelities; biases of -bound and +bound, or of half that for order bounds."""
         unit = 0.5 if self.bernoulli else 2.0
         best = np.arange(self.n_arms) == self.n_arms - 1
@@ -54,12 +50,12 @@ class Hard:
         )
 
     @property
-    def tolerance(self) -> float:
+    def tolerance(self):
         """Epsilon in the unit of the values."""
         return self.epsilon * (0.5 if self.bernoulli else 2.0)
 
 
-def wrong_and_certified(hard: Hard, make: MakePolicy, races: int, seed: int) -> tuple[int, int]:
+def wrong_and_certified(hard, make, races, seed):
     """Number of wrong races, and of certified ones.
 
     A race is wrong when its certified arm is not within epsilon of the best, or when the best arm
@@ -84,6 +80,6 @@ def wrong_and_certified(hard: Hard, make: MakePolicy, races: int, seed: int) -> 
     return wrong, certified
 
 
-def most_allowed(races: int, delta: float) -> float:
+def most_allowed(races, delta):
     """Errors that chance explains when delta is kept."""
     return float(binom.ppf(1.0 - _LUCK, races, delta))

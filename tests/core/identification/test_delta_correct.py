@@ -5,25 +5,15 @@ And races at the edge of what is declared, which are harder than those of the be
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import get_args
 
 import pytest
 from scipy.stats import beta, binom
 
-from benchmarks.delta_correctness import (
-    CONDITIONS,
-    VALUES,
-    VARIANTS,
-    Condition,
-    Told,
-    check,
-    main,
-)
+from benchmarks.delta_correctness import CONDITIONS, VALUES, VARIANTS, Condition, Told, check
 from mfhpo import MFLUCB, Bounded, Gaussian, MFGrad, MFTopTwo, SubGaussian
 from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
 
@@ -48,7 +38,7 @@ TOLD = get_args(Told)
 SHORTLISTS = ("certify", "group-sequential", "paired")
 
 
-def assert_delta_is_kept(condition: Condition, instances: int, seed: int) -> None:
+def assert_delta_is_kept(condition, instances, seed):
     # The one-sided 95 % Clopper-Pearson bound must be at most delta: no error in 29 races would
     # do, and in a hundred up to 4 are allowed.
     [row] = check([condition], instances=instances, delta=DELTA, seed=seed)
@@ -61,7 +51,7 @@ def assert_delta_is_kept(condition: Condition, instances: int, seed: int) -> Non
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 @pytest.mark.parametrize("tolerant", [False, True], ids=["best", "epsilon"])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_every_policy_keeps_delta(variant: str, tolerant: bool) -> None:
+def test_every_policy_keeps_delta(variant, tolerant):
     # 40 races each; `make delta` plays many more.
     told = TOLD[(VARIANTS.index(variant) + tolerant) % 3]
     known = "estimated" if variant in SHORTLISTS else "mixture"
@@ -70,13 +60,13 @@ def test_every_policy_keeps_delta(variant: str, tolerant: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("knowledge", [name for name in VALUES if name != "mixture"])
-def test_every_radius_keeps_delta(knowledge: str) -> None:
+def test_every_radius_keeps_delta(knowledge):
     condition = Condition("IISE max", knowledge, told="out of order")
     assert_delta_is_kept(condition, 40, seed=5)
 
 
 @pytest.mark.slow
-def test_a_radius_that_is_too_small_is_found_out() -> None:
+def test_a_radius_that_is_too_small_is_found_out():
     # With three tenths of the radius, the error rate is above delta beyond chance: what the tests
     # above do not find, they would find.
     [row] = check([Condition("IISE max", shrink=0.3)], instances=300, delta=DELTA)
@@ -85,7 +75,7 @@ def test_a_radius_that_is_too_small_is_found_out() -> None:
     assert row.wrong > binom.ppf(0.999, row.races, DELTA), row
 
 
-def test_the_benchmark_covers_every_policy_radius_and_order() -> None:
+def test_the_benchmark_covers_every_policy_radius_and_order():
     assert len(set(CONDITIONS)) == len(CONDITIONS)
     for variant in VARIANTS:
         for tolerant in (False, True):
@@ -98,7 +88,7 @@ def test_the_benchmark_covers_every_policy_radius_and_order() -> None:
     assert any(condition.shrink < 1.0 for condition in CONDITIONS)
 
 
-def test_rows_are_repeatable_and_do_not_depend_on_the_number_of_processes() -> None:
+def test_rows_are_repeatable_and_do_not_depend_on_the_number_of_processes():
     conditions = [Condition("SE"), Condition("SE", told="by duration")]
     found = []
     for workers in (1, 2, 1):
@@ -112,26 +102,6 @@ def test_rows_are_repeatable_and_do_not_depend_on_the_number_of_processes() -> N
 
 
 @pytest.mark.slow
-def test_the_command_writes_what_makes_a_result_repeatable(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "new" / "result.json"
-    arguments = ["--instances", "1", "--workers", "1", "--seed", "4", "--json"]
-    # One race of each kind cannot show anything, and the exit status says so.
-    assert main([*arguments, "--output", str(file)]) == 1
-    printed = capsys.readouterr()
-    content = json.loads(file.read_text(encoding="utf-8"))
-    assert json.loads(printed.out) == content
-    assert f"{len(CONDITIONS)} of {len(CONDITIONS)} rows" in printed.err
-    assert content["seed"] == 4
-    assert set(content["versions"]) == {"mfhpo", "numpy", "scipy", "python"}
-    assert content["date"]
-    assert content["command"].startswith("python -m benchmarks.delta_correctness --instances=1 ")
-    assert len(content["rows"]) == len(CONDITIONS)
-    assert content["delta_kept"] is False
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("policy", "edge"),
     [
@@ -142,7 +112,7 @@ def test_the_command_writes_what_makes_a_result_repeatable(
         ("LUCB by sweep", "max"),
     ],
 )
-def test_at_the_edge_of_what_is_declared(policy: str, edge: str) -> None:
+def test_at_the_edge_of_what_is_declared(policy, edge):
     hard, delta, races = EDGES[edge], 0.2, 50
     make = partial(POLICIES[policy], delta=delta, audit=False, epsilon=hard.tolerance)
     wrong, certified = wrong_and_certified(hard, make, races, seed=11)
@@ -152,7 +122,7 @@ def test_at_the_edge_of_what_is_declared(policy: str, edge: str) -> None:
 
 
 @pytest.mark.slow
-def test_noise_that_is_declared_too_small_is_found_out() -> None:
+def test_noise_that_is_declared_too_small_is_found_out():
     # The noise has a scale of 2: the test above can see errors.
     hard, delta, races = replace(EDGES["two arms"], noise=SubGaussian(0.7)), 0.2, 60
     wrong, _ = wrong_and_certified(hard, partial(MFTopTwo, delta=delta, audit=False), races, 11)

@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.identification.elimination import (
-    IISE,
-    Elimination,
-    MaximumFidelityExploit,
-    SuccessiveElimination,
-)
+from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
-from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius
+from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
 
-FloatArray = npt.NDArray[np.float64]
 Objective = Callable[[Pull], float]
 
 
-def race(policy: Elimination, objective: Objective, most: int = 100_000) -> list[Pull]:
+def race(policy, objective, most=100000):
     """Ask and tell one at a time until the end; the pulls made."""
-    pulls: list[Pull] = []
+    pulls = []
     while not policy.finished and len(pulls) < most:
         [pull] = policy.ask()
         policy.tell(pull, Observation(objective(pull)))
@@ -40,49 +33,34 @@ def race(policy: Elimination, objective: Objective, most: int = 100_000) -> list
     return pulls
 
 
-def tell_all(policy: Elimination, objective: Objective, pulls: list[Pull]) -> None:
+def tell_all(policy, objective, pulls):
     for pull in pulls:
         policy.tell(pull, Observation(objective(pull)))
 
 
-def noisy(means: Any, sigma: float = 1.0, seed: int = 0) -> Objective:
+def noisy(means, sigma=1.0, seed=0):
     """An objective with normal noise; means of shape (M, K)."""
     rng = np.random.default_rng(seed)
     table = np.asarray(means, dtype=np.float64)
     return lambda pull: float(table[pull.fidelity, pull.arm] + sigma * rng.standard_normal())
 
 
-# The references. Draws come from tapes: tapes[fidelity][arm] is an endless list of values.
+# The references. Exits are by arm: the fidelity, and the round or pull, at which it left.
 
 
 class Tapes:
     """The n-th pull of an arm at a fidelity gives the same value, whoever asks."""
 
-    def __init__(self, means: FloatArray, sigma: float, seed: int, length: int = 400) -> None:
+    def __init__(self, means, sigma, seed, length=400):
         rng = np.random.default_rng(seed)
         shape = (*means.shape, length)
         self.values = means[:, :, None] + sigma * rng.standard_normal(shape)
 
-    def sums(self, fidelity: int, arm: int) -> FloatArray:
-        total, totals = 0.0, []
-        for value in self.values[fidelity, arm]:
-            total += value
-            totals.append(total)
-        return np.array(totals)
+    def sums(self, fidelity, arm):
+        return np.cumsum(self.values[fidelity, arm])
 
 
-Exits = dict[int, tuple[int, int]]  # arm -> (fidelity, round or pull) at which it left
-
-
-def algorithm_1(
-    tapes: Tapes,
-    fidelities: list[int],
-    alpha: list[float],
-    margins: list[float],
-    radius: Callable[[int], float],
-    epsilon: float,
-    most: int,
-) -> tuple[Exits, dict[tuple[int, int], int], bool]:
+def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):
     """Algorithm 1 of paper 003 word by word: one pull at a time, the rule after each round."""
     active, exits, pulls = list(range(tapes.values.shape[1])), {}, {}
     for fidelity in fidelities:
@@ -112,7 +90,7 @@ def algorithm_1(
 VARIANTS = ("SE", "IISE", "IISE-gamma", "MFE")
 
 
-def setting(variant: str, seed: int) -> tuple[FloatArray, Problem, Radius, list[int], list[float]]:
+def setting(variant, seed):
     """Random means (M, K), the problem, the fidelities used and the thresholds, by the paper."""
     rng = np.random.default_rng(seed)
     n_arms, n_fidelities = int(rng.integers(2, 8)), int(rng.integers(1, 4))
@@ -127,26 +105,20 @@ def setting(variant: str, seed: int) -> tuple[FloatArray, Problem, Radius, list[
     )
     # c = 4 with xi, c = 2 with gamma (Eq. 8 and Section 5); MFE: a share of xi.
     factor = 2.0 if kind == "order" else 4.0
-    alpha = [
-        max(
-            (
-                factor
-                * (bounds[m] - bounds[k])
-                * math.sqrt(costs[m])
-                / (math.sqrt(costs[k]) - math.sqrt(costs[m]))
-                for k in range(m + 1, n_fidelities)
-            ),
-            default=0.0,
-        )
-        for m in range(n_fidelities)
-    ]
+    roots = np.sqrt(costs)
+
+    def convenient(m, k):
+        return factor * (bounds[m] - bounds[k]) * roots[m] / (roots[k] - roots[m])
+
+    levels = range(n_fidelities)
+    alpha = [max((convenient(m, k) for k in levels[m + 1 :]), default=0.0) for m in levels]
     if variant == "MFE":
         alpha = (0.7 * bounds).tolist()
     used = [n_fidelities - 1] if variant == "SE" else list(range(n_fidelities))
     return means, problem, HoeffdingRadius(0.3), used, alpha
 
 
-def policy_of(variant: str, problem: Problem, **options: Any) -> Elimination:
+def policy_of(variant, problem, **options):
     options = {"delta": 0.1, "audit": False, "preselect": False} | options
     if variant == "SE":
         return SuccessiveElimination(problem, **options)
@@ -155,23 +127,18 @@ def policy_of(variant: str, problem: Problem, **options: Any) -> Elimination:
     return IISE(problem, **options)
 
 
-def margins_of(problem: Problem) -> list[float]:
+def margins_of(problem):
     assert problem.bias is not None
     factor = 2.0 if problem.bias.kind == "max" else 1.0
     return [factor * bound for bound in problem.bias.bounds]
 
 
-def counts_of(policy: Elimination) -> dict[tuple[int, int], int]:
-    found = {}
-    for arm in range(policy.problem.n_arms):
-        for fidelity in range(policy.problem.n_fidelities):
-            count = policy.summary(arm, fidelity)[0]
-            if count:
-                found[arm, fidelity] = count
-    return found
+def counts_of(policy):
+    cells = itertools.product(range(policy.problem.n_arms), range(policy.problem.n_fidelities))
+    return {cell: count for cell in cells if (count := policy.summary(*cell)[0])}
 
 
-def level_of(variant: str, problem: Problem) -> float:
+def level_of(variant, problem):
     compared = 1 if variant == "SE" else problem.n_fidelities
     return 0.1 / (problem.n_arms * compared)
 
@@ -183,7 +150,7 @@ def level_of(variant: str, problem: Problem) -> float:
     epsilon=st.sampled_from([0.0, 0.4]),
     seed=st.integers(0, 10**6),
 )
-def test_rounds_against_algorithm_1(variant: str, block: int, epsilon: float, seed: int) -> None:
+def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     most = 400
     means, problem, radius, used, alpha = setting(variant, seed)
     tapes = Tapes(means, 0.3, seed)
@@ -193,7 +160,7 @@ def test_rounds_against_algorithm_1(variant: str, block: int, epsilon: float, se
         tapes, used, alpha, margins_of(problem), lambda t: widths[t - 1], epsilon, most
     )
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
-    found: Exits = {}
+    found = {}
     sums = {(m, i): tapes.sums(m, i) for m in used for i in range(problem.n_arms)}
     while not policy.finished:
         plan = policy.plan_rounds()
@@ -216,17 +183,10 @@ def test_rounds_against_algorithm_1(variant: str, block: int, epsilon: float, se
     assert policy.finished == recommendation.certified
 
 
-def one_by_one(
-    tapes: Tapes,
-    order: list[tuple[int, int]],
-    margins: list[float],
-    radius: Callable[[int], float],
-    epsilon: float,
-    compared: list[int],
-) -> tuple[Exits, int | None]:
+def one_by_one(tapes, order, margins, radius, epsilon, compared):
     """The rule after every single tell, with each arm's own count; exits at tell numbers."""
     active, exits = list(range(tapes.values.shape[1])), {}
-    values: dict[tuple[int, int], list[float]] = {}
+    values = {}
     for number, (arm, m) in enumerate(order):
         cell = values.setdefault((arm, m), [])
         cell.append(tapes.values[m, arm, len(cell)])
@@ -252,22 +212,18 @@ def one_by_one(
 @pytest.mark.parametrize("variant", VARIANTS)
 @settings(max_examples=15)
 @given(
-    workers=st.sampled_from([1, 5]),
-    epsilon=st.sampled_from([0.0, 0.5]),
-    seed=st.integers(0, 10**6),
+    workers=st.sampled_from([1, 5]), epsilon=st.sampled_from([0.0, 0.5]), seed=st.integers(0, 10**6)
 )
-def test_ask_and_tell_against_the_rule_after_every_tell(
-    variant: str, workers: int, epsilon: float, seed: int
-) -> None:
+def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilon, seed):
     means, problem, radius, used, _ = setting(variant, seed)
     tapes = Tapes(means, 0.3, seed)
     widths = radius(np.arange(1, 401), level_of(variant, problem)).tolist()
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
     rng = np.random.default_rng(seed)
-    order: list[tuple[int, int]] = []
-    found: Exits = {}
-    under_way: list[Pull] = []
-    done: dict[tuple[int, int], int] = {}
+    order = []
+    found = {}
+    under_way = []
+    done = {}
     while not policy.finished and len(order) < 400:
         under_way += policy.ask(workers - len(under_way), under_way)
         pull = under_way.pop(int(rng.integers(len(under_way))))
@@ -290,15 +246,6 @@ def test_ask_and_tell_against_the_rule_after_every_tell(
     assert policy.cost == pytest.approx(
         sum((problem.costs or ())[m] * n for (_, m), n in done.items())
     )
-
-
-# The rule along a block
-
-
-# Quarters are exact in binary, so that ties and thresholds are met exactly.
-
-
-# Bounds of the two kinds
 
 
 # Arguments
@@ -325,13 +272,13 @@ PROBLEM = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
         ({"measure": -1}, "measure must be at least 0, got -1"),
     ],
 )
-def test_arguments_out_of_range_are_named(options: dict[str, Any], message: str) -> None:
+def test_arguments_out_of_range_are_named(options, message):
     for make in (IISE, SuccessiveElimination, MaximumFidelityExploit):
         with pytest.raises(ValueError, match=message):
             make(PROBLEM, **options)
 
 
-def test_a_variant_that_contradicts_the_bounds_is_named() -> None:
+def test_a_variant_that_contradicts_the_bounds_is_named():
     with pytest.raises(ValueError, match="variant='order' but the declared bounds are of kind 'm"):
         IISE(PROBLEM, variant="order")
     order = Problem(3, (1.0, 10.0), Bias.order(0.1, 0.0))
@@ -345,7 +292,7 @@ def test_a_variant_that_contradicts_the_bounds_is_named() -> None:
 # Stops
 
 
-def test_epsilon_stop_by_hand() -> None:
+def test_epsilon_stop_by_hand():
     # Without noise (sigma 0) the radius is 0. Three arms at 1.0, 0.9, 0.5; xi = 0.05, margin 0.1.
     # At fidelity 0, arm 2 leaves: 1.0 - 0.5 >= 0.1. Arm 1 is 0.1 - 0.001 short of it, and
     # 0.099 + 0.2 >= 0.1: the race ends at fidelity 0, without the target.
@@ -362,7 +309,7 @@ def test_epsilon_stop_by_hand() -> None:
     assert recommendation.interval == pytest.approx((0.95, 1.05))
 
 
-def test_budget_is_never_exceeded_and_the_answer_is_not_certified() -> None:
+def test_budget_is_never_exceeded_and_the_answer_is_not_certified():
     means = [[0.0, 0.1, 0.2], [0.0, 0.1, 0.2]]
     for budget in (0.5, 1.0, 7.5, 60.0):
         policy = IISE(PROBLEM, budget=budget)
@@ -376,7 +323,7 @@ def test_budget_is_never_exceeded_and_the_answer_is_not_certified() -> None:
             assert recommendation.reason.startswith(f"the budget of {budget:g} is spent")
 
 
-def test_measure_pulls_the_winner_at_the_target() -> None:
+def test_measure_pulls_the_winner_at_the_target():
     means = [[0.0, 0.0, 9.0], [0.0, 0.0, 9.0]]
     without, with_measure = IISE(PROBLEM, audit=False), IISE(PROBLEM, measure=4, audit=False)
     first = race(without, noisy(means))
@@ -395,12 +342,12 @@ def test_measure_pulls_the_winner_at_the_target() -> None:
 FAILED = Observation(None)
 
 
-def fail(policy: Elimination, arm: int, times: int) -> None:
+def fail(policy, arm, times):
     for _ in range(times):
         policy.tell(Pull(arm, 0), FAILED)
 
 
-def test_three_failures_withdraw_an_arm_that_has_no_value() -> None:
+def test_three_failures_withdraw_an_arm_that_has_no_value():
     policy = IISE(PROBLEM)
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 1), Observation(math.nan))
@@ -421,7 +368,7 @@ def test_three_failures_withdraw_an_arm_that_has_no_value() -> None:
     assert policy.active.tolist() == [0, 2]
 
 
-def test_arms_that_a_withdrawn_arm_eliminated_come_back_and_one_of_them_wins() -> None:
+def test_arms_that_a_withdrawn_arm_eliminated_come_back_and_one_of_them_wins():
     problem = Problem(4, (1.0,), Bias.max(0.0), SubGaussian(0.0))
     policy = SuccessiveElimination(problem)
     values = (0.3, 0.2, 0.9, 0.1)
@@ -436,7 +383,7 @@ def test_arms_that_a_withdrawn_arm_eliminated_come_back_and_one_of_them_wins() -
     assert (policy.recommend().arm, policy.recommend().certified) == (0, True)
 
 
-def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified() -> None:
+def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified():
     policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.0)))
     for arm, value in ((2, 0.9), (0, 0.3)):
         policy.tell(Pull(arm, 0), Observation(value))
@@ -453,13 +400,10 @@ def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified() -
     assert answer.compared == 2
 
 
-# Censored observations: paid for, worth no value to an elimination, never an infinite one.
-
-
 # The audit
 
 
-def false_bounds(kind: str) -> tuple[Problem, FloatArray]:
+def false_bounds(kind):
     """The best arm's cheap value is 3 too low; 0.2 is declared."""
     targets = np.array([2.0, 1.5, 1.0, 0.5, 0.0])
     cheap = targets.copy()
@@ -469,7 +413,7 @@ def false_bounds(kind: str) -> tuple[Problem, FloatArray]:
 
 
 @pytest.mark.parametrize("kind", ["max", "order"])
-def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind: str) -> None:
+def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
     problem, means = false_bounds(kind)
     policy = IISE(problem)
     objective = noisy(means, 0.5)
@@ -503,7 +447,7 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind: str) -> N
 
 
 @pytest.mark.parametrize("variant", ["max", "order"])
-def test_everything_estimated_runs_to_a_certificate(variant: str) -> None:
+def test_everything_estimated_runs_to_a_certificate(variant):
     rng = np.random.default_rng(0)
     targets = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 5.0])
     means = np.stack(
@@ -531,7 +475,7 @@ def test_everything_estimated_runs_to_a_certificate(variant: str) -> None:
     assert any("estimated from 4 arms" in a for a in recommendation.assumptions)
 
 
-def test_measured_costs_are_the_means_of_what_was_paid() -> None:
+def test_measured_costs_are_the_means_of_what_was_paid():
     problem = Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2)
     policy = IISE(problem, measure=1)
     with pytest.raises(ValueError, match="cost=None: the problem's costs are measured; tell what"):
@@ -548,7 +492,7 @@ def test_measured_costs_are_the_means_of_what_was_paid() -> None:
     assert (policy.recommend().arm, policy.recommend().certified) == (2, True)
 
 
-def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others() -> None:
+def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others():
     problem = Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2)
     policy = IISE(problem)
     policy.tell(Pull(0, 0), Observation(None))
@@ -560,7 +504,7 @@ def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others() ->
         assert policy.cost == spent
 
 
-def test_a_race_ends_at_an_unbiased_fidelity_whatever_was_measured() -> None:
+def test_a_race_ends_at_an_unbiased_fidelity_whatever_was_measured():
     # Fidelity 0 has no bias, and was measured to be dearer than 1 (a first call that warms up).
     problem = Problem(2, None, Bias.max(0.0, 0.5, 0.0), SubGaussian(0.1), n_fidelities=3)
     policy = IISE(problem)
@@ -574,7 +518,7 @@ def test_a_race_ends_at_an_unbiased_fidelity_whatever_was_measured() -> None:
 
 
 @pytest.mark.parametrize("cost", [math.nan, math.inf, -1.0])
-def test_a_cost_that_is_no_cost_is_an_error(cost: float) -> None:
+def test_a_cost_that_is_no_cost_is_an_error(cost):
     policy = IISE(PROBLEM)
     with pytest.raises(ValueError, match="cost"):
         policy.tell(Pull(0, 0), Observation(1.0, cost=cost))
@@ -583,7 +527,7 @@ def test_a_cost_that_is_no_cost_is_an_error(cost: float) -> None:
 
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 @pytest.mark.parametrize("values", [[1e200], [1.0, 1e200], [1e200, -1e200, 1e200]])
-def test_a_huge_value_breaks_nothing(values: list[float]) -> None:
+def test_a_huge_value_breaks_nothing(values):
     # A training run that diverges may well return 1e200: finite, so not a failure.
     policy = IISE(PROBLEM)
     for value in values:
@@ -600,7 +544,7 @@ def test_a_huge_value_breaks_nothing(values: list[float]) -> None:
 @pytest.mark.parametrize(
     "noise", [SubGaussian(0.0), SubGaussian(0.01), EstimatedNoise(), Gaussian(), Bounded(0.0, 1.0)]
 )
-def test_deterministic_objectives_end_quickly(noise: Any) -> None:
+def test_deterministic_objectives_end_quickly(noise):
     targets = np.linspace(0.05, 0.95, 8)
     problem = Problem(8, (1.0, 10.0), Bias.max(0.02, 0.0), noise)
     policy = IISE(problem)
@@ -612,7 +556,7 @@ def test_deterministic_objectives_end_quickly(noise: Any) -> None:
 
 
 @pytest.mark.parametrize("make", [IISE, SuccessiveElimination, MaximumFidelityExploit])
-def test_one_arm(make: Any) -> None:
+def test_one_arm(make):
     policy = make(Problem(1, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)))
     recommendation = policy.recommend()
     assert policy.finished
@@ -625,7 +569,7 @@ def test_one_arm(make: Any) -> None:
     assert measured.recommend().mean == 1.0
 
 
-def test_a_tie_does_not_end_but_has_an_answer() -> None:
+def test_a_tie_does_not_end_but_has_an_answer():
     # Two arms whose values are equal for ever, and a declared noise that forbids to believe it.
     problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
     policy = SuccessiveElimination(problem)
@@ -642,7 +586,7 @@ def test_a_tie_does_not_end_but_has_an_answer() -> None:
     assert tolerant.recommend().certified
 
 
-def test_pulls_at_other_fidelities_are_used() -> None:
+def test_pulls_at_other_fidelities_are_used():
     # Told at the target although the first phase is on: with sigma 0 that decides.
     problem = Problem(2, (1.0, 10.0), Bias.max(5.0, 0.0), SubGaussian(0.0))
     policy = IISE(problem)
@@ -656,7 +600,7 @@ def test_pulls_at_other_fidelities_are_used() -> None:
     assert alone.active.tolist() == [0, 1]
 
 
-def test_a_race_that_ends_with_its_pilot_is_audited() -> None:
+def test_a_race_that_ends_with_its_pilot_is_audited():
     # The order of the arms is reversed at the cheap fidelity, by far more than was declared.
     problem = Problem(2, None, Bias.order(0.01, 0.0), SubGaussian(0.1), n_fidelities=2)
     policy = IISE(problem, pilot_pulls=40)
@@ -671,7 +615,7 @@ def test_a_race_that_ends_with_its_pilot_is_audited() -> None:
     assert (policy.recommend().arm, policy.recommend().certified) == (1, True)
 
 
-def test_what_a_duplicate_eliminated_stays_eliminated() -> None:
+def test_what_a_duplicate_eliminated_stays_eliminated():
     policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.1)))
     for _ in range(20):
         policy.tell(Pull(2, 0), Observation(1.0))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull, SubGaussian
-from mfhpo.identification import BestArmPolicy
 
 POLICIES = (IISE, MFTopTwo, MFLUCB, MFGrad)
 
 
-def race(policy: BestArmPolicy, means: np.ndarray, seed: int, sigma: float = 0.02) -> set[int]:
+def race(policy, means, seed, sigma=0.02):
     """Race to the end; returns the fidelities that were pulled."""
     rng, pulled = np.random.default_rng(seed), set()
     while not policy.finished:
@@ -26,7 +23,7 @@ def race(policy: BestArmPolicy, means: np.ndarray, seed: int, sigma: float = 0.0
     return pulled
 
 
-def late_bloomer(n_arms: int, seed: int) -> np.ndarray:
+def late_bloomer(n_arms, seed):
     """Three levels; the best arm alone, the last one, is poor at all but the target."""
     rng = np.random.default_rng(seed)
     target = np.append(rng.uniform(0.6, 0.8, n_arms - 1), 0.85)
@@ -38,7 +35,7 @@ def late_bloomer(n_arms: int, seed: int) -> np.ndarray:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", POLICIES)
-def test_a_late_bloomer_is_not_lost(kind: Any) -> None:
+def test_a_late_bloomer_is_not_lost(kind):
     n, wrong = 20, 0
     for seed in range(n):
         policy = kind(Problem(12, costs=(1.0, 3.0, 9.0)), delta=0.05, epsilon=0.01, seed=seed)
@@ -49,7 +46,7 @@ def test_a_late_bloomer_is_not_lost(kind: Any) -> None:
     assert wrong <= binom.isf(0.001, n, 0.05)
 
 
-def test_elimination_by_estimates_is_an_option_that_says_what_it_covers() -> None:
+def test_elimination_by_estimates_is_an_option_that_says_what_it_covers():
     policy = IISE(
         Problem(32, costs=(1.0, 3.0, 9.0)), epsilon=0.01, estimated_bias="eliminate", seed=0
     )
@@ -61,7 +58,7 @@ def test_elimination_by_estimates_is_an_option_that_says_what_it_covers() -> Non
 
 
 @pytest.mark.parametrize("kind", POLICIES)
-def test_only_the_target_is_evidence(kind: Any) -> None:
+def test_only_the_target_is_evidence(kind):
     policy = kind(Problem(3, (1.0, 5.0, 100.0), noise=SubGaussian(0.01)), delta=0.05)
     for arm, value in enumerate((1.0, 5.0, 9.0)):
         for fidelity in (0, 1):
@@ -77,7 +74,7 @@ def test_only_the_target_is_evidence(kind: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [MFTopTwo, MFGrad])
-def test_a_glance_where_it_is_cheap_decides_on_the_order(kind: Any) -> None:
+def test_a_glance_where_it_is_cheap_decides_on_the_order(kind):
     policy = kind(Problem(3, (1.0, 100.0), noise=SubGaussian(0.1)))
     for arm, value in enumerate((0.1, 0.9, 0.5)):
         [pull] = policy.ask()
@@ -93,6 +90,6 @@ def test_a_glance_where_it_is_cheap_decides_on_the_order(kind: Any) -> None:
 
 @pytest.mark.parametrize("kind", [MFTopTwo, MFGrad])
 @pytest.mark.parametrize("costs", [(50.0, 100.0), None])
-def test_no_glance_where_it_is_dear_or_of_unknown_cost(kind: Any, costs: Any) -> None:
+def test_no_glance_where_it_is_dear_or_of_unknown_cost(kind, costs):
     policy = kind(Problem(3, costs, noise=SubGaussian(0.1), n_fidelities=2))
     assert policy.ask(3) == [Pull(0, 1), Pull(1, 1), Pull(2, 1)]

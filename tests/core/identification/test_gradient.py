@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,13 +20,13 @@ from tests.core.identification.adversarial import most_allowed
 EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
 
-def two_arms(**options: Any) -> MFGrad:
+def two_arms(**options):
     """Two arms, two fidelities, sigma^2 = 1/2, so that a pull has the weight 1."""
     problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(math.sqrt(0.5)))
     return MFGrad(problem, **{"delta": 1e-3, "learning_rate": 0.25, "stop": "published"} | options)
 
 
-def pull_every_pair(policy: MFGrad) -> None:
+def pull_every_pair(policy):
     """Arm 0 is at 3 at both fidelities, arm 1 at 0."""
     for arm, value in ((0, 3.0), (1, 0.0)):
         for fidelity in (0, 1):
@@ -36,7 +34,7 @@ def pull_every_pair(policy: MFGrad) -> None:
 
 
 class TestByHand:
-    def step(self, rate: float) -> np.ndarray[Any, Any]:
+    def step(self, rate):
         """Planned pulls after the first step, shape (2, 2).
 
         By symmetry the nearest case is at 1.5. It is 3 - 0.5 - 1.5 = 1 from the cheap means and
@@ -58,7 +56,7 @@ class TestByHand:
             ("adaptive", math.sqrt(math.log(4.0)) / 1.6),
         ],
     )
-    def test_one_step(self, learning_rate: Any, rate: float) -> None:
+    def test_one_step(self, learning_rate, rate):
         policy = two_arms(learning_rate=learning_rate)
         pull_every_pair(policy)
         planned = np.array(policy.state_dict()["planned_pulls"])
@@ -67,7 +65,7 @@ class TestByHand:
         assert policy.ask() == [Pull(0, 0)]
         assert policy.ask(2) == [Pull(0, 0), Pull(1, 0)]
 
-    def test_published_threshold(self) -> None:
+    def test_published_threshold(self):
         # ln(K / delta) + M ln(ln t + 1), t = 4.
         policy = two_arms(delta=0.1, audit=False)
         pull_every_pair(policy)
@@ -81,7 +79,7 @@ class TestByHand:
         pull_every_pair(policy)
         assert not policy.finished
 
-    def test_the_published_stop_eliminates_nobody_before_the_end(self) -> None:
+    def test_the_published_stop_eliminates_nobody_before_the_end(self):
         instance = GaussianInstance([[0.0, 0.9, 1.0]], [1.0], variance=0.04)
         policy = MFGrad(instance.problem(), stop="published", delta=0.01)
         rng = np.random.default_rng(0)
@@ -93,7 +91,7 @@ class TestByHand:
 
 
 class TestManyArms:
-    def test_while_many_are_left_pulls_are_those_of_the_top_two(self) -> None:
+    def test_while_many_are_left_pulls_are_those_of_the_top_two(self):
         problem = EASY.problem()
         grad, top = MFGrad(problem, max_arms=2), MFTopTwo(problem)
         rng = np.random.default_rng(0)
@@ -108,7 +106,7 @@ class TestManyArms:
         assert compared >= 4
         assert grad.state_dict()["steps"] <= 1
 
-    def test_arms_that_come_back_have_a_plan_of_their_own(self) -> None:
+    def test_arms_that_come_back_have_a_plan_of_their_own(self):
         # Two arms follow the gradient for long; then the leader fails, and a third one comes back
         # that was pulled 30 times: what is planned starts at what was pulled.
         problem = Problem(4, (1.0,), Bias.max(0.0), SubGaussian(1.0))
@@ -127,11 +125,11 @@ class TestManyArms:
 
 
 class TestErrors:
-    def test_stop(self) -> None:
+    def test_stop(self):
         with pytest.raises(ValueError, match="stop must be 'mixture' or 'published', got 'never'"):
             two_arms(stop="never")
 
-    def test_max_arms(self) -> None:
+    def test_max_arms(self):
         with pytest.raises(ValueError, match="max_arms must be at least 2, got 1"):
             two_arms(max_arms=1)
 
@@ -141,9 +139,7 @@ class TestErrors:
     ("name", "published", "error", "at_most"),
     [("bai_5x2", 564.0, 20.0, 600.0), ("bai_4x5", 85.8, 1.8, 95.0)],
 )
-def test_published_figures(
-    data_folder: Path, name: str, published: float, error: float, at_most: float
-) -> None:
+def test_published_figures(data_folder, name, published, error, at_most):
     instance = load_instance(data_folder / "iise" / f"{name}.npz")
     runs = 25
     found = {}
@@ -165,7 +161,7 @@ def test_published_figures(
     assert mean - 2.0 * own_error < at_most
 
 
-def test_the_published_stop_needs_all_arms_at_once() -> None:
+def test_the_published_stop_needs_all_arms_at_once():
     problem = Problem(40, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
     with pytest.raises(ValueError, match="max_arms=32 is below the 40 arms"):
         MFGrad(problem, stop="published")
@@ -173,7 +169,7 @@ def test_the_published_stop_needs_all_arms_at_once() -> None:
 
 
 @pytest.mark.parametrize("rate", [True, 0.0, -1.0, math.inf, "fast", None])
-def test_a_learning_rate_that_is_none(rate: Any) -> None:
+def test_a_learning_rate_that_is_none(rate):
     problem = Problem(2, (1.0, 4.0), Bias.max(0.5, 0.0), SubGaussian(1.0))
     with pytest.raises(ValueError, match="learning_rate must be 'adaptive', 'decreasing'"):
         MFGrad(problem, learning_rate=rate)

@@ -12,7 +12,7 @@ from scipy.stats import binom
 from mfhpo.knowledge.noise import Bounded, PooledVariance, SubGaussian, declared_sigmas
 
 
-def test_one_scale_for_each_fidelity() -> None:
+def test_one_scale_for_each_fidelity():
     noise = SubGaussian([0.5, 0.1])
     assert (noise.at(0, 2), noise.at(1, 2)) == (0.5, 0.1)
     assert noise == SubGaussian((0.5, 0.1))
@@ -21,24 +21,24 @@ def test_one_scale_for_each_fidelity() -> None:
     assert declared_sigmas(Bounded(0.0, 1.0), 2) == [0.5, 0.5]
 
 
-def test_wrong_number_of_scales_is_named() -> None:
+def test_wrong_number_of_scales_is_named():
     with pytest.raises(ValueError, match=r"2 values \[0.5, 0.1\] but there are 3 fidelities"):
         SubGaussian((0.5, 0.1)).at(0, 3)
 
 
 @pytest.mark.parametrize("sigma", [-1.0, math.nan, (0.5, -0.1)])
-def test_a_scale_must_be_finite_and_nonnegative(sigma: float | tuple[float, ...]) -> None:
+def test_a_scale_must_be_finite_and_nonnegative(sigma):
     with pytest.raises(ValueError, match="sigma must be a finite number of at least 0"):
         SubGaussian(sigma)
 
 
 @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (math.nan, 1.0), (0.0, math.inf)])
-def test_bounds_must_be_ordered_and_finite(low: float, high: float) -> None:
+def test_bounds_must_be_ordered_and_finite(low, high):
     with pytest.raises(ValueError, match="low must be below high and both finite"):
         Bounded(low, high)
 
 
-def test_bound_from_tables() -> None:
+def test_bound_from_tables():
     # The first renewal, at 4 degrees, may fail with 0.05 / 2 = 0.025: the tables' lower 2.5 %
     # point is 0.4844. The second, at 8 degrees, with 0.05 / 6 = 1 / 120: for even degrees the
     # distribution is a sum, 1 - exp(-y) (1 + y + y^2 / 2 + y^3 / 6) at 2 y = 1.5600.
@@ -51,7 +51,7 @@ def test_bound_from_tables() -> None:
     assert pooled.bound == pytest.approx(104.0 / 1.5600, rel=1e-3)
 
 
-def test_degrees_that_jump_spend_every_renewal_passed() -> None:
+def test_degrees_that_jump_spend_every_renewal_passed():
     # 20 degrees pass 4, 8 and 16: the third renewal may fail with 0.12 / (3 * 4) = 0.01, and the
     # tables' lower 1 % point for 20 degrees is 8.260.
     pooled = PooledVariance(0.12)
@@ -60,13 +60,13 @@ def test_degrees_that_jump_spend_every_renewal_passed() -> None:
     assert pooled.bound == pytest.approx(2.0, rel=1e-3)
 
 
-def test_no_variance_gives_a_bound_of_zero() -> None:
+def test_no_variance_gives_a_bound_of_zero():
     pooled = PooledVariance(0.05)
     pooled.add(-1e-18, 4)  # rounding
     assert pooled.bound == 0.0
 
 
-def test_state_survives_json() -> None:
+def test_state_survives_json():
     for squares, degrees in ((1.0, 2), (3.0, 4)):
         pooled, copy = PooledVariance(0.05), PooledVariance(0.05)
         pooled.add(squares, degrees)
@@ -76,7 +76,7 @@ def test_state_survives_json() -> None:
         assert copy.state_dict() == pooled.state_dict()
 
 
-def lowest_bound(blocks: list[float], degrees: int, level: float) -> float:
+def lowest_bound(blocks, degrees, level):
     """Of all bounds that a race sees, whose sum of squares grows by these blocks."""
     pooled, lowest = PooledVariance(level), math.inf
     for squares in blocks:
@@ -85,7 +85,7 @@ def lowest_bound(blocks: list[float], degrees: int, level: float) -> float:
     return lowest
 
 
-def test_all_bounds_hold_together() -> None:
+def test_all_bounds_hold_together():
     """In races of 8 arms with their own means and one variance, pulled in turns."""
     rng, level, n_paths = np.random.default_rng(20240501), 0.1, 1000
     n_arms, n_rounds, variance = 8, 33, 2.5
@@ -101,7 +101,7 @@ def test_all_bounds_hold_together() -> None:
     assert (0.8 * lowest < variance).sum() > allowed  # so that the test could tell
 
 
-def chosen_squares(values: list[float], prediction: bool) -> list[float]:
+def chosen_squares(values, prediction):
     """What an adversarial rule adds: squared errors of prediction, or around the mean.
 
     Its arms have mean 0. It pulls an arm once more only where little is to be expected of the next
@@ -119,7 +119,7 @@ def chosen_squares(values: list[float], prediction: bool) -> list[float]:
     return squares
 
 
-def test_prediction_errors_hold_for_any_rule() -> None:
+def test_prediction_errors_hold_for_any_rule():
     level, n_paths = 0.1, 1000
     paths = np.random.default_rng(7).standard_normal((n_paths, 100)).tolist()
     allowed = binom.ppf(1.0 - 1e-6, n_paths, level)

@@ -16,16 +16,14 @@ from mfhpo import (
     Observation,
     Problem,
     Pull,
-    Recommendation,
     SubGaussian,
 )
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.identification import BestArmPolicy
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     # Looked at after 4 values at level .01 / 2: 14.86 times sigma^2 = .25.
     audit = NoiseAudit(0.5)
     for _ in range(3):
@@ -37,7 +35,7 @@ def test_by_hand() -> None:
     assert audit.add(9.0, 1.0) == ""  # said once
 
 
-def test_a_right_sigma_is_hardly_ever_contradicted() -> None:
+def test_a_right_sigma_is_hardly_ever_contradicted():
     rng, n = np.random.default_rng(0), 500
     found = 0
     for _ in range(n):
@@ -48,22 +46,19 @@ def test_a_right_sigma_is_hardly_ever_contradicted() -> None:
     assert found <= binom.isf(0.001, n, 0.01)
 
 
-def test_any_spread_but_rounding_contradicts_a_declared_lack_of_noise() -> None:
+def test_any_spread_but_rounding_contradicts_a_declared_lack_of_noise():
     audit = NoiseAudit(0.0)
     assert not any(audit.add(1e-20, 0.7) for _ in range(20))
     assert audit.missing == 0
     assert "declared sigma=0 allows" in audit.add(1e-6, 0.7)
 
 
-def tell_noisy_values(policy: MFTopTwo, rng: np.random.Generator) -> None:
+def tell_noisy_values(policy, rng):
     for n in range(12):
-        arm = n % 2
-        policy.tell(Pull(arm, 0), Observation(arm + rng.standard_normal()))
+        policy.tell(Pull(n % 2, 0), Observation(n % 2 + rng.standard_normal()))
 
 
-def race(
-    policy: BestArmPolicy, means: list[float], scales: list[float], seed: int, most_pulls: int
-) -> Recommendation:
+def race(policy, means, scales, seed, most_pulls):
     """Run a race on normal values, its warnings about sigma aside."""
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings():
@@ -75,7 +70,7 @@ def race(
     return policy.recommend()
 
 
-def test_a_race_warns_widens_and_says_so() -> None:
+def test_a_race_warns_widens_and_says_so():
     rng = np.random.default_rng(0)
     policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
     with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.1 allows"):
@@ -90,7 +85,7 @@ def test_a_race_warns_widens_and_says_so() -> None:
     assert other.summary(0, 0) == policy.summary(0, 0)
 
 
-def test_arms_that_left_by_a_false_sigma_come_back() -> None:
+def test_arms_that_left_by_a_false_sigma_come_back():
     policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseContradictedWarning)
@@ -103,14 +98,14 @@ def test_arms_that_left_by_a_false_sigma_come_back() -> None:
     assert policy.active.tolist() == [0, 1]
 
 
-def test_a_shortlist_is_compared_again_without_a_false_sigma() -> None:
+def test_a_shortlist_is_compared_again_without_a_false_sigma():
     candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(3)]
     race = GroupSequentialCertification(
         candidates, luckiest=0, maximise=True, sigma=0.01, epsilon=0.1, first_look=4
     )
     rng = np.random.default_rng(0)
 
-    def tell_four_of_each() -> None:
+    def tell_four_of_each():
         for _ in range(4):
             for arm in range(3):
                 race.tell(arm, rng.standard_normal() + (arm == 0))
@@ -127,7 +122,7 @@ def test_a_shortlist_is_compared_again_without_a_false_sigma() -> None:
     assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values.std(ddof=1) / 2)
 
 
-def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited() -> None:
+def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited():
     policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
     for arm, value in ((0, 1.0), (1, 0.0), (0, 1.0)):
         policy.tell(Pull(arm, 0), Observation(value))
@@ -142,7 +137,7 @@ def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited() -> None
         assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
 
 
-def test_each_arm_has_its_own_variance_where_sigma_is_false() -> None:
+def test_each_arm_has_its_own_variance_where_sigma_is_false():
     missed = certified = 0
     for seed in range(30):
         policy = IISE(Problem(5, (1.0,), Bias.max(0.0), SubGaussian(0.1)), delta=0.05)
@@ -155,7 +150,7 @@ def test_each_arm_has_its_own_variance_where_sigma_is_false() -> None:
 
 
 @pytest.mark.slow
-def test_a_sigma_of_half_the_truth_keeps_delta() -> None:
+def test_a_sigma_of_half_the_truth_keeps_delta():
     n, wrong = 80, 0
     for seed in range(n):
         policy = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.5)), delta=0.05)

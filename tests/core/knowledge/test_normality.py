@@ -9,7 +9,7 @@ from scipy.stats import binom, skewtest
 from mfhpo.knowledge.normality import departure_in_words, notices_of
 
 
-def test_a_rare_divergence_is_named_with_its_remedy() -> None:
+def test_a_rare_divergence_is_named_with_its_remedy():
     rng = np.random.default_rng(0)
     values = np.append(0.93 + 0.005 * rng.standard_normal(15), 0.03)
     [notice] = notices_of([values, values[:15]], ["trial 3", "trial 8"])
@@ -17,7 +17,7 @@ def test_a_rare_divergence_is_named_with_its_remedy() -> None:
     assert "Bounded(0, 1)" in notice
 
 
-def test_a_second_mode_is_named() -> None:
+def test_a_second_mode_is_named():
     rng = np.random.default_rng(1)
     values = np.where(rng.random(200) < 0.2, -5.0, 1.0) + 0.01 * rng.standard_normal(200)
     [notice] = notices_of([values], ["arm 1"])
@@ -25,17 +25,17 @@ def test_a_second_mode_is_named() -> None:
 
 
 @pytest.mark.parametrize("n", [8, 50])
-def test_normal_values_are_hardly_ever_named(n: int) -> None:
+def test_normal_values_are_hardly_ever_named(n):
     rng, repeats = np.random.default_rng(n), 3_000
     named = sum(bool(notices_of([rng.standard_normal(n)], ["arm"])) for _ in range(repeats))
     assert named <= binom.isf(0.001, repeats, 0.001)
 
 
-def test_few_or_equal_values_say_nothing() -> None:
+def test_few_or_equal_values_say_nothing():
     assert notices_of([[0.0] * 6 + [9.0], [0.9] * 50], ["few", "equal"]) == ()
 
 
-def test_the_skewness_is_judged_by_dagostinos_test() -> None:
+def test_the_skewness_is_judged_by_dagostinos_test():
     values = np.random.default_rng(2).exponential(size=60)
     deviations = values - values.mean()
     moments = [float((deviations**power).sum()) for power in (2, 3)]

@@ -14,7 +14,7 @@ from mfhpo.knowledge.statistics import PullStatistics
 values_lists = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
 
-def test_three_values_by_hand() -> None:
+def test_three_values_by_hand():
     statistics = PullStatistics(2, 2, first_guess=1.0)
     # 2: no spread yet, (2 - 1)^2 = 1 from the guess. 4: mean of the earlier 2, (4 - 2)^2 = 4, and
     # (2 - 3)^2 + (4 - 3)^2 = 2. 9: (9 - 3)^2 = 36; around the mean 5: 9 + 1 + 16 = 26, grown by 24.
@@ -26,7 +26,7 @@ def test_three_values_by_hand() -> None:
 
 
 @given(values_lists, st.floats(-10.0, 10.0))
-def test_against_numpy(values: list[float], guess: float) -> None:
+def test_against_numpy(values, guess):
     statistics = PullStatistics(1, 1, guess)
     growths = [statistics.add(0, 0, value) for value in values]
     scale = max(1.0, max(abs(value) for value in values) ** 2)
@@ -41,7 +41,7 @@ def test_against_numpy(values: list[float], guess: float) -> None:
     assert min(growths) >= 0.0
 
 
-def test_a_small_spread_around_a_large_mean_is_kept() -> None:
+def test_a_small_spread_around_a_large_mean_is_kept():
     # A sum of squares minus a squared sum would lose all of it.
     statistics = PullStatistics(1, 1)
     for value in (1e9 + 1.0, 1e9 - 1.0, 1e9 + 1.0, 1e9 - 1.0):
@@ -50,7 +50,7 @@ def test_a_small_spread_around_a_large_mean_is_kept() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.floats(-1e3, 1e3)), max_size=20))
-def test_saved_and_loaded(told: list[tuple[int, int, float]]) -> None:
+def test_saved_and_loaded(told):
     statistics = PullStatistics(3, 2, 0.5)
     for arm, fidelity, value in told:
         statistics.add(arm, fidelity, value)
@@ -61,7 +61,7 @@ def test_saved_and_loaded(told: list[tuple[int, int, float]]) -> None:
     assert loaded.state_dict() == statistics.state_dict()
 
 
-def test_another_shape_is_named_and_changes_nothing() -> None:
+def test_another_shape_is_named_and_changes_nothing():
     statistics = PullStatistics(3, 2)
     statistics.add(2, 1, 5.0)
     before = statistics.state_dict()

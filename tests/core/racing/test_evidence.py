@@ -12,7 +12,7 @@ from scipy.stats import chi2
 
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius, TightestRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.noise_evidence import NoNoiseWarning
@@ -20,60 +20,58 @@ from mfhpo.racing.noise_evidence import NoNoiseWarning
 BOTH = np.array([0, 1])
 
 
-def evidence(
-    noise: Noise, n_arms: int = 2, adaptive: bool = False, variances: bool = False
-) -> Evidence:
+def evidence(noise, n_arms=2, adaptive=False, variances=False):
     problem = Problem(n_arms, costs=(1.0, 10.0), bias=Bias.max(0.5, 0.0), noise=noise)
     return Evidence(problem, 0.1, (0, 1), None, adaptive=adaptive, variances=variances)
 
 
 class TestVarianceBounds:
-    def test_declared(self) -> None:
+    def test_declared(self):
         found = evidence(SubGaussian((2.0, 0.5)), variances=True)
-        assert found.variance_bounds(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
-        assert found.delta == pytest.approx(0.1)
-        assert not found.estimates_variances
+        assert found.noise.variance_bounds(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
+        assert found.noise.delta == pytest.approx(0.1)
+        assert not found.noise.estimates_variances
 
-    def test_bounded_values_leave_half_of_delta_to_the_intervals(self) -> None:
+    def test_bounded_values_leave_half_of_delta_to_the_intervals(self):
         # Values within [a, b] have a variance proxy of (b - a)^2 / 4.
         found = evidence(Bounded(-1.0, 2.0), variances=True)
-        assert found.variance_bounds(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
-        assert found.delta == pytest.approx(0.05)
-        assert evidence(Bounded(-1.0, 2.0)).delta == pytest.approx(0.1)
+        assert found.noise.variance_bounds(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
+        assert found.noise.delta == pytest.approx(0.05)
+        assert evidence(Bounded(-1.0, 2.0)).noise.delta == pytest.approx(0.1)
 
-    def test_each_arms_own(self) -> None:
+    def test_each_arms_own(self):
         # Values 0, 1, 2, 3, 4: prediction errors 1, 1.5, 2, 2.5. Four degrees, the first renewal
         # of 1/10 of delta over four pairs: 0.0025 / 2.
         found = evidence(Gaussian(), variances=True)
         for value in range(5):
-            assert math.isinf(found.variance_bounds(BOTH)[1, 0])
+            assert math.isinf(found.noise.variance_bounds(BOTH)[1, 0])
             found.add(1, 0, float(value))
         squares = 1.0 + 2.25 + 4.0 + 6.25
         expected = squares / chi2.ppf(0.01 / 4 / 2, 4)
-        bounds = found.variance_bounds(BOTH)
+        bounds = found.noise.variance_bounds(BOTH)
         assert bounds[1, 0] == pytest.approx(expected)
         assert np.isinf(bounds[[0, 0, 1], [0, 1, 1]]).all()
-        assert found.delta == pytest.approx(0.09)
-        assert found.estimates_variances
+        assert found.noise.delta == pytest.approx(0.09)
+        assert found.noise.estimates_variances
 
     @pytest.mark.parametrize("adaptive", [False, True])
-    def test_one_for_all_arms(self, adaptive: bool) -> None:
+    def test_one_for_all_arms(self, adaptive):
         # Arm 0: 0, 2, 4, prediction errors 2, 3; arm 1: 1, 1, 2, prediction errors 0, 1. Around
         # the arms' means the squares are 8 and 2/3. Two degrees of each; 1/10 of delta over two
         # fidelities, half of it for the first renewal.
         found = evidence(EstimatedNoise(), adaptive=adaptive, variances=True)
         for values in ((0.0, 1.0), (2.0, 1.0), (4.0, 2.0)):
-            assert np.isinf(found.variance_bounds(BOTH)).all()
+            assert np.isinf(found.noise.variance_bounds(BOTH)).all()
             for arm in (0, 1):
                 found.add(arm, 0, values[arm])
         squares = 4.0 + 9.0 + 0.0 + 1.0 if adaptive else 8.0 + 2.0 / 3.0
         expected = squares / chi2.ppf(0.1 * 0.1 / 2 / 2, 4)
-        bounds = found.variance_bounds(BOTH)
+        bounds = found.noise.variance_bounds(BOTH)
         assert bounds[:, 0] == pytest.approx([expected, expected])
         assert np.isinf(bounds[:, 1]).all()
-        assert found.delta == pytest.approx(0.09)
+        assert found.noise.delta == pytest.approx(0.09)
 
-    def test_an_arm_that_spreads_more_has_its_own(self) -> None:
+    def test_an_arm_that_spreads_more_has_its_own(self):
         found = evidence(EstimatedNoise(), n_arms=3, adaptive=True, variances=True)
         rng = np.random.default_rng(0)
         for _ in range(100):
@@ -81,23 +79,23 @@ class TestVarianceBounds:
                 found.add(arm, 0, 0.01 * rng.standard_normal())
         for value in (-7.0, 7.0):
             found.add(2, 0, value)
-        bounds = found.variance_bounds(np.arange(3))[:, 0]
+        bounds = found.noise.variance_bounds(np.arange(3))[:, 0]
         # Its sample variance is 98. One degree of freedom, and hardly more from arms so unlike it.
         assert bounds[2] > 98.0
         assert bounds[0] == bounds[1] < 98.0
 
-    def test_no_noise(self) -> None:
+    def test_no_noise(self):
         found = evidence(EstimatedNoise(), adaptive=True, variances=True)
         for _ in range(4):
             found.add(0, 0, 3.0)
         with pytest.warns(NoNoiseWarning):
             found.add(0, 0, 3.0)
-        assert found.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
+        assert found.noise.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
 
 
 class TestIntervals:
     @given(seed=st.integers(0, 2**32 - 1), kind=st.sampled_from(["max", "order", "none"]))
-    def test_those_of_several_arms_are_those_of_each(self, seed: int, kind: str) -> None:
+    def test_those_of_several_arms_are_those_of_each(self, seed, kind):
         rng = np.random.default_rng(seed)
         found = evidence(SubGaussian(0.3), n_arms=3)
         for _ in range(int(rng.integers(0, 25))):
@@ -107,7 +105,7 @@ class TestIntervals:
         for arm in range(3):
             assert (lows[arm], highs[arm]) == found.interval(arm, bias)
 
-    def test_contradictory_fidelities_show_it(self) -> None:
+    def test_contradictory_fidelities_show_it(self):
         # `interval` skips what contradicts; `intervals` is empty.
         found = evidence(SubGaussian(1e-3))
         found.add(0, 0, 0.0)
@@ -124,7 +122,7 @@ class TestSeparated:
     SIGMA = 0.01
     B = float(MixtureRadius(SIGMA)(np.array([1]), 0.1 / 4)[0])
 
-    def found(self, gap: float, fidelity: int) -> Evidence:
+    def found(self, gap, fidelity):
         found = evidence(SubGaussian(self.SIGMA))
         found.add(0, fidelity, gap)
         found.add(1, fidelity, 0.0)
@@ -140,7 +138,7 @@ class TestSeparated:
         ],
     )
     @pytest.mark.parametrize("epsilon", [0.0, 0.05])
-    def test_by_hand(self, bias: Bias, fidelity: int, needed: float, epsilon: float) -> None:
+    def test_by_hand(self, bias, fidelity, needed, epsilon):
         others = np.array([1])
         apart = self.found(needed - epsilon + 1e-9, fidelity)
         assert apart.separated(0, others, bias, epsilon).tolist() == [True]
@@ -149,7 +147,7 @@ class TestSeparated:
         assert apart.separated(1, np.array([0]), bias, epsilon).tolist() == [False]
 
     @pytest.mark.parametrize("bias", [Bias.max(0.5, 0.0), Bias.order(0.5, 0.0)])
-    def test_what_was_not_seen_is_not_separated(self, bias: Bias) -> None:
+    def test_what_was_not_seen_is_not_separated(self, bias):
         found = evidence(SubGaussian(self.SIGMA))
         assert found.separated(0, np.array([1]), bias).tolist() == [False]
         found.add(0, 1, 100.0)
@@ -160,13 +158,13 @@ class TestSeparated:
 
 class TestRadii:
     @pytest.mark.parametrize("n_radii", [1, 3])
-    def test_another_number_is_an_error(self, n_radii: int) -> None:
+    def test_another_number_is_an_error(self, n_radii):
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
         with pytest.raises(ValueError, match=f"radius has {n_radii} entries but there are 2"):
             Evidence(problem, 0.1, (0, 1), [HoeffdingRadius(1.0)] * n_radii)
 
     @pytest.mark.parametrize("radius", [3.0, [3.0, 3.0], "mixture"])
-    def test_anything_else_is_an_error(self, radius: object) -> None:
+    def test_anything_else_is_an_error(self, radius):
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
         with pytest.raises(TypeError, match=r"radius must be a mfhpo\.Radius"):
             Evidence(problem, 0.1, (0, 1), radius)
@@ -179,9 +177,7 @@ class Growing(Radius):
     changes = True
     factor = 1.0
 
-    def _widths(
-        self, n: np.ndarray, level: float, squares: np.ndarray, prediction_errors: np.ndarray
-    ) -> np.ndarray:
+    def _widths(self, n, level, squares, prediction_errors):
         return self.factor / n
 
 
@@ -190,7 +186,7 @@ class TestHalfWidths:
         "noise", [EstimatedNoise(), SubGaussian(1.0), Gaussian(), Bounded(-9.0, 9.0)]
     )
     @given(seed=st.integers(0, 10_000))
-    def test_what_was_asked_before_changes_nothing(self, noise: Noise, seed: int) -> None:
+    def test_what_was_asked_before_changes_nothing(self, noise, seed):
         """Nor do states that are loaded, or sums that are replaced."""
         rng = np.random.default_rng(seed)
         asked, told = evidence(noise, n_arms=4), []
@@ -222,7 +218,7 @@ class TestHalfWidths:
         for m in range(n_fidelities):
             assert asked.half_widths(arms, m).tolist() == again.half_widths(arms, m).tolist()
 
-    def test_a_radius_that_changes(self) -> None:
+    def test_a_radius_that_changes(self):
         radius = Growing()
         problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
         seen = Evidence(problem, 0.1, (0, 1), radius)

@@ -13,8 +13,8 @@ from mfhpo.racing.failures import evidence_of_failing, fails_too_often
 
 
 @pytest.mark.parametrize(("values", "failures"), [(0, 1), (1, 4), (3, 9), (20, 5), (200, 300)])
-def test_the_evidence_is_the_mixture_of_likelihood_ratios(values: int, failures: int) -> None:
-    def ratio(rate: float) -> float:
+def test_the_evidence_is_the_mixture_of_likelihood_ratios(values, failures):
+    def ratio(rate):
         return math.exp(failures * math.log(2 * rate) + values * math.log(2 * (1 - rate)))
 
     # The density of a rate drawn evenly between one half and 1 is 2.
@@ -23,7 +23,7 @@ def test_the_evidence_is_the_mixture_of_likelihood_ratios(values: int, failures:
     assert evidence_of_failing(values, failures) == pytest.approx(expected, rel=1e-6)
 
 
-def test_by_hand() -> None:
+def test_by_hand():
     # 2^3 times twice the integral of r^3 from 1/2 to 1, which is (1 - 1/16) / 4.
     assert evidence_of_failing(0, 3) == pytest.approx(8 * 2 * (1 - 1 / 16) / 4)
     assert fails_too_often(values=0, failures=3, max_failures=3)
@@ -34,13 +34,13 @@ def test_by_hand() -> None:
     assert not fails_too_often(values=1, failures=13, max_failures=14)
 
 
-def test_many_failures_do_not_overflow() -> None:
+def test_many_failures_do_not_overflow():
     assert fails_too_often(values=1, failures=100_000, max_failures=3)
     assert not fails_too_often(values=100_000, failures=1, max_failures=1)
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.4, 0.5])
-def test_an_arm_with_a_value_rarely_leaves_by_chance(rate: float) -> None:
+def test_an_arm_with_a_value_rarely_leaves_by_chance(rate):
     rng, n = np.random.default_rng(0), 2000
     left = 0
     for _ in range(n):
@@ -54,7 +54,7 @@ def test_an_arm_with_a_value_rarely_leaves_by_chance(rate: float) -> None:
     assert left <= binom.isf(0.001, n, 0.01)
 
 
-def test_an_arm_that_nearly_always_fails_leaves_soon() -> None:
+def test_an_arm_that_nearly_always_fails_leaves_soon():
     rng = np.random.default_rng(1)
     for _ in range(50):
         values, failures = 1, 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,26 +15,26 @@ from mfhpo.racing.pilot import Pilot
 from mfhpo.regret.mf_ucb import MFUCB
 
 
-def mask(*arms: int, of: int) -> npt.NDArray[np.bool_]:
+def mask(*arms, of):
     return np.isin(np.arange(of), arms)
 
 
 PILOT = Pilot(order=(3, 0, 2, 1), n_arms=2, n_pulls=2, fidelities=(0, 1))
 
 
-def evidence_of(n_arms: int, n_fidelities: int) -> Evidence:
+def evidence_of(n_arms, n_fidelities):
     problem = Problem(n_arms, costs=None, noise=SubGaussian(1.0), n_fidelities=n_fidelities)
     return Evidence(problem, 0.05, range(n_fidelities), None)
 
 
-def test_the_first_active_arms_of_the_order_are_the_pilot() -> None:
+def test_the_first_active_arms_of_the_order_are_the_pilot():
     assert PILOT.arms(mask(0, 1, 2, 3, of=4)).tolist() == [3, 0]
     assert PILOT.arms(mask(0, 1, 2, of=4)).tolist() == [0, 2]
     assert PILOT.arms(mask(1, of=4)).tolist() == [1]
     assert PILOT.arms(mask(of=4)).tolist() == []
 
 
-def test_missing_pulls_cheapest_first_and_in_turn() -> None:
+def test_missing_pulls_cheapest_first_and_in_turn():
     everyone = mask(0, 1, 2, 3, of=4)
     counts = np.zeros((4, 2), dtype=np.int64)
     expected = [(3, 0), (0, 0), (3, 0), (0, 0), (3, 1), (0, 1), (3, 1), (0, 1)]
@@ -47,7 +46,7 @@ def test_missing_pulls_cheapest_first_and_in_turn() -> None:
 
 
 @given(st.integers(0, 10**6))
-def test_making_the_missing_pulls_in_any_order_completes_the_pilot(seed: int) -> None:
+def test_making_the_missing_pulls_in_any_order_completes_the_pilot(seed):
     rng = np.random.default_rng(seed)
     n_arms, n_fidelities = int(rng.integers(1, 7)), int(rng.integers(1, 4))
     pilot = Pilot(
@@ -67,7 +66,7 @@ def test_making_the_missing_pulls_in_any_order_completes_the_pilot(seed: int) ->
     assert pilot.missing(counts, active) == []
 
 
-def test_bias_by_hand() -> None:
+def test_bias_by_hand():
     # Arms 3 and 0: means 1.0 - 2.0 = -1.0 and 3.0 - 3.5 = -0.5 above the target's.
     evidence = evidence_of(4, 2)
     for arm, fidelity, values in (
@@ -87,7 +86,7 @@ def test_bias_by_hand() -> None:
 
 
 @pytest.mark.parametrize("kind", ["max", "order"])
-def test_nothing_to_estimate_for_one_arm_or_one_fidelity(kind: str) -> None:
+def test_nothing_to_estimate_for_one_arm_or_one_fidelity(kind):
     everyone = mask(0, 1, 2, 3, of=4)
     one_fidelity = Pilot((3, 0, 2, 1), 2, 2, (0,)).bias(evidence_of(4, 1), everyone, kind, 0.05)
     assert (one_fidelity.bounds, one_fidelity.source) == ((0.0,), "estimated")
@@ -95,7 +94,7 @@ def test_nothing_to_estimate_for_one_arm_or_one_fidelity(kind: str) -> None:
     assert (one_arm.bounds, one_arm.source) == ((0.0, 0.0), "estimated")
 
 
-def test_nothing_is_claimed_of_the_bias_of_a_single_arm() -> None:
+def test_nothing_is_claimed_of_the_bias_of_a_single_arm():
     # A cheap fidelity that is 100 off: with bounds of 0 it would give a wrong interval.
     problem = Problem(1, costs=(1.0, 10.0), noise=SubGaussian(0.1))
     policy = MFUCB(problem, budget=200.0, delta=0.05)

@@ -13,7 +13,7 @@ N_ARMS = 6
 
 
 @given(seed=st.integers(0, 10_000))
-def test_active_arms_are_those_of_the_mask_at_all_times(seed: int) -> None:
+def test_active_arms_are_those_of_the_mask_at_all_times(seed):
     rng = np.random.default_rng(seed)
     roster = Roster(N_ARMS)
     for _ in range(20):
@@ -41,6 +41,6 @@ def test_active_arms_are_those_of_the_mask_at_all_times(seed: int) -> None:
     assert roster.arms.tolist() == np.flatnonzero(roster.active).tolist()
 
 
-def test_active_arms_cannot_be_written_to() -> None:
+def test_active_arms_cannot_be_written_to():
     with pytest.raises(ValueError, match="read-only"):
         Roster(N_ARMS).arms[0] = 3

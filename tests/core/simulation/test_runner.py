@@ -42,8 +42,10 @@ class Scripted:
         return len(self.told) == len(self.pulls)
 
     def recommend(self):
-        nothing = (float("-inf"), float("inf"))
-        return Recommendation(0, 0.0, nothing, 0, 0.05, 0.0, False, False, "", 0.0, 0, (0,), 1)
+        numbers = dict.fromkeys(("mean", "delta", "epsilon", "cost"), 0.0)
+        counts = dict.fromkeys(("arm", "fidelity", "pulls", "compared"), 0)
+        states = {"finished": False, "certified": False, "reason": "", "survivors": (0,)}
+        return Recommendation(interval=(-math.inf, math.inf), **numbers, **counts, **states)
 
 
 class TestRounds:

@@ -1,10 +1,8 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,22 +26,16 @@ class RootRadius(Radius):
     theorem = "none"
     assumption = "none"
 
-    def _widths(
-        self,
-        n: npt.NDArray[np.float64],
-        level: float,
-        squares: npt.NDArray[np.float64],
-        prediction_errors: npt.NDArray[np.float64],
-    ) -> npt.NDArray[np.float64]:
+    def _widths(self, n, level, squares, prediction_errors):
         return 1.0 / np.sqrt(n)
 
 
-def two_levels(n_arms: int, bias: Bias, sigma: float = 1.0) -> Problem:
+def two_levels(n_arms, bias, sigma=1.0):
     return Problem(n_arms, costs=(1.0, 100.0), bias=bias, noise=SubGaussian(sigma))
 
 
 class TestTheorem1:
-    def test_each_arm_is_told_apart_where_it_is_cheapest(self) -> None:
+    def test_each_arm_is_told_apart_where_it_is_cheapest(self):
         # Arm 1: 1 - .1 - .05 = .85 at the cheap fidelity, cost 2 / .85^2; 200 at the target.
         # Arm 0: .95 - 0 - .1 = .85 as well.
         bound = cost_lower_bound(
@@ -51,12 +43,12 @@ class TestTheorem1:
         )
         assert bound == pytest.approx(INFORMATION * 2 * 2 / 0.85**2)
 
-    def test_noise_may_differ_between_fidelities(self) -> None:
+    def test_noise_may_differ_between_fidelities(self):
         problem = Problem(2, (1.0, 4.0), Bias.max(0.0, 0.0), SubGaussian((4.0, 1.0)))
         # 1 * 2 * 16 at the cheap fidelity, 4 * 2 * 1 at the target.
         assert cost_lower_bound(problem, 0.001, gaps=[1.0]) == pytest.approx(INFORMATION * 2 * 8)
 
-    def test_a_tolerance_lengthens_the_distances_and_frees_near_ties(self) -> None:
+    def test_a_tolerance_lengthens_the_distances_and_frees_near_ties(self):
         problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
         # Gaps 1 and 2, epsilon .5: the answer is forced for all three arms.
         strict = cost_lower_bound(problem, 0.001, gaps=[1.0, 2.0], epsilon=0.5)
@@ -66,7 +58,7 @@ class TestTheorem1:
         assert loose == pytest.approx(INFORMATION * 2 / 3.0**2)
         assert cost_lower_bound(problem, 0.001, gaps=[1.0, 2.0], epsilon=2.0) == 0.0
 
-    def test_degenerate_races(self) -> None:
+    def test_degenerate_races(self):
         pair = two_levels(2, Bias.max(0.1, 0.0))
         assert cost_lower_bound(pair, 0.001, gaps=[0.0]) == math.inf
         assert cost_lower_bound(pair, 0.5, gaps=[0.0]) == 0.0  # guessing is right often enough
@@ -81,15 +73,7 @@ class TestTheorem1:
             ("synthetic_b", 2.655e8, 138, 7.077e7, 36.7),
         ],
     )
-    def test_published_instances(
-        self,
-        data_folder: Path,
-        name: str,
-        se: float,
-        se_ratio: float,
-        iise: float,
-        iise_ratio: float,
-    ) -> None:
+    def test_published_instances(self, data_folder, name, se, se_ratio, iise, iise_ratio):
         instance = load_instance(data_folder / "iise" / f"{name}.npz")
         bound = cost_lower_bound(instance.problem(), 0.001, means=instance.means)
         assert se / bound == pytest.approx(se_ratio, rel=0.005)
@@ -97,7 +81,7 @@ class TestTheorem1:
 
 
 class TestPrediction:
-    def test_worked_by_hand(self) -> None:
+    def test_worked_by_hand(self):
         # xi .125: margin .25, alpha = 2 * .25 / (3 - 1) = .25, so the cheap phase lasts 256 pulls.
         problem = Problem(4, (1.0, 9.0), Bias.max(0.125, 0.0), SubGaussian(1.0))
         prediction = predict_cost(problem, 0.05, gaps=[1.25, 0.5, 0.25], radius=RootRadius())
@@ -112,13 +96,13 @@ class TestPrediction:
         assert prediction.top_fidelity_only == 9 * (3 + 16 + 2 * 64)
         assert prediction.lower_bound < prediction.expected
 
-    def test_the_tolerance_ends_the_race(self) -> None:
+    def test_the_tolerance_ends_the_race(self):
         problem = Problem(2, (1.0,), Bias.max(0.0), SubGaussian(1.0))
         prediction = predict_cost(problem, 0.05, gaps=[0.25], epsilon=0.25, radius=RootRadius())
         # Noise-free 2 B <= .25 + .25 at 16 pulls; surely once 2 B <= .25 at 64 (4 B <= .25: 256).
         assert (prediction.expected, prediction.guaranteed) == (2 * 16, 2 * 64)
 
-    def test_a_tie_never_ends(self) -> None:
+    def test_a_tie_never_ends(self):
         problem = two_levels(2, Bias.max(0.1, 0.0))
         prediction = predict_cost(problem, 0.05, gaps=[0.0])
         assert prediction.expected == prediction.guaranteed == math.inf
@@ -131,9 +115,7 @@ class TestPrediction:
         kind=st.sampled_from(["max", "order"]),
         epsilon=st.sampled_from([0.0, 0.1, 0.6]),
     )
-    def test_equals_what_the_engine_pays_without_noise(
-        self, seed: int, kind: str, epsilon: float
-    ) -> None:
+    def test_equals_what_the_engine_pays_without_noise(self, seed, kind, epsilon):
         rng = np.random.default_rng(seed)
         target = np.concatenate(([1.0], 1.0 - rng.uniform(0.2, 2.0, 5)))
         means = target + np.array([[0.2], [0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (3, 6))
@@ -151,7 +133,7 @@ class TestPrediction:
 
     @pytest.mark.parametrize("kind", ["max", "order"])
     @pytest.mark.parametrize("epsilon", [0.0, 0.5])
-    def test_the_guarantee_holds(self, kind: str, epsilon: float) -> None:
+    def test_the_guarantee_holds(self, kind, epsilon):
         rng = np.random.default_rng(1)
         target = np.linspace(1.0, 0.0, 5)
         means = target + np.array([[0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (2, 5))
@@ -171,7 +153,7 @@ class TestPrediction:
 
 
 class TestErrors:
-    def test_something_is_not_declared(self) -> None:
+    def test_something_is_not_declared(self):
         bias, noise = Bias.max(0.1, 0.0), SubGaussian(1.0)
         with pytest.raises(ValueError, match="costs=None"):
             predict_cost(Problem(2, None, bias, noise, n_fidelities=2), 0.05, gaps=[1.0])
@@ -180,7 +162,7 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"sigma = \(b - a\) / 2"):
             predict_cost(Problem(2, (1, 2), bias, Bounded(0.0, 1.0)), 0.05, gaps=[1.0])
 
-    def test_gaps_and_means(self) -> None:
+    def test_gaps_and_means(self):
         problem = two_levels(3, Bias.max(0.1, 0.0))
         with pytest.raises(ValueError, match="exactly one"):
             predict_cost(problem, 0.05)
@@ -192,7 +174,7 @@ class TestErrors:
         with pytest.raises(ValueError, match=r"shape \(fidelities, arms\) = \(2, 3\)"):
             predict_cost(problem, 0.05, means=[[1.0, 0.0]] * 2)
 
-    def test_numbers_out_of_range(self) -> None:
+    def test_numbers_out_of_range(self):
         problem = two_levels(2, Bias.max(0.1, 0.0))
         with pytest.raises(ValueError, match="delta"):
             predict_cost(problem, 0.0, gaps=[1.0])

@@ -6,7 +6,6 @@ import itertools
 import math
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,17 +16,15 @@ from mfhpo.identification.bounds.thresholds import (
     select_fidelities,
 )
 
-FloatArray = npt.NDArray[np.float64]
 
-
-def array(*values: float) -> FloatArray:
+def array(*values):
     return np.array(values, dtype=np.float64)
 
 
 # Thresholds
 
 
-def test_synthetic_a_is_equation_8() -> None:
+def test_synthetic_a_is_equation_8():
     # xi = 1.15, 0.225, 0.0105, 0 and costs 1, 10, 100, 1000: Eq. 8 with its factor of 4,
     # m = 0: against 1, 4 (0.925) / (3.162278 - 1) = 1.711159 is the largest;
     # m = 1: against 2, 4 (0.2145) 3.162278 / (10 - 3.162278) = 0.396804;
@@ -46,7 +43,7 @@ ladders = st.integers(1, 6).flatmap(
 )
 
 
-def increasing(steps: tuple[list[float], list[float]]) -> tuple[FloatArray, FloatArray]:
+def increasing(steps):
     """Margins that decrease to 0, and costs that increase."""
     drops, ratios = steps
     margins = np.append(np.cumsum(drops[1:])[::-1], 0.0)
@@ -54,9 +51,7 @@ def increasing(steps: tuple[list[float], list[float]]) -> tuple[FloatArray, Floa
 
 
 @given(ladders)
-def test_threshold_is_where_discarding_later_stops_being_cheaper(
-    steps: tuple[list[float], list[float]],
-) -> None:
+def test_threshold_is_where_discarding_later_stops_being_cheaper(steps):
     # Definition 1: at gap = 2 margin + alpha, lambda / (gap - 2 margin)^2 equals that of the most
     # competitive dearer fidelity and is no larger than any other's.
     margins, costs = increasing(steps)
@@ -73,20 +68,20 @@ def test_threshold_is_where_discarding_later_stops_being_cheaper(
 # Assumption 1
 
 
-def effort(margins: FloatArray, costs: FloatArray, m: int) -> float:
+def effort(margins, costs, m):
     return min(
         (math.sqrt(costs[k]) - math.sqrt(costs[m])) ** 2 / (margins[m] - margins[k]) ** 2
         for k in range(m + 1, len(costs))
     )
 
 
-def assumption_1(margins: FloatArray, costs: FloatArray) -> bool:
+def assumption_1(margins, costs):
     efforts = [effort(margins, costs, m) for m in range(len(costs) - 1)]
     return all(sum(efforts[:m]) <= efforts[m] * (1.0 + 1e-9) for m in range(len(efforts)))
 
 
 @given(ladders)
-def test_assumption_1_against_the_definition(steps: tuple[list[float], list[float]]) -> None:
+def test_assumption_1_against_the_definition(steps):
     margins, costs = increasing(steps)
     efforts = [effort(margins, costs, m) for m in range(len(costs) - 1)]
     sums = [sum(efforts[:m]) for m in range(len(efforts))]
@@ -97,7 +92,7 @@ def test_assumption_1_against_the_definition(steps: tuple[list[float], list[floa
 # The choice of fidelities
 
 
-def brute_force(margins: FloatArray, costs: FloatArray, preselect: bool) -> set[int]:
+def brute_force(margins, costs, preselect):
     """Dominated ones out; then the largest valid subset, of those the least effort."""
     numbers = range(len(costs))
     kept = [
@@ -113,7 +108,7 @@ def brute_force(margins: FloatArray, costs: FloatArray, preselect: bool) -> set[
     kept.sort(key=lambda m: costs[m])
     if not preselect:
         return set(kept)
-    best: tuple[tuple[int, float], set[int]] = ((1, math.inf), set())
+    best = ((1, math.inf), set())
     for size in range(len(kept)):
         for chosen in itertools.combinations(kept[:-1], size):
             subset = [*chosen, kept[-1]]
@@ -124,7 +119,7 @@ def brute_force(margins: FloatArray, costs: FloatArray, preselect: bool) -> set[
     return best[1]
 
 
-def chosen(margins: FloatArray, costs: FloatArray, preselect: bool = True) -> set[int]:
+def chosen(margins, costs, preselect=True):
     return set(np.flatnonzero(select_fidelities(margins, costs, preselect)).tolist())
 
 
@@ -136,7 +131,7 @@ def chosen(margins: FloatArray, costs: FloatArray, preselect: bool = True) -> se
     ),
     st.booleans(),
 )
-def test_choice_in_any_order_of_costs(pairs: list[tuple[float, float]], preselect: bool) -> None:
+def test_choice_in_any_order_of_costs(pairs, preselect):
     # Measured costs need not increase with the fidelity, nor estimated margins decrease.
     margins = array(*(margin for margin, _ in pairs), 0.0)
     costs = array(*(cost for _, cost in pairs), 10.0)
@@ -145,7 +140,7 @@ def test_choice_in_any_order_of_costs(pairs: list[tuple[float, float]], preselec
     assert found == brute_force(margins, costs, preselect)
 
 
-def test_many_fidelities_fall_back_to_nested_sets_that_are_valid() -> None:
+def test_many_fidelities_fall_back_to_nested_sets_that_are_valid():
     # 16 fidelities are too many for all subsets. Costs grow by 1 % only, which violates it.
     costs = 1.01 ** np.arange(16)
     margins = np.append(1.2 ** -np.arange(15.0), 0.0)

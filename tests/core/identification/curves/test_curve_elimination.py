@@ -112,17 +112,6 @@ def test_wrong_gains_are_named(gains, words):
         assert word in str(caught.value)
 
 
-def test_wrong_arguments_are_named():
-    with pytest.raises(ValueError, match=r"gains must have shape \(M, 2\), got \(2,\)"):
-        BoundedCurves([0.1, 0.0])
-    with pytest.raises(ValueError, match=r"gains must end with \(0, 0\), got \[-0.1, 0.1\]"):
-        BoundedCurves([(-0.1, 0.1)])
-    with pytest.raises(ValueError, match="noise must be a finite number of at least 0, got -1"):
-        BoundedCurves(SYMMETRIC, noise=-1.0)
-    with pytest.raises(ValueError, match="n_fidelities must be at least 1, got 0"):
-        PhasedCurves(0)
-
-
 # By a tolerance that halves.
 
 

@@ -20,12 +20,11 @@ from scipy.sparse import csr_array, vstack
 from mfhpo._validation import check_probability
 from mfhpo.identification.bounds.lower_bound import checked_means, declared
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem
 
 __all__ = ["TightBound", "tight_cost_lower_bound"]
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 # The bound is found to this relative accuracy, from below.
 _ACCURACY = 1e-4

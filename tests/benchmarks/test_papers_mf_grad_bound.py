@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.iise import load_instance
+from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
-from mfhpo.identification.bounds.tight_bound import TightBound, tight_cost_lower_bound
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
@@ -23,20 +21,14 @@ from mfhpo.simulation.instances import GaussianInstance
 numbers = st.integers(0, 2**32 - 1)
 
 
-def bound(
-    means: Any,
-    costs: Any = (1.0,),
-    xi: Any = None,
-    sigma: Any = 1.0,
-    delta: float = 0.05,
-) -> TightBound:
+def bound(means, costs=(1.0,), xi=None, sigma=1.0, delta=0.05):
     n_fidelities, n_arms = np.shape(means)
     bias = Bias.max(*(np.zeros(n_fidelities) if xi is None else xi))
     problem = Problem(n_arms, costs=tuple(costs), bias=bias, noise=SubGaussian(sigma))
     return tight_cost_lower_bound(problem, delta, means=means)
 
 
-def random_instance(seed: int) -> GaussianInstance:
+def random_instance(seed):
     rng = np.random.default_rng(seed)
     n_fidelities, n_arms = int(rng.integers(1, 4)), int(rng.integers(2, 6))
     targets = rng.permutation(np.arange(n_arms)) + rng.uniform(0.0, 0.5, n_arms)
@@ -46,14 +38,14 @@ def random_instance(seed: int) -> GaussianInstance:
     return GaussianInstance(targets + biases, costs, xi=xi, variance=float(rng.uniform(0.1, 4.0)))
 
 
-def of_instance(instance: GaussianInstance, delta: float = 0.05) -> TightBound:
+def of_instance(instance, delta=0.05):
     return tight_cost_lower_bound(instance.problem(), delta, means=instance.means)
 
 
 class TestByHand:
     @pytest.mark.parametrize("n_arms", [2, 3, 5, 10])
     @pytest.mark.parametrize(("gap", "sigma"), [(1.0, 1.0), (0.3, 2.0)])
-    def test_equal_gaps(self, n_arms: int, gap: float, sigma: float) -> None:
+    def test_equal_gaps(self, n_arms, gap, sigma):
         # With a of the best and b of each other: a b / (a + b) * gap^2 / (2 sigma^2) >= 1. The
         # least a + (K - 1) b has a = sqrt(K - 1) b.
         root = math.sqrt(n_arms - 1)
@@ -63,13 +55,13 @@ class TestByHand:
         )
         assert found.shares[0, 0] == pytest.approx(root / (root + n_arms - 1), abs=0.02)
 
-    def test_a_cheap_fidelity_whose_bias_hides_half_the_gap(self) -> None:
+    def test_a_cheap_fidelity_whose_bias_hides_half_the_gap(self):
         # Arms 4 apart, xi = 1: 2 are left, so that it takes a quarter of the pulls that 1 takes.
         # The target alone would cost 8 / 16 of its own cost, 10.
         found = bound([[0.0, 4.0], [0.0, 4.0]], costs=(0.5, 10.0), xi=(1.0, 0.0))
         assert found.coefficient == pytest.approx(8.0 / 4.0 * 0.5, rel=2e-4)
 
-    def test_noise_of_each_fidelity(self) -> None:
+    def test_noise_of_each_fidelity(self):
         # Half the standard deviation and four times the cost: the same.
         cheap = bound([[0.0, 1.0]], costs=(1.0,), sigma=1.0).coefficient
         both = bound([[0.0, 1.0]] * 2, costs=(1.0, 5.0), xi=(0.0, 0.0), sigma=(1.0, 0.5))
@@ -77,7 +69,7 @@ class TestByHand:
         quarter = bound([[0.0, 1.0]] * 2, costs=(1.0, 2.0), xi=(0.0, 0.0), sigma=(1.0, 0.5))
         assert quarter.coefficient == pytest.approx(cheap / 2.0, rel=2e-4)
 
-    def test_one_arm_needs_nothing(self) -> None:
+    def test_one_arm_needs_nothing(self):
         found = bound([[3.0], [3.0]], costs=(1.0, 2.0), xi=(1.0, 0.0))
         assert (found.cost, found.coefficient) == (0.0, 0.0)
         assert found.shares.tolist() == [[0.5, 0.5]]
@@ -86,7 +78,7 @@ class TestByHand:
 class TestProperties:
     @settings(max_examples=10)
     @given(seed=numbers, scale=st.sampled_from([1e-6, 0.1, 1e5]), shift=st.sampled_from([0.0, 7.0]))
-    def test_units_do_not_matter(self, seed: int, scale: float, shift: float) -> None:
+    def test_units_do_not_matter(self, seed, scale, shift):
         instance = random_instance(seed)
         found = of_instance(instance)
         other = GaussianInstance(
@@ -99,14 +91,14 @@ class TestProperties:
 
     @settings(max_examples=10)
     @given(seed=numbers)
-    def test_it_is_tighter_than_the_bound_for_one_arm_at_a_time(self, seed: int) -> None:
+    def test_it_is_tighter_than_the_bound_for_one_arm_at_a_time(self, seed):
         instance = random_instance(seed)
         looser = cost_lower_bound(instance.problem(), 0.01, means=instance.means)
         assert of_instance(instance, 0.01).cost >= looser * (1.0 - 2e-4)
 
     @settings(max_examples=10)
     @given(seed=numbers)
-    def test_no_other_shares_are_better(self, seed: int) -> None:
+    def test_no_other_shares_are_better(self, seed):
         instance = random_instance(seed)
         rng = np.random.default_rng(seed)
         found = of_instance(instance)
@@ -126,7 +118,7 @@ class TestProperties:
 class TestMeansOutsideTheBounds:
     @settings(max_examples=10)
     @given(seed=numbers)
-    def test_of_a_bad_arm_are_moved_within_them(self, seed: int) -> None:
+    def test_of_a_bad_arm_are_moved_within_them(self, seed):
         instance = random_instance(seed)
         rng = np.random.default_rng(seed)
         target = instance.means[-1]
@@ -143,7 +135,7 @@ class TestMeansOutsideTheBounds:
 
 class TestPublished:
     @pytest.mark.parametrize(("name", "ratio"), [("bai_5x2", 57 / 30), ("bai_4x5", 85 / 41)])
-    def test_ratio_of_the_two_bounds(self, data_folder: Path, name: str, ratio: float) -> None:
+    def test_ratio_of_the_two_bounds(self, data_folder, name, ratio):
         # IISE's cost over either bound is published: 57 and 30, 85 and 41.
         instance = load_instance(data_folder / "iise" / f"{name}.npz")
         assert isinstance(instance, GaussianInstance)
@@ -157,17 +149,17 @@ class TestErrors:
     PROBLEM = Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
     MEANS = ((0.0, 1.0), (0.0, 1.0))
 
-    def test_two_best_arms(self) -> None:
+    def test_two_best_arms(self):
         with pytest.raises(ValueError, match="two best arms, 1 and 2"):
             bound([[0.0, 1.0, 1.0]])
 
-    def test_order_bounds(self) -> None:
+    def test_order_bounds(self):
         problem = Problem(2, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
         with pytest.raises(ValueError, match="use cost_lower_bound"):
             tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
 
     @pytest.mark.parametrize("sigma", [0.0, (0.0, 1.0)])
-    def test_no_noise(self, sigma: Any) -> None:
+    def test_no_noise(self, sigma):
         problem = Problem(2, (1.0, 2.0), Bias.max(0.1, 0.0), SubGaussian(sigma))
         with pytest.raises(ValueError, match="needs a positive sigma"):
             tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
@@ -182,12 +174,12 @@ class TestErrors:
             ([[-2.0, 1.0], [0.0, 1.0]], 0, 2.0),
         ],
     )
-    def test_means_that_break_the_bounds(self, means: Any, arm: int, least: float) -> None:
+    def test_means_that_break_the_bounds(self, means, arm, least):
         with pytest.raises(ValueError, match=f"arm {arm} at fidelity 0.* at least {least:.6g}"):
             tight_cost_lower_bound(self.PROBLEM, 0.05, means=means)
 
-    def test_a_bound_that_is_not_found_in_time(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("mfhpo.identification.bounds.tight_bound._MOST_CUTS", 1)
+    def test_a_bound_that_is_not_found_in_time(self, monkeypatch):
+        monkeypatch.setattr("benchmarks.papers.mf_grad_bound._MOST_CUTS", 1)
         instance = random_instance(3)
         with pytest.raises(RuntimeError, match="not found in 1 rounds"):
             of_instance(instance)
