@@ -1,9 +1,6 @@
 """What all tests share."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -16,7 +13,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 @pytest.fixture(scope="session")
-def data_folder(pytestconfig: pytest.Config) -> Path:
+def data_folder(pytestconfig):
     """Folder of published instances and surrogates: `iise/*.npz`, `yahpo/<scenario>/`."""
     root = pytestconfig.rootpath
     named = os.environ.get("MFHPO_DATA")

@@ -88,7 +88,7 @@ class TestCommand:
 
 
 class TestInstances:
-    def test_moments_of_a_truncated_normal(self) -> None:
+    def test_moments_of_a_truncated_normal(self):
         exact = truncnorm(-1.6, 1.6, scale=0.05)
         arms = np.zeros(50000, dtype=np.int64)
         rng = np.random.default_rng(0)
@@ -99,7 +99,7 @@ class TestInstances:
         assert pytest.approx(exact.std()) == _SCALE
         assert pytest.approx(exact.stats(moments="k")) == _EXCESS_KURTOSIS
 
-    def test_large_sums_of_truncated_normals(self) -> None:
+    def test_large_sums_of_truncated_normals(self):
         """The error that the docstring states, against a convolution on a grid."""
         grid = np.linspace(-0.08, 0.08, 801)
         density = truncnorm(-1.6, 1.6, scale=0.05).pdf(grid)
@@ -122,7 +122,7 @@ class TestInstances:
             (synthetic_b, (5, 1000), [16, 64, 256, 1024, 4096], [1.15, 0.45, 0.105, 0.0105, 0]),
         ],
     )
-    def test_recipes(self, recipe, shape, costs, xi) -> None:
+    def test_recipes(self, recipe, shape, costs, xi):
         instance = recipe(np.random.default_rng(0))
         assert instance.means.shape == shape
         assert instance.costs.tolist() == costs

@@ -1,7 +1,5 @@
 """The tight lower bound on a race's cost, by hand, by its properties and as published."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,6 +1,5 @@
 import math
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +16,10 @@ from benchmarks.papers.mf_ucb import (
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 
 
-def test_regrets_by_hand() -> None:
+def test_regrets_by_hand():
     means = [0.2, 0.9, 0.5]
     instance = GaussianInstance([means, means], [1.0, 4.0])
-    policy: Any = SimpleNamespace(counts=np.array([[3, 1], [2, 5], [0, 0]]))
+    policy = SimpleNamespace(counts=np.array([[3, 1], [2, 5], [0, 0]]))
     # Paid: 3 + 4 = 7 for arm 0, 2 + 20 = 22 for arm 1; of 29.5 a half earns nothing.
     earned = 7 * 0.2 + 22 * 0.9
     assert regret_per_cost(policy, instance, 29.5) == pytest.approx(29.5 * 0.9 - earned)

@@ -1,7 +1,5 @@
 """The benchmark of the paper on Nash equilibria, on a few of its games."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from mfhpo.games import Query
 from mfhpo.search import Numeric
 
 
-def test_the_profile_of_the_largest_probability(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_profile_of_the_largest_probability(monkeypatch):
     """Against draws of the utilities of all profiles at once."""
     monkeypatch.setattr(nash, "_DRAWS", 2_000)
     places = tuple((np.arange(11) / 10).tolist())

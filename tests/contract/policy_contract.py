@@ -37,7 +37,6 @@ BEST = 2
 COSTS = (1.0, 3.0, 9.0)
 SIGMA = 0.05
 
-Script = tuple[Pull, Observation]
 
 numbers = st.integers(0, 2**32 - 1)
 

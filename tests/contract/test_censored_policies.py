@@ -1,7 +1,5 @@
 """The policies with time limits pass their contract."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

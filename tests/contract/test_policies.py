@@ -1,14 +1,9 @@
 """Every policy passes the contract; what is declared differs from class to class."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 
 from benchmarks.blocks import run_lucb, run_rounds
-from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import (
     IISE,
     Elimination,
@@ -97,7 +92,6 @@ TestGradientOfTheLastThreeArms = contract(
 CLOSE = [[0.15, 0.65, 0.65], [0.1, 0.6, 0.7]]
 XI = (0.05, 0.0)
 
-Make = Callable[[Problem], BestArmPolicy]
 
 RACES = {
     "IISE": IISE,

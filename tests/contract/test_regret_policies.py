@@ -1,7 +1,5 @@
 """The policies that maximise reward pass the contract; they end with their budget, uncertified."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

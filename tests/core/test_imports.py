@@ -1,7 +1,5 @@
 """Importing the library stays cheap: a host library is loaded by its own integration only."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

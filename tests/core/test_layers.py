@@ -1,7 +1,5 @@
 """The layers that pyproject.toml states hold, and no package is deep or crowded."""
 
-from __future__ import annotations
-
 import pytest
 from importlinter.application.use_cases import lint_imports
 from importlinter.configuration import configure

@@ -1,7 +1,5 @@
 """The vocabulary: defaults, equality, what is a failure, and every error message."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

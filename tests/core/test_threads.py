@@ -1,7 +1,5 @@
 """Linear algebra on one thread: while it is asked for, and not a moment longer."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -3,8 +3,6 @@
 The k-th value of a study has the k-th noise, whatever the numbers of the trials.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

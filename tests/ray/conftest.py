@@ -33,11 +33,7 @@ def ray_cluster() -> Iterator[None]:
 
     # Local: other tests may have a cluster on this machine at the same time.
     ray.init(
-        "local",
-        num_cpus=4,
-        include_dashboard=False,
-        configure_logging=False,
-        log_to_driver=False,
+        "local", num_cpus=4, include_dashboard=False, configure_logging=False, log_to_driver=False
     )
     yield
     ray.shutdown()

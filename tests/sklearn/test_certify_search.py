@@ -76,7 +76,7 @@ def test_winner_is_the_best_on_fresh_splits_and_fitted_on_all_data():
     assert last == (0.5, tuple(X[:, 0]))
     assert [result.params["worth"] for result in answer.candidates] == [0.5, 0.4, 0.2]
     # All that are left share a split, and every round has another.
-    rounds: dict[tuple[int, ...], list[float]] = {}
+    rounds = {}
     for worth, rows in fits:
         rounds.setdefault(rows, []).append(worth)
     assert {len(rows) for rows in rounds} == {90}  # three of four parts, as in the search

@@ -1,7 +1,5 @@
 """Races among the candidates of a shortlist."""
 
-from __future__ import annotations
-
 from mfhpo.certification.candidates import Candidate
 
 

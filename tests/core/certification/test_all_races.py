@@ -1,7 +1,5 @@
 """What all races among a shortlist's candidates have in common."""
 
-from __future__ import annotations
-
 import json
 import math
 

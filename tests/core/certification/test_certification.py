@@ -1,7 +1,5 @@
 """Certificates for a shortlist: by hand, and their claims counted."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """Which policy is recommended for what is known, and that it can be made."""
 
-from __future__ import annotations
-
 import pytest
 
 from mfhpo.certification.choice import recommend_policy

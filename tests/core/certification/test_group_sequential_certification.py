@@ -1,7 +1,5 @@
 """Certificates from a few looks: by hand, what makes a look due, and their claims counted."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

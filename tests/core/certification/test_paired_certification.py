@@ -1,7 +1,5 @@
 """Certificates for candidates that are evaluated alike: by hand, and their claims counted."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 

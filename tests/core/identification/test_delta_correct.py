@@ -3,8 +3,6 @@
 And races at the edge of what is declared, which are harder than those of the benchmark.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial

@@ -1,12 +1,9 @@
 """SE, IISE, IISE-gamma and MFE: against naive references, and everything around the rule."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -19,8 +16,6 @@ from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
-
-Objective = Callable[[Pull], float]
 
 
 def race(policy, objective, most=100000):

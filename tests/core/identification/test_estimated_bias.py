@@ -1,7 +1,5 @@
 """With no bias declared, late bloomers are kept, and cheap levels decide on the order."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom

@@ -1,7 +1,5 @@
 """MF-GRAD: a step worked out by hand, the published figures, and whether delta is kept."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The statistic behind the likelihood-ratio policies, by hand, by brute force and by chance."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import partial

@@ -1,7 +1,5 @@
 """Multi-fidelity LUCB: decisions worked out by hand, against itself, and what it may not do."""
 
-from __future__ import annotations
-
 import json
 import math
 import subprocess

@@ -1,7 +1,5 @@
 """MFTopTwo: pulls by hand, what a race goes through, and whether delta is kept."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

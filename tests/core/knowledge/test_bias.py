@@ -1,7 +1,5 @@
 """Bias bounds: declared, estimated (by hand and by coverage), audited (by hand and by property)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

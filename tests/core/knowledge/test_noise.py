@@ -1,7 +1,5 @@
 """What is declared of the noise, and the upper bound on a pooled variance."""
 
-from __future__ import annotations
-
 import json
 import math
 

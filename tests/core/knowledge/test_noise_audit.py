@@ -1,7 +1,5 @@
 """A declared sigma that is too small is noticed, and hardly ever one that is right."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

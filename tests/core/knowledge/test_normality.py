@@ -1,7 +1,5 @@
 """Outliers and clear departures from normality are named; normal values hardly ever are."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import binom, skewtest

@@ -1,7 +1,5 @@
 """Sufficient statistics: by hand, against NumPy, saved and loaded."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

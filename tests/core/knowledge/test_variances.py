@@ -1,7 +1,5 @@
 """What arms' variances share, and how wrong each is taken to be."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.stats import norm, t

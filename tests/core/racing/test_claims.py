@@ -1,7 +1,5 @@
 """What certificates of shortlists say, compared with the truth."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What is known of the means and of the noise, from the values of all arms at all fidelities."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """When failures make an arm leave, and how rarely chance does."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What was begun first is handed on first."""
 
-from __future__ import annotations
-
 import math
 
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Options: every policy takes those that are documented for it, and defaults are the policy's."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

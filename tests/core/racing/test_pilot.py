@@ -1,7 +1,5 @@
 """The pilot: which arms it pulls in which order, and what it makes of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

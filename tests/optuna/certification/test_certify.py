@@ -1,7 +1,5 @@
 """`certify`: the answer, its record, its claims, and studies of all kinds."""
 
-from __future__ import annotations
-
 import json
 import math
 import time
@@ -13,14 +11,7 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo import NoNoiseWarning
-from mfhpo_optuna import (
-    Fidelity,
-    IISESampler,
-    RaceSampler,
-    certify,
-    time_limited,
-    training_of,
-)
+from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limited, training_of
 from tests.optuna.workers import certified, kill, start, wait
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
@@ -28,7 +19,7 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 SIGMA = 0.1
 
 
-def noise(number: int, scale: float = SIGMA) -> float:
+def noise(number, scale=SIGMA):
     return scale * float(np.random.default_rng([7, number]).normal())
 
 
@@ -68,7 +59,7 @@ def record_of(study, answer):
 
 
 def values_by_candidate(record):
-    found: dict[str, list[float]] = {}
+    found = {}
     for trial in record.trials:
         if "mfhpo:candidate" in trial.user_attrs:
             found.setdefault(trial.user_attrs["mfhpo:candidate"], []).append(trial.value)
@@ -155,7 +146,7 @@ def test_of_a_race_it_does_not_matter_how_a_trial_came_to_the_target():
 
 def test_each_evaluation_has_a_training_of_its_own():
     """None goes on from the search's checkpoints, nor from another evaluation's."""
-    done: dict[str, int] = {}
+    done = {}
 
     def trained(trial):
         x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)

@@ -1,10 +1,5 @@
 """The games, and what is read of their studies, that several test files share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from typing import Any
-
 import optuna
 from optuna.trial import TrialState
 
@@ -32,30 +27,30 @@ EQUILIBRIUM = {"x": 0.3 / 0.88, "y": 0.5 / 0.88}
 """Of `tracking`: x = .6 y and y = .5 + .2 x."""
 
 
-def tracking_losses(x: float, y: float) -> tuple[float, float]:
+def tracking_losses(x, y):
     """Each player follows the other."""
     return (x - 0.6 * y) ** 2, (y - 0.5 - 0.2 * x) ** 2
 
 
-def tracking(trial: optuna.Trial) -> tuple[float, float]:
+def tracking(trial):
     x = trial.suggest_float("x", 0.0, 1.0)
     return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0))
 
 
-def tracking_by_level(trial: optuna.Trial) -> tuple[float, float]:
+def tracking_by_level(trial):
     """Low levels are a little off."""
     row, column = tracking(trial)
     seconds = trial.suggest_int("seconds", 1, 9)
     return row + 0.02 / seconds, column - 0.02 / seconds
 
 
-def on_a_grid(trial: optuna.Trial) -> tuple[float, float]:
+def on_a_grid(trial):
     """`tracking` with so few actions that an answer takes a fraction of the time."""
     x = trial.suggest_float("x", 0.0, 1.0, step=0.0625)
     return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0, step=0.0625))
 
 
-def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
+def on_a_grid_by_level(trial):
     """`tracking_by_level` on the grid."""
     row, column = on_a_grid(trial)
     seconds = trial.suggest_int("seconds", 1, 9)
@@ -63,12 +58,8 @@ def on_a_grid_by_level(trial: optuna.Trial) -> tuple[float, float]:
 
 
 def play(
-    objective: Callable[[optuna.Trial], Sequence[float]] = tracking,
-    directions: Sequence[str] = ("minimize", "minimize"),
-    n_trials: int | None = None,
-    catch: tuple[type[Exception], ...] = (),
-    **options: Any,
-) -> optuna.Study:
+    objective=tracking, directions=("minimize", "minimize"), n_trials=None, catch=(), **options
+):
     """A study of a game; options are the sampler's."""
     sampler = NashSampler(**{"players": PLAYERS, "budget": 12, "seed": 0} | options)
     study = optuna.create_study(directions=list(directions), sampler=sampler)
@@ -76,7 +67,7 @@ def play(
     return study
 
 
-def evaluated(study: optuna.Study) -> list[tuple[dict[str, Any], list[float]]]:
+def evaluated(study):
     """Parameters and values of the trials that succeeded, in their order."""
     trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
     return [(trial.params, trial.values) for trial in trials]

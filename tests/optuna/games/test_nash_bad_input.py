@@ -1,24 +1,14 @@
 """Wrong arguments and objectives: each error names what is wrong and what would be right."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
 
 import optuna
 import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import Fidelity, NashSampler
-from tests.optuna.games.nash_games import (
-    PLAYERS,
-    on_a_grid,
-    play,
-    tracking,
-    tracking_by_level,
-)
+from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tracking_by_level
 
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
@@ -44,7 +34,7 @@ optuna.logging.set_verbosity(optuna.logging.CRITICAL)
         ({"averaging": True}, "averaging=True"),
     ],
 )
-def test_bad_values(options: dict[str, Any], name: str) -> None:
+def test_bad_values(options, name):
     with pytest.raises(ValueError, match=name):
         NashSampler(**{"players": PLAYERS, "budget": 12} | options)
 
@@ -65,13 +55,13 @@ def test_bad_values(options: dict[str, Any], name: str) -> None:
         ({"seed": 1.5}, "seed"),
     ],
 )
-def test_bad_types(options: dict[str, Any], name: str) -> None:
+def test_bad_types(options, name):
     with pytest.raises(TypeError, match=name):
         NashSampler(**{"players": PLAYERS, "budget": 12} | options)
 
 
 @pytest.mark.parametrize("directions", [["minimize"]])
-def test_the_number_of_objectives(directions: list[str]) -> None:
+def test_the_number_of_objectives(directions):
     words = rf"{len(directions)} objectives, but there are 2 players \['row', 'column'\]"
     with pytest.raises(ValueError, match=words):
         play(tracking, directions)
@@ -85,26 +75,26 @@ def test_the_number_of_objectives(directions: list[str]) -> None:
     assert study.trials[0].state.is_finished()
 
 
-def and_another(trial: optuna.Trial) -> Sequence[float]:
+def and_another(trial):
     trial.suggest_float("z", 0.0, 1.0)
     return tracking(trial)
 
 
-def test_a_parameter_that_nobody_owns() -> None:
+def test_a_parameter_that_nobody_owns():
     with pytest.raises(
         ValueError, match=r"suggests 'z' in trial 0.*no player owns.*'row': \['x'\]"
     ):
         play(and_another)
 
 
-def test_a_parameter_that_is_never_suggested() -> None:
+def test_a_parameter_that_is_never_suggested():
     players = {"row": ["x", "batch"], "column": ["y"]}
     words = r"players\['row'\] owns 'batch'.*did not ask for it in trial 0.*\['x', 'y'\]"
     with pytest.raises(ValueError, match=words):
         play(tracking, players=players)
 
 
-def test_a_fidelity_that_is_never_suggested() -> None:
+def test_a_fidelity_that_is_never_suggested():
     with pytest.raises(ValueError, match=r"fidelity='seconds'.*did not ask for it in trial 0"):
         play(tracking, fidelity="seconds", budget=90)
 
@@ -116,8 +106,8 @@ def test_a_fidelity_that_is_never_suggested() -> None:
         ("seconds", lambda trial: trial.suggest_int("seconds", 1, 27)),
     ],
 )
-def test_a_distribution_that_changes(name: str, change: Callable[[optuna.Trial], object]) -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
+def test_a_distribution_that_changes(name, change):
+    def objective(trial):
         if trial.number == 4:
             change(trial)
         return tracking_by_level(trial)
@@ -127,13 +117,13 @@ def test_a_distribution_that_changes(name: str, change: Callable[[optuna.Trial],
         play(objective, fidelity="seconds", budget=90)
 
 
-def test_a_level_that_the_objective_does_not_allow() -> None:
+def test_a_level_that_the_objective_does_not_allow():
     with pytest.raises(ValueError, match=r"'seconds'.*81.*does not allow"):
         play(tracking_by_level, fidelity=Fidelity("seconds", levels=[1, 81]), budget=90)
 
 
-def test_an_error_does_not_spoil_the_study() -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
+def test_an_error_does_not_spoil_the_study():
+    def objective(trial):
         if trial.number == 2:
             trial.suggest_float("z", 0.0, 1.0)
         return on_a_grid(trial)
@@ -154,7 +144,7 @@ def test_an_error_does_not_spoil_the_study() -> None:
         ({"fidelity": "seconds", "budget": 90}, r"fidelity=\[\].*fidelity=\['seconds'\]"),
     ],
 )
-def test_another_game_in_the_same_study(options: dict[str, Any], words: str) -> None:
+def test_another_game_in_the_same_study(options, words):
     study = play(budget=3)
     study.sampler = NashSampler(**{"players": PLAYERS, "budget": 12} | options)
     with pytest.raises(ValueError, match=words):
@@ -164,8 +154,8 @@ def test_another_game_in_the_same_study(options: dict[str, Any], words: str) -> 
     assert all(trial.state.is_finished() for trial in study.trials)
 
 
-def test_a_study_that_fails_always_stops() -> None:
-    def objective(trial: optuna.Trial) -> tuple[float, float]:
+def test_a_study_that_fails_always_stops():
+    def objective(trial):
         on_a_grid(trial)
         return math.nan, math.nan
 
@@ -177,8 +167,8 @@ def test_a_study_that_fails_always_stops() -> None:
     assert len(study.trials) < 60
 
 
-def test_a_player_whose_objective_never_gives_a_value() -> None:
-    def objective(trial: optuna.Trial) -> tuple[float, float]:
+def test_a_player_whose_objective_never_gives_a_value():
+    def objective(trial):
         return on_a_grid(trial)[0], math.inf
 
     with pytest.warns(UserWarning, match=r"gave a player no value"):

@@ -1,10 +1,5 @@
 """Fidelities of games: shared by all players, or one for each of them."""
 
-from __future__ import annotations
-
-from collections.abc import Sequence
-from typing import Any
-
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
@@ -26,7 +21,7 @@ from tests.optuna.games.nash_games import (
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def tracking_by_own_levels(trial: optuna.Trial) -> tuple[float, float]:
+def tracking_by_own_levels(trial):
     row, column = tracking(trial)
     return (
         row + 0.02 / trial.suggest_int("row_steps", 1, 9),
@@ -38,20 +33,20 @@ OWN = {"row": "row_steps", "column": "column_steps"}
 
 
 @pytest.fixture(scope="module")
-def joint() -> optuna.Study:
+def joint():
     return play(tracking_by_level, fidelity="seconds", budget=100)
 
 
 @pytest.fixture(scope="module")
-def own() -> optuna.Study:
+def own():
     return play(tracking_by_own_levels, fidelity=OWN, budget=160)
 
 
-def seconds(study: optuna.Study) -> list[int]:
+def seconds(study):
     return [trial.params["seconds"] for trial in study.trials]
 
 
-def test_one_run_serves_all_players(joint: optuna.Study) -> None:
+def test_one_run_serves_all_players(joint):
     answer = joint.sampler.equilibrium(joint)
     assert {1, 9} <= set(seconds(joint)) <= {1, 3, 9}
     assert answer.cost == sum(seconds(joint))
@@ -64,7 +59,7 @@ def test_one_run_serves_all_players(joint: optuna.Study) -> None:
     assert levels == [[[1, 3, 9].index(value)] * 2 for value in seconds(joint)]
 
 
-def test_each_player_may_have_a_level_of_its_own(own: optuna.Study) -> None:
+def test_each_player_may_have_a_level_of_its_own(own):
     answer = own.sampler.equilibrium(own)
     chosen = [(t.params["row_steps"], t.params["column_steps"]) for t in own.trials]
     assert answer.cost == sum(map(sum, chosen))
@@ -75,7 +70,7 @@ def test_each_player_may_have_a_level_of_its_own(own: optuna.Study) -> None:
     assert levels == [([1, 3, 9].index(row), [1, 3, 9].index(column)) for row, column in chosen]
 
 
-def test_a_player_s_own_level_is_told_as_its_own() -> None:
+def test_a_player_s_own_level_is_told_as_its_own():
     """Levels of two players that differ reach the policy in the order of the players."""
     sampler = NashSampler(
         PLAYERS, fidelity={"column": "column_steps", "row": "row_steps"}, budget=60, seed=0
@@ -95,7 +90,7 @@ def test_a_player_s_own_level_is_told_as_its_own() -> None:
         ({"fidelity": Fidelity("seconds", levels=[9])}, {9: 9}),
     ],
 )
-def test_costs_and_levels_can_be_declared(options: dict[str, Any], costs: dict[int, int]) -> None:
+def test_costs_and_levels_can_be_declared(options, costs):
     study = play(on_a_grid_by_level, budget=40, n_trials=6, **options)
     assert set(seconds(study)) <= set(costs)
     assert study.sampler.equilibrium(study).cost == sum(costs[value] for value in seconds(study))
@@ -103,13 +98,10 @@ def test_costs_and_levels_can_be_declared(options: dict[str, Any], costs: dict[i
 
 @pytest.mark.parametrize(
     ("distribution", "expected"),
-    [
-        (FloatDistribution(0.1, 0.9), {0.1, 0.3, 0.9}),
-        (IntDistribution(9, 9), {9}),
-    ],
+    [(FloatDistribution(0.1, 0.9), {0.1, 0.3, 0.9}), (IntDistribution(9, 9), {9})],
 )
-def test_levels_follow_from_the_objective(distribution: Any, expected: set[float]) -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
+def test_levels_follow_from_the_objective(distribution, expected):
+    def objective(trial):
         values = on_a_grid(trial)
         level = trial._suggest("seconds", distribution)
         assert any(level == pytest.approx(value) for value in expected)
@@ -120,14 +112,14 @@ def test_levels_follow_from_the_objective(distribution: Any, expected: set[float
     assert study.sampler.equilibrium(study).finished
 
 
-def test_a_budget_for_less_than_one_evaluation_is_an_error() -> None:
+def test_a_budget_for_less_than_one_evaluation_is_an_error():
     with pytest.raises(ValueError, match=r"budget must be at least 18.*got 17"):
         play(tracking_by_own_levels, fidelity=OWN, budget=17)
     with pytest.raises(ValueError, match=r"budget must be at least 9.*got 8"):
         play(tracking_by_level, fidelity="seconds", budget=8)
 
 
-def test_other_levels_in_the_same_study() -> None:
+def test_other_levels_in_the_same_study():
     study = play(on_a_grid_by_level, fidelity=Fidelity("seconds", levels=[1, 9]), budget=20)
     for levels, costs in (([1, 3, 9], None), ([1, 9], [1, 5])):
         fidelity = Fidelity("seconds", levels=levels, costs=costs)

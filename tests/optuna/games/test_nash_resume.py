@@ -1,17 +1,12 @@
 """A game's state is its study's trials, whoever ran them and however they ended."""
 
-from __future__ import annotations
-
 import math
 import pickle
-from collections.abc import Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import optuna
 import pytest
-from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.samplers import RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
@@ -31,26 +26,26 @@ from tests.optuna.games.nash_games import (
 
 optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
-SPACE: dict[str, BaseDistribution] = {
+SPACE = {
     "x": FloatDistribution(0.0, 1.0, step=0.0625),
     "y": FloatDistribution(0.0, 1.0, step=0.0625),
 }
 LEVELLED = SPACE | {"seconds": IntDistribution(1, 9)}
 
 
-def new_study(**options: Any) -> optuna.Study:
+def new_study(**options):
     options = {"players": PLAYERS, "budget": 12, "seed": 0} | options
     sampler = NashSampler(**options)
     return optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
 
 
-def by_level(**options: Any) -> optuna.Study:
+def by_level(**options):
     return new_study(**{"fidelity": "seconds", "budget": 60} | options)
 
 
-def done(x: float, y: float, seconds: int | None = None, **options: Any) -> Any:
+def done(x, y, seconds=None, **options):
     """A finished trial of another sampler."""
-    params: dict[str, Any] = {"x": x, "y": y}
+    params = {"x": x, "y": y}
     if seconds is not None:
         params["seconds"] = seconds
     return create_trial(
@@ -61,9 +56,9 @@ def done(x: float, y: float, seconds: int | None = None, **options: Any) -> Any:
     )
 
 
-def told(study: optuna.Study) -> list[dict[str, Any]]:
+def told(study):
     """What the policy of a study's sampler was told."""
-    entries: list[dict[str, Any]] = study.sampler._read(study).policy.state_dict()["told"]
+    entries = study.sampler._read(study).policy.state_dict()["told"]
     return entries
 
 
@@ -71,7 +66,7 @@ def told(study: optuna.Study) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("fidelity", [None, "seconds"])
-def test_two_samplers_in_turn_are_one(fidelity: str | None, tmp_path: Path) -> None:
+def test_two_samplers_in_turn_are_one(fidelity, tmp_path):
     """A new process is a new sampler with the same arguments on the same storage."""
     budget = 9 if fidelity is None else 40
     objective = on_a_grid if fidelity is None else on_a_grid_by_level
@@ -95,7 +90,7 @@ def test_two_samplers_in_turn_are_one(fidelity: str | None, tmp_path: Path) -> N
 # Trials of others.
 
 
-def test_trials_of_another_sampler_are_learned_from() -> None:
+def test_trials_of_another_sampler_are_learned_from():
     study = optuna.create_study(directions=["minimize"] * 2, sampler=RandomSampler(seed=0))
     study.optimize(on_a_grid, n_trials=8)
     sampler = NashSampler(PLAYERS, budget=16, seed=0)
@@ -109,7 +104,7 @@ def test_trials_of_another_sampler_are_learned_from() -> None:
     assert sampler.equilibrium(study).params == pytest.approx(EQUILIBRIUM, abs=0.05)
 
 
-def test_trials_without_the_parameters_are_none_of_the_game() -> None:
+def test_trials_without_the_parameters_are_none_of_the_game():
     study = by_level()
     study.add_trial(done(0.125, 0.25, 3))
     study.add_trial(done(0.125, 0.25))  # no level
@@ -122,7 +117,7 @@ def test_trials_without_the_parameters_are_none_of_the_game() -> None:
 # Enqueued trials.
 
 
-def test_what_is_enqueued_is_evaluated_and_learned_from() -> None:
+def test_what_is_enqueued_is_evaluated_and_learned_from():
     study = new_study(budget=6)
     study.enqueue_trial({"x": 0.25, "y": 0.75})
     study.optimize(tracking, n_trials=3)
@@ -134,7 +129,7 @@ def test_what_is_enqueued_is_evaluated_and_learned_from() -> None:
     assert profiles == [trial.params for trial in study.trials]
 
 
-def test_what_is_enqueued_outside_of_the_game_does_not_count() -> None:
+def test_what_is_enqueued_outside_of_the_game_does_not_count():
     study = by_level(budget=20)
     study.optimize(on_a_grid_by_level, n_trials=1)
     study.enqueue_trial({"x": 0.5, "y": 0.5, "seconds": 4})
@@ -149,8 +144,8 @@ def test_what_is_enqueued_outside_of_the_game_does_not_count() -> None:
 # Trials that fail.
 
 
-def test_a_failure_is_paid_for() -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
+def test_a_failure_is_paid_for():
+    def objective(trial):
         values = on_a_grid_by_level(trial)
         if trial.number in (3, 4):
             raise LookupError
@@ -165,8 +160,8 @@ def test_a_failure_is_paid_for() -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])
-def test_values_that_are_no_numbers(value: float) -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
+def test_values_that_are_no_numbers(value):
+    def objective(trial):
         row, column = on_a_grid(trial)
         return (value, column) if trial.number in (0, 4) else (row, column)
 
@@ -181,10 +176,10 @@ def test_values_that_are_no_numbers(value: float) -> None:
     assert max(tracking_losses(params["x"], params["y"])) < 0.05
 
 
-def test_failures_before_anything_is_known() -> None:
+def test_failures_before_anything_is_known():
     """What such a trial would have evaluated is known later, and its cost is paid."""
 
-    def objective(trial: optuna.Trial) -> Sequence[float]:
+    def objective(trial):
         if trial.number == 0:
             raise LookupError
         x = trial.suggest_float("x", 0.0, 1.0)
@@ -203,8 +198,8 @@ def test_failures_before_anything_is_known() -> None:
     assert 0.0 <= entries[0]["profile"]["y"] <= 1.0
 
 
-def test_nothing_but_failures_still_ends() -> None:
-    def objective(trial: optuna.Trial) -> Sequence[float]:
+def test_nothing_but_failures_still_ends():
+    def objective(trial):
         on_a_grid(trial)
         raise LookupError
 
@@ -221,7 +216,7 @@ def test_nothing_but_failures_still_ends() -> None:
 # Trials whose worker is dead.
 
 
-def dead(study: optuna.Study, seconds_ago: float, profile: dict[str, float] | None = None) -> None:
+def dead(study, seconds_ago, profile=None):
     """A trial that a worker began and never ended."""
     trial = create_trial(
         state=TrialState.RUNNING,
@@ -232,7 +227,7 @@ def dead(study: optuna.Study, seconds_ago: float, profile: dict[str, float] | No
 
 
 @pytest.mark.parametrize(("lease", "expected"), [(5.0, 6), (500.0, 5), (None, 5)])
-def test_the_lease_can_be_declared(lease: float | None, expected: int) -> None:
+def test_the_lease_can_be_declared(lease, expected):
     study = new_study(budget=6, lease=lease)
     study.optimize(on_a_grid, n_trials=2)
     dead(study, 50.0)
@@ -240,7 +235,7 @@ def test_the_lease_can_be_declared(lease: float | None, expected: int) -> None:
     assert len(evaluated(study)) == expected
 
 
-def test_a_lease_is_longer_where_trials_take_long() -> None:
+def test_a_lease_is_longer_where_trials_take_long():
     study = new_study(budget=8)
     now = datetime.now()
     slow = done(0.25, 0.375)

@@ -1,16 +1,12 @@
 """Searches for equilibria: what is found, what is asked for, what it costs, what is said."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Callable
-from typing import Any
 
 import optuna
 import pytest
 
-from mfhpo_optuna import NashSampler, StudyEquilibrium
+from mfhpo_optuna import NashSampler
 from tests.optuna.games.nash_games import (
     EQUILIBRIUM,
     GAME,
@@ -26,24 +22,24 @@ optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 @pytest.fixture(scope="module")
-def finished() -> optuna.Study:
+def finished():
     return play(budget=16)
 
 
 @pytest.fixture(scope="module")
-def coarse() -> optuna.Study:
+def coarse():
     return play(on_a_grid, budget=16)
 
 
-def answer_of(study: optuna.Study) -> StudyEquilibrium:
-    answer: StudyEquilibrium = study.sampler.equilibrium(study)
+def answer_of(study):
+    answer = study.sampler.equilibrium(study)
     return answer
 
 
 # What is found.
 
 
-def test_the_equilibrium_of_a_known_game(finished: optuna.Study) -> None:
+def test_the_equilibrium_of_a_known_game(finished):
     answer = answer_of(finished)
     assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.05)
     assert answer.finished
@@ -54,10 +50,10 @@ def test_the_equilibrium_of_a_known_game(finished: optuna.Study) -> None:
 
 
 @pytest.mark.parametrize("signs", [(1.0, -1.0), (-1.0, 1.0)])
-def test_each_direction_is_respected(coarse: optuna.Study, signs: tuple[float, ...]) -> None:
+def test_each_direction_is_respected(coarse, signs):
     """Mirrored objectives, with mirrored directions, are the same game."""
 
-    def mirrored(trial: optuna.Trial) -> tuple[float, float]:
+    def mirrored(trial):
         row, column = on_a_grid(trial)
         return signs[0] * row, signs[1] * column
 
@@ -73,7 +69,7 @@ def test_each_direction_is_respected(coarse: optuna.Study, signs: tuple[float, .
         assert shown.interval == tuple(sorted(sign * end for end in other.interval))
 
 
-def test_what_players_gain_who_deviate(finished: optuna.Study) -> None:
+def test_what_players_gain_who_deviate(finished):
     found = finished.sampler.deviations(finished, {"x": 0.9, "y": 0.2, "seconds": 3})
     assert list(found) == list(PLAYERS)
     # The row wants 0.6 y, the column 0.5 + 0.2 x; what they lose there is next to nothing.
@@ -89,14 +85,9 @@ def test_what_players_gain_who_deviate(finished: optuna.Study) -> None:
 
 @pytest.mark.parametrize(
     ("params", "message"),
-    [
-        ({"x": 0.5}, "^params must have"),
-        ({"x": 0.5, "y": 1.5}, r"^params\['y'\]"),
-    ],
+    [({"x": 0.5}, "^params must have"), ({"x": 0.5, "y": 1.5}, r"^params\['y'\]")],
 )
-def test_profiles_that_are_none(
-    finished: optuna.Study, params: dict[str, float], message: str
-) -> None:
+def test_profiles_that_are_none(finished, params, message):
     with pytest.raises(ValueError, match=message):
         finished.sampler.deviations(finished, params)
 
@@ -104,7 +95,7 @@ def test_profiles_that_are_none(
 # Which values are suggested.
 
 
-KINDS: dict[str, Callable[[optuna.Trial, str], Any]] = {
+KINDS = {
     "float log": lambda trial, name: trial.suggest_float(name, 1e-4, 1.0, log=True),
     "float step": lambda trial, name: trial.suggest_float(name, -1.0, 1.0, step=0.25),
     "int": lambda trial, name: trial.suggest_int(name, 3, 40),
@@ -115,8 +106,8 @@ KINDS: dict[str, Callable[[optuna.Trial, str], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_parameter(kind: str) -> None:
-    def objective(trial: optuna.Trial) -> tuple[float, float]:
+def test_every_kind_of_parameter(kind):
+    def objective(trial):
         row = KINDS[kind](trial, "x")
         column = trial.suggest_float("y", 0.0, 1.0, step=0.125)
         aim = {"a": 0.1, "b": 0.6, "c": 0.9}.get(row, 0.5) if isinstance(row, str) else 0.5
@@ -139,7 +130,7 @@ def test_every_kind_of_parameter(kind: str) -> None:
 # What is said.
 
 
-def test_the_answer_before_anything_is_known() -> None:
+def test_the_answer_before_anything_is_known():
     sampler = NashSampler(PLAYERS, budget=5, seed=0)
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
     answer = sampler.equilibrium(study)
@@ -153,7 +144,7 @@ def test_the_answer_before_anything_is_known() -> None:
     assert "4 of the budget is left" in str(sampler.equilibrium(study))
 
 
-def test_the_answer_can_be_printed_and_stored(finished: optuna.Study) -> None:
+def test_the_answer_can_be_printed_and_stored(finished):
     answer = answer_of(finished)
     assert str(answer).startswith(f"EQUILIBRIUM: x={answer.params['x']:.5g}")
     stored = json.loads(json.dumps(answer.to_dict()))
@@ -161,7 +152,7 @@ def test_the_answer_can_be_printed_and_stored(finished: optuna.Study) -> None:
     assert stored["dissatisfaction"]["row"]["mean"] == answer.dissatisfaction["row"].mean
 
 
-def test_attributes_are_small_and_plain(finished: optuna.Study) -> None:
+def test_attributes_are_small_and_plain(finished):
     assert finished.user_attrs == {
         GAME: {
             "players": {"row": ["x"], "column": ["y"]},
@@ -179,15 +170,15 @@ def test_attributes_are_small_and_plain(finished: optuna.Study) -> None:
 # The same again.
 
 
-def test_the_seed_makes_a_study_repeatable(coarse: optuna.Study) -> None:
+def test_the_seed_makes_a_study_repeatable(coarse):
     assert evaluated(play(on_a_grid, budget=16)) == evaluated(coarse)
     assert evaluated(play(on_a_grid, budget=2, seed=1))[0] != evaluated(coarse)[0]
 
 
-def test_a_study_that_was_made_again_is_read_anew() -> None:
+def test_a_study_that_was_made_again_is_read_anew():
     storage = optuna.storages.InMemoryStorage()
     sampler = NashSampler(PLAYERS, budget=6, seed=0)
-    options: dict[str, Any] = {
+    options = {
         "study_name": "game",
         "storage": storage,
         "directions": ["minimize"] * 2,
@@ -201,7 +192,7 @@ def test_a_study_that_was_made_again_is_read_anew() -> None:
     assert sampler.equilibrium(again).trials == 2
 
 
-def test_ask_and_tell_says_when_to_stop() -> None:
+def test_ask_and_tell_says_when_to_stop():
     sampler = NashSampler(PLAYERS, budget=4, seed=0)
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
     while not sampler.equilibrium(study).finished:

@@ -1,15 +1,11 @@
 """Games by several workers: the budget is kept, and nothing is lost."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
-from typing import Any
 
 import optuna
 import pytest
 from optuna.storages import InMemoryStorage
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
 from mfhpo_optuna.games.queries import tag_of
@@ -21,17 +17,17 @@ optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 BUDGET = 60
 
 
-def of_the_game(study: optuna.Study) -> list[FrozenTrial]:
+def of_the_game(study):
     """Trials that count: not those that began when nothing was left."""
     return [trial for trial in study.trials if "levels" in trial.user_attrs.get(QUERY, {})]
 
 
-def paid(study: optuna.Study) -> int:
+def paid(study):
     return sum(trial.params["seconds"] for trial in of_the_game(study))
 
 
 @pytest.mark.slow
-def test_two_processes(tmp_path: Path) -> None:
+def test_two_processes(tmp_path):
     path = str(tmp_path / "game.db")
     game(path, n_trials=0)
     wait(*(start(f"game({path!r})") for _ in range(2)))
@@ -48,8 +44,8 @@ def test_two_processes(tmp_path: Path) -> None:
     assert paid(study) == answer.cost, "it went on after the end"
 
 
-def test_threads() -> None:
-    def slow(trial: optuna.Trial) -> tuple[float, float]:
+def test_threads():
+    def slow(trial):
         values = tracking_by_level(trial)
         time.sleep(0.001 * (trial.number % 4))
         return values
@@ -66,7 +62,7 @@ def test_threads() -> None:
     assert len(others) <= 4
 
 
-def worker(storage: InMemoryStorage, budget: float = 12.0) -> optuna.Study:
+def worker(storage, budget=12.0):
     """The study as another process has it, with a sampler of its own."""
     return optuna.create_study(
         study_name="game",
@@ -77,7 +73,7 @@ def worker(storage: InMemoryStorage, budget: float = 12.0) -> optuna.Study:
     )
 
 
-def test_who_comes_later_gives_way() -> None:
+def test_who_comes_later_gives_way():
     """Two workers choose at the same moment: the second writes before the first was read."""
     storage = InMemoryStorage()
     one, two = worker(storage, 5.0), worker(storage, 5.0)
@@ -87,7 +83,7 @@ def test_who_comes_later_gives_way() -> None:
     read = two.sampler._read(two)
     propose, seen = read.propose, []
 
-    def propose_before_the_first_is_seen(trial: FrozenTrial) -> Any:
+    def propose_before_the_first_is_seen(trial):
         if not seen:
             read.under_way.pop(first.number)
         plan = propose(trial)
@@ -103,7 +99,7 @@ def test_who_comes_later_gives_way() -> None:
     assert second.user_attrs[QUERY] == tag_of(seen[1]) != hidden
 
 
-def test_nothing_is_left_for_who_comes_later() -> None:
+def test_nothing_is_left_for_who_comes_later():
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
     one.optimize(tracking, n_trials=3)
@@ -115,7 +111,7 @@ def test_nothing_is_left_for_who_comes_later() -> None:
     assert two.sampler.equilibrium(two).trials == 4
 
 
-def test_a_trial_that_gave_up_its_query_is_not_waited_for() -> None:
+def test_a_trial_that_gave_up_its_query_is_not_waited_for():
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
     one.optimize(tracking, n_trials=2)

@@ -1,7 +1,5 @@
 """Studies of learning curves, for the tests of pruners."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

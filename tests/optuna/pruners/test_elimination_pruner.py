@@ -1,7 +1,5 @@
 """MFEliminationPruner: what a study's trials become, and what is stopped."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

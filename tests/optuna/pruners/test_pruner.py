@@ -1,7 +1,5 @@
 """IISEPruner: what a study's trials become, and what is stopped."""
 
-from __future__ import annotations
-
 import math
 import pickle
 import time

@@ -1,16 +1,12 @@
 """A cooperative limit: it holds at the next question, and tells what it did."""
 
-from __future__ import annotations
-
 import math
 import time
 from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import optuna
 import pytest
-from optuna.pruners import BasePruner, NopPruner, ThresholdPruner
+from optuna.pruners import NopPruner, ThresholdPruner
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
@@ -19,7 +15,7 @@ from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY,
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
-def reports(trial: optuna.Trial) -> float:
+def reports(trial):
     """Takes 5 seconds, and asks every 10 milliseconds."""
     for step in range(500):
         time.sleep(0.01)
@@ -29,7 +25,7 @@ def reports(trial: optuna.Trial) -> float:
     return 0.0
 
 
-def asks(pruner: BasePruner, ran: float, limit: Any = None) -> tuple[bool, dict[str, Any]]:
+def asks(pruner, ran, limit=None):
     """What a trial that has run for some seconds hears, and what is then noted of it."""
     study = optuna.create_study(pruner=pruner)
     trial = study.ask()
@@ -43,7 +39,7 @@ def asks(pruner: BasePruner, ran: float, limit: Any = None) -> tuple[bool, dict[
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-def test_a_trial_that_asks_ends_at_its_limit(kind: str, tmp_path: Path) -> None:
+def test_a_trial_that_asks_ends_at_its_limit(kind, tmp_path):
     storage = None if kind == "memory" else f"sqlite:///{tmp_path}/study.db"
     study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1), storage=storage)
     study.optimize(reports, n_trials=1)
@@ -67,9 +63,7 @@ def test_a_trial_that_asks_ends_at_its_limit(kind: str, tmp_path: Path) -> None:
         (math.inf, None, 1e6, None),
     ],
 )
-def test_the_smaller_limit_counts(
-    limit: float | None, told: float | None, ran: float, censored_at: float | None
-) -> None:
+def test_the_smaller_limit_counts(limit, told, ran, censored_at):
     answer, attributes = asks(TimeLimitPruner(limit), ran, told)
     assert answer is (censored_at is not None)
     assert attributes.get(CENSORED_KEY) == censored_at
@@ -77,7 +71,7 @@ def test_the_smaller_limit_counts(
     assert SECONDS_KEY not in attributes
 
 
-def test_within_the_limit_the_other_pruner_decides() -> None:
+def test_within_the_limit_the_other_pruner_decides():
     stops, goes_on = ThresholdPruner(upper=0.5), NopPruner()
     assert asks(TimeLimitPruner(60.0, stops), 1.0)[0]
     assert CENSORED_KEY not in asks(TimeLimitPruner(60.0, stops), 1.0)[1]
@@ -85,13 +79,13 @@ def test_within_the_limit_the_other_pruner_decides() -> None:
     assert asks(TimeLimitPruner(60.0, goes_on), 61.0)[0]
 
 
-def test_both_enforcers_read_the_same_clock() -> None:
+def test_both_enforcers_read_the_same_clock():
     class Slow(optuna.samplers.RandomSampler):
-        def sample_independent(self, *arguments: Any) -> Any:
+        def sample_independent(self, *arguments):
             time.sleep(0.6)
             return super().sample_independent(*arguments)
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         value = trial.suggest_float("x", 0.0, 1.0)
         return value + 2.0 * trial.should_prune()
 
@@ -107,8 +101,8 @@ def test_both_enforcers_read_the_same_clock() -> None:
 
 
 @pytest.mark.parametrize("limited", [False, True])
-def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(limited: bool) -> None:
-    def objective(trial: optuna.Trial) -> float:
+def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(limited):
+    def objective(trial):
         time.sleep(0.1)
         trial.report(1.0, 0)
         trial.should_prune()
@@ -138,13 +132,11 @@ def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(lim
         ({"pruner": 0.5}, TypeError, "pruner must be a pruner of Optuna or None, got 0.5"),
     ],
 )
-def test_bad_arguments_are_refused(
-    arguments: dict[str, Any], kind: type[Exception], shown: str
-) -> None:
+def test_bad_arguments_are_refused(arguments, kind, shown):
     with pytest.raises(kind, match=shown):
         TimeLimitPruner(**arguments)
 
 
-def test_a_bad_limit_of_the_sampler_is_named() -> None:
+def test_a_bad_limit_of_the_sampler_is_named():
     with pytest.raises(ValueError, match=f"{LIMIT_KEY}.*of trial 0 must be a positive number"):
         asks(TimeLimitPruner(60.0), 1.0, -1.0)

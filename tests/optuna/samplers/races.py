@@ -1,7 +1,5 @@
 """The samplers, and races for them, that several test files share."""
 
-from __future__ import annotations
-
 import numpy as np
 import optuna
 

@@ -1,7 +1,5 @@
 """Wrong arguments: each error or warning names the argument, its value and what would be right."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 

@@ -9,8 +9,6 @@ The suite's objectives never ask for the fidelity, so what runs here is the draw
 races under way see `test_race.py` and `test_race_sampler.py`.
 """
 
-from __future__ import annotations
-
 import pytest
 from optuna.samplers import TPESampler
 from optuna.testing.pytest_samplers import (

@@ -1,7 +1,5 @@
 """Races from end to end: what is certified, what Optuna then shows, and how they may end."""
 
-from __future__ import annotations
-
 import math
 import warnings
 
@@ -230,11 +228,7 @@ def pruning(trial, bad):
     return 0.0
 
 
-FAILURES = {
-    "raise": raising,
-    "NaN": returning(math.nan),
-    "prune": pruning,
-}
+FAILURES = {"raise": raising, "NaN": returning(math.nan), "prune": pruning}
 
 
 @pytest.mark.parametrize("fail", FAILURES.values(), ids=FAILURES.keys())

@@ -1,7 +1,5 @@
 """What all samplers have in common, whatever their policy; and what is particular to each."""
 
-from __future__ import annotations
-
 import json
 import logging
 import pickle
@@ -286,8 +284,7 @@ def test_the_choice_is_known_with_the_levels():
 
 
 @pytest.mark.parametrize(
-    ("make", "options"),
-    [(MFEliminationSampler, {}), (MFSampler, {"aim": "reward per pull"})],
+    ("make", "options"), [(MFEliminationSampler, {}), (MFSampler, {"aim": "reward per pull"})]
 )
 def test_losses_per_pull_are_warned_of_once(make, options):
     def messages(direction):

@@ -1,7 +1,5 @@
 """Where the arms come from: declared, drawn, delegated, enqueued; and which trials are whose."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

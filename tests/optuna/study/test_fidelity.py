@@ -1,7 +1,5 @@
 """The parameter that the sampler owns: which levels, at which cost, with which bias."""
 
-from __future__ import annotations
-
 import time
 
 import optuna

@@ -1,13 +1,10 @@
 """Values count in the order in which their trials began, whatever the order in which they end."""
 
-from __future__ import annotations
-
 import heapq
 import os
 import threading
 import time
 import warnings
-from typing import Any
 
 import numpy as np
 import optuna
@@ -29,22 +26,22 @@ ARMS = [{"x": 0.0}, {"x": 1.0}]
 CERTIFICATE = "mfhpo:certificate"
 
 
-def sampler(make: Any = MFTopTwoSampler, **options: Any) -> Any:
+def sampler(make=MFTopTwoSampler, **options):
     return make("epochs", ARMS, **{"epsilon": 0.0, "measure": 0, "seed": 0, **options})
 
 
-def begin(study: optuna.Study) -> tuple[optuna.Trial, float]:
+def begin(study):
     trial = study.ask()
     x = trial.suggest_float("x", 0.0, 1.0)
     trial.suggest_int("epochs", 1, 9)
     return trial, x
 
 
-def play(seed: int, workers: int, most: int = 400) -> Any:
+def play(seed, workers, most=400):
     """The best arm has mean 0; its rival +1, and -5 one time in five, then 300 times as slow."""
     rng, n_of_rival = np.random.default_rng(seed), 0
     study = optuna.create_study(direction="maximize", sampler=sampler())
-    under_way: list[tuple[float, int, optuna.Trial, float]] = []
+    under_way = []
     now = 0.0
     for _ in range(most):
         while len(under_way) < workers:
@@ -64,7 +61,7 @@ def play(seed: int, workers: int, most: int = 400) -> Any:
 
 
 @pytest.mark.slow
-def test_slow_divergences_do_not_help_a_certificate() -> None:
+def test_slow_divergences_do_not_help_a_certificate():
     # Told as they end, all of these were certified for the rival, which looks better by 1 until
     # its first divergence has ended.
     for seed in range(4):
@@ -74,7 +71,7 @@ def test_slow_divergences_do_not_help_a_certificate() -> None:
 
 @settings(max_examples=8, deadline=None)
 @given(order=st.permutations(range(12)), seed=st.integers(0, 100))
-def test_the_order_of_ends_does_not_matter(order: list[int], seed: int) -> None:
+def test_the_order_of_ends_does_not_matter(order, seed):
     values = np.random.default_rng(seed).standard_normal(12)
     told = []
     for ends in (range(12), order):
@@ -82,10 +79,10 @@ def test_the_order_of_ends_does_not_matter(order: list[int], seed: int) -> None:
         trials = [begin(study)[0] for _ in range(12)]
         for number in ends:
             study.tell(trials[number], float(values[number]))
-        heard: dict[tuple[int, int], list[float]] = {}
+        heard = {}
 
-        def listen(race: Any, heard: Any = heard) -> Any:
-            def note(_: int, pull: Any, observation: Any) -> None:
+        def listen(race, heard=heard):
+            def note(_, pull, observation):
                 heard.setdefault((pull.arm, pull.fidelity), []).append(observation.value)
 
             return note
@@ -95,7 +92,7 @@ def test_the_order_of_ends_does_not_matter(order: list[int], seed: int) -> None:
     assert told[0] == told[1]
 
 
-def overtaken(make_sampler: Any) -> tuple[optuna.Study, optuna.Trial]:
+def overtaken(make_sampler):
     """A study whose first trial is under way while the others end; their values are clear."""
     study = optuna.create_study(direction="maximize", sampler=make_sampler)
     slow, _ = begin(study)
@@ -105,7 +102,7 @@ def overtaken(make_sampler: Any) -> tuple[optuna.Study, optuna.Trial]:
     return study, slow
 
 
-def test_an_overtaken_trial_keeps_the_answer_uncertified_until_it_ends() -> None:
+def test_an_overtaken_trial_keeps_the_answer_uncertified_until_it_ends():
     study, slow = overtaken(sampler(IISESampler))
     answer = study.sampler.recommendation(study)
     assert answer.finished
@@ -119,7 +116,7 @@ def test_an_overtaken_trial_keeps_the_answer_uncertified_until_it_ends() -> None
     assert study.best_trial.user_attrs[CERTIFICATE]["certified"]
 
 
-def test_a_trial_that_is_declared_dead_is_a_failure_and_no_longer_waited_for() -> None:
+def test_a_trial_that_is_declared_dead_is_a_failure_and_no_longer_waited_for():
     study, slow = overtaken(sampler(IISESampler))
     study.tell(slow.number, state=TrialState.FAIL)
     answer = study.sampler.recommendation(study)
@@ -127,14 +124,14 @@ def test_a_trial_that_is_declared_dead_is_a_failure_and_no_longer_waited_for() -
     assert answer.failures == 1
 
 
-def test_a_declared_lease_stands_in_the_claim() -> None:
+def test_a_declared_lease_stands_in_the_claim():
     study, _ = overtaken(sampler(IISESampler, lease=1e-6))
     answer = study.sampler.recommendation(study)
     assert answer.certified
     assert "trials that run for more than lease=1e-06 seconds have no worker" in str(answer)
 
 
-def test_what_waits_counts_as_under_way_and_is_paid_for() -> None:
+def test_what_waits_counts_as_under_way_and_is_paid_for():
     study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler, budget=100))
     first, _ = begin(study)
     others = [begin(study)[0] for _ in range(4)]
@@ -149,7 +146,7 @@ def test_what_waits_counts_as_under_way_and_is_paid_for() -> None:
 
 # The version that takes its place does the same; older ones of Optuna do not have it.
 @pytest.mark.filterwarnings("ignore:Retry.*Callback")
-def test_a_trial_that_optuna_repeats_is_not_waited_for_twice() -> None:
+def test_a_trial_that_optuna_repeats_is_not_waited_for_twice():
     study = optuna.create_study(direction="maximize", sampler=sampler(IISESampler))
     died, _ = begin(study)
     study._storage.set_trial_state_values(died._trial_id, TrialState.FAIL)
@@ -164,16 +161,14 @@ def test_a_trial_that_optuna_repeats_is_not_waited_for_twice() -> None:
     assert not race._turns.given_up
 
 
-def two_workers(make: Any) -> tuple[optuna.Study, optuna.Study]:
+def two_workers(make):
     study = optuna.create_study(direction="maximize", sampler=make())
     other = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=make())
     return study, other
 
 
 @pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
-def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_for(
-    make: Any,
-) -> None:
+def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_for(make):
     study, other = two_workers(lambda: sampler(make, measure=1))
     blind = [study.ask(), other.ask(), study.ask(), other.ask()]
     asked = [(t.suggest_float("x", 0.0, 1.0), t.suggest_int("epochs", 1, 9)) for t in blind]
@@ -189,14 +184,14 @@ def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_f
     assert other.sampler.recommendation(other).certified
 
 
-def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnings() -> None:
+def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnings():
     study = optuna.create_study(sampler=IISESampler("epochs", arms=6, epsilon=0.0, seed=0))
     trials = []
     for _ in range(8):
         trial = study.ask()
         trials.append((trial, trial.suggest_categorical("x", ["a", "b"])))
         trial.suggest_int("epochs", 9, 9)
-    told: list[tuple[int, int]] = []
+    told = []
     study.sampler._of(study).listener = lambda number, pull, _: told.append((pull.arm, number))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -212,14 +207,14 @@ def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnin
 class Slow:
     """An objective with a first trial of the best configuration that is slow, then has a value."""
 
-    def __init__(self, value: float, end_it: Any) -> None:
+    def __init__(self, value, end_it):
         self.value, self.end_it = value, end_it
         self.evaluations = 0
         self._lock = threading.Lock()
         self._rng = np.random.default_rng(0)
         self._is_first = True
 
-    def __call__(self, trial: optuna.Trial) -> float:
+    def __call__(self, trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         trial.suggest_categorical("level", [1])
         with self._lock:
@@ -233,17 +228,17 @@ class Slow:
         return value
 
 
-def single_level(make: Any) -> Any:
+def single_level(make):
     return make(Fidelity("level", levels=[1]), ARMS, epsilon=0.0, seed=0, progress=False)
 
 
 @pytest.fixture
-def overtaken_for_a_while(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+def overtaken_for_a_while(monkeypatch):
     """Ends the slow trial soon after a worker has begun to wait for it."""
     ended = threading.Event()
     wait = PolicySampler._wait
 
-    def watched(self: Any, study: Any, trial: Any) -> bool:
+    def watched(self, study, trial):
         if self._of(study).awaits_trials:
             threading.Timer(0.5, ended.set).start()
         return wait(self, study, trial)
@@ -252,15 +247,15 @@ def overtaken_for_a_while(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return ended
 
 
-def answers(study: optuna.Study) -> list[Any]:
+def answers(study):
     return [t.user_attrs[CERTIFICATE] for t in study.trials if CERTIFICATE in t.user_attrs]
 
 
 @pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
 @pytest.mark.parametrize("value", [1.0, -5.0])
 def test_a_study_goes_on_while_only_an_overtaken_trial_keeps_it_from_a_certificate(
-    make: Any, value: float, overtaken_for_a_while: threading.Event
-) -> None:
+    make, value, overtaken_for_a_while
+):
     objective = Slow(value, overtaken_for_a_while)
     study = optuna.create_study(direction="maximize", sampler=single_level(make))
     study.optimize(objective, n_jobs=2, n_trials=2000)
@@ -271,9 +266,7 @@ def test_a_study_goes_on_while_only_an_overtaken_trial_keeps_it_from_a_certifica
     assert study.best_params["x"] == 1.0
 
 
-def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(
-    overtaken_for_a_while: threading.Event,
-) -> None:
+def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(overtaken_for_a_while):
     study = optuna.create_study(direction="maximize")
     for x in (0.0, 1.0):
         study.enqueue_trial({"x": x, "level": 1})
@@ -289,14 +282,14 @@ def test_certify_goes_on_while_an_overtaken_evaluation_is_under_way(
 
 
 def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is_mended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    monkeypatch,
+):
     for race in (FidelityRace, ReplicateRace):
         monkeypatch.setattr(race, "_default_lease", lambda self, pull: 1.0)
     ended = threading.Event()
     stop = optuna.Study.stop
 
-    def stop_and_end(study: optuna.Study) -> None:
+    def stop_and_end(study):
         stop(study)
         threading.Timer(0.3, ended.set).start()
 
@@ -314,9 +307,7 @@ def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is
 
 
 @pytest.mark.parametrize("value", [1.0, -50.0])
-def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(
-    value: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(value, monkeypatch):
     monkeypatch.setattr(FidelityRace, "_default_lease", lambda self, pull: 0.0)
     sampler = RaceSampler(trials=60, certify_share=0.5, top=2, epsilon=0.5, seed=0, progress=False)
     study = optuna.create_study(direction="maximize", sampler=sampler)
@@ -340,7 +331,7 @@ def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(
     assert mended["certified"] == (value == 1.0)
 
 
-def test_a_race_that_is_made_anew_does_not_warn_again() -> None:
+def test_a_race_that_is_made_anew_does_not_warn_again():
     arms = [*ARMS, {"x": 0.5}]
     study = optuna.create_study(
         direction="maximize",
@@ -367,7 +358,7 @@ def test_a_race_that_is_made_anew_does_not_warn_again() -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only there a process can be asked for")
-def test_a_worker_is_dead_only_if_that_is_sure() -> None:
+def test_a_worker_is_dead_only_if_that_is_sure():
     machine, _, _ = worker_name().rpartition(" ")
     assert not is_surely_dead(worker_name())
     assert not is_surely_dead(None)
@@ -376,19 +367,19 @@ def test_a_worker_is_dead_only_if_that_is_sure() -> None:
     assert is_surely_dead(f"{machine} {2**22 + 1}")  # beyond the largest number of a process
 
 
-def minimised(study: optuna.Study, trial: optuna.Trial, rng: np.random.Generator) -> float:
+def minimised(study, trial, rng):
     x = trial.suggest_float("x", 0.0, 1.0)
     trial.suggest_int("epochs", 1, 9)
     return 0.5 + 0.01 * x + 0.1 * float(rng.standard_normal())
 
 
-def with_an_overtaken_trial(**options: Any) -> tuple[optuna.Study, optuna.Trial]:
+def with_an_overtaken_trial(**options):
     """A study in which a trial of the best arm began and will not end by itself."""
     study = optuna.create_study(sampler=sampler(**options))
     return study, begin(study)[0]
 
 
-def test_an_answer_is_brought_up_to_date_when_the_last_trial_fails() -> None:
+def test_an_answer_is_brought_up_to_date_when_the_last_trial_fails():
     rng = np.random.default_rng(1)
     study, slow = with_an_overtaken_trial(budget=900.0)
     study.optimize(lambda trial: minimised(study, trial, rng))
@@ -398,7 +389,7 @@ def test_an_answer_is_brought_up_to_date_when_the_last_trial_fails() -> None:
     assert study.best_value == pytest.approx(answer.interval[1])
 
 
-def test_a_timeout_ends_a_study_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeout_ends_a_study_that_waits(monkeypatch):
     monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler._LONGEST_WAIT", 0.3)
     rng = np.random.default_rng(1)
     study, slow = with_an_overtaken_trial(epsilon=0.5)
@@ -409,8 +400,8 @@ def test_a_timeout_ends_a_study_that_waits(monkeypatch: pytest.MonkeyPatch) -> N
     assert not study.sampler.recommendation(study).certified
 
 
-def test_ctrl_c_leaves_no_waiting_trial_behind(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(seconds: float) -> None:
+def test_ctrl_c_leaves_no_waiting_trial_behind(monkeypatch):
+    def interrupt(seconds):
         raise KeyboardInterrupt
 
     rng = np.random.default_rng(1)

@@ -1,19 +1,12 @@
 """Between Optuna's values, places from 0 to 1, and numbers in [0, 1)."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
 from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna import draw_arms
@@ -47,7 +40,7 @@ def test_places_worked_out_by_hand(value, distribution, place):
 
 
 @st.composite
-def values(draw: st.DrawFn) -> tuple[object, BaseDistribution]:
+def values(draw):
     kind = draw(st.sampled_from(["float", "log", "stepped", "int", "log int", "choice"]))
     if kind == "choice":
         n = draw(st.integers(2, 9))
@@ -224,10 +217,7 @@ def test_log_int_marginal_has_the_mass_of_its_rounding_interval(low, extra):
 
 @given(st.integers(1, 40), st.integers(0, 2**32 - 1))
 def test_drawn_arms_are_stratified_in_every_parameter(n, seed):
-    space = {
-        "a": FloatDistribution(-3.0, 5.0),
-        "b": FloatDistribution(1e-5, 1e-1, log=True),
-    }
+    space = {"a": FloatDistribution(-3.0, 5.0), "b": FloatDistribution(1e-5, 1e-1, log=True)}
     arms = draw_arms(space, n, seed)
     assert len(arms) == n
     units = {

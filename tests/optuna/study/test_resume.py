@@ -1,7 +1,5 @@
 """A study's trials are the race's state: kill the process, run the same code, nothing is lost."""
 
-from __future__ import annotations
-
 import numpy as np
 import optuna
 import pytest

@@ -1,7 +1,5 @@
 """Several workers on one study: threads, processes, and workers that died."""
 
-from __future__ import annotations
-
 import threading
 import time
 from datetime import datetime, timedelta

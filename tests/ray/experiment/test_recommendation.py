@@ -20,11 +20,7 @@ from mfhpo_ray import (
     recommendation,
 )
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.recommendation import (
-    RECOMMENDATION,
-    from_record,
-    to_record,
-)
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
 from tests.ray.searchers.searching import make, run
 
 

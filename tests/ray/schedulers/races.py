@@ -18,14 +18,7 @@ BIAS = (0.3, 0.1, 0.03, 0.0)
 MEANS = np.array([0.2, 0.55, 0.6, 0.9, 0.1])
 
 
-def curves_of(
-    finals=tuple(MEANS),
-    *,
-    sigma=0.1,
-    seconds=1.0,
-    length=27,
-    **options,
-):
+def curves_of(finals=tuple(MEANS), *, sigma=0.1, seconds=1.0, length=27, **options):
     """Curves that come to their final value from below, within the declared bias."""
     gap = 0.3 * (1.0 / np.arange(1, length + 1) - 1.0 / length)
     values = np.asarray(finals)[:, None] - gap[None, :]
@@ -112,13 +105,7 @@ class Watched(IISEScheduler):
 
 
 def declared(**options):
-    defaults = {
-        "levels": LEVELS,
-        "sigma": 0.1,
-        "bias": BIAS,
-        "epsilon": 0.05,
-        "measure": 5,
-    }
+    defaults = {"levels": LEVELS, "sigma": 0.1, "bias": BIAS, "epsilon": 0.05, "measure": 5}
     return Watched(**(defaults | options))
 
 

@@ -57,12 +57,7 @@ def run_race(folder):
     killer = threading.Thread(target=kill_when_it_is_in_use, daemon=True)
     killer.start()
     scheduler = IISEScheduler(
-        levels=(1, 3, 9),
-        sigma=0.01,
-        bias=(0.02, 0.007, 0.0),
-        epsilon=0.04,
-        delta=0.1,
-        measure=2,
+        levels=(1, 3, 9), sigma=0.01, bias=(0.02, 0.007, 0.0), epsilon=0.04, delta=0.1, measure=2
     )
     results = tune.Tuner(
         train,
@@ -74,9 +69,7 @@ def run_race(folder):
             metric="accuracy", mode="max", scheduler=scheduler, reuse_actors=True
         ),
         run_config=tune.RunConfig(
-            storage_path=str(Path(folder).parent / "storage"),
-            name="race",
-            verbose=0,
+            storage_path=str(Path(folder).parent / "storage"), name="race", verbose=0
         ),
     ).fit()
     answer = mfhpo_ray.recommendation(results)

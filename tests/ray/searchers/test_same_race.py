@@ -45,12 +45,7 @@ OPTIONS: dict[str, Any] = {"epsilon": 0.02, "seed": SEED, "pilot_arms": 4}
 
 def _config(pull: Pull, replicate: int) -> dict[str, Any]:
     seed = replicate_seed(
-        SEED,
-        pull.arm,
-        pull.fidelity,
-        replicate,
-        n_arms=len(TABLE.arms),
-        n_fidelities=len(LEVELS),
+        SEED, pull.arm, pull.fidelity, replicate, n_arms=len(TABLE.arms), n_fidelities=len(LEVELS)
     )
     return {**TABLE.arms[pull.arm], "epochs": LEVELS[pull.fidelity], "seed": seed}
 

@@ -17,11 +17,7 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.racing.race import ArmWithdrawnWarning
-from mfhpo_ray import (
-    IISESearch,
-    MFSearch,
-    RCUCBSearch,
-)
+from mfhpo_ray import IISESearch, MFSearch, RCUCBSearch
 from mfhpo_ray.experiment.seeds import replicate_seed
 from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, pulls, run
 
@@ -419,10 +415,7 @@ LIMITED_ENDS = {
         {"score": 0.5, "time_total_s": 1.9, "mfhpo/censored_at": 2.0},
         Observation(None, 2.0, 2.0),
     ),
-    "too late, and not stopped": (
-        {"score": 0.5, "time_total_s": 2.5},
-        Observation(None, 2.5, 2.0),
-    ),
+    "too late, and not stopped": ({"score": 0.5, "time_total_s": 2.5}, Observation(None, 2.5, 2.0)),
     "failed": ({"score": math.nan, "time_total_s": 1.5}, Observation(None, 1.5)),
 }
 

@@ -11,11 +11,7 @@ import numpy as np
 import pytest
 from ray import tune
 from ray.tune.experiment import Trial
-from ray.tune.schedulers import (
-    AsyncHyperBandScheduler,
-    FIFOScheduler,
-    HyperBandScheduler,
-)
+from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, HyperBandScheduler
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate

@@ -1,7 +1,5 @@
 """Thresholds and the choice of fidelities: worked by hand, and against brute force."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Elimination of learning curves: by declared bounds, and by a tolerance that halves."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The order bounds learned from finished curves, and the rule that uses them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

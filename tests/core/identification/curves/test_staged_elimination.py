@@ -1,7 +1,5 @@
 """Elimination of arms whose runs are trained in stages: by hand, and against curves one by one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

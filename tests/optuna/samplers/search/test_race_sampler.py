@@ -1,7 +1,5 @@
 """Searches from end to end: what they ask for, what they cost, what they answer."""
 
-from __future__ import annotations
-
 import json
 import math
 import pickle

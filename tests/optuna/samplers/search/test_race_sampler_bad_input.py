@@ -1,7 +1,5 @@
 """Wrong arguments of a search: each error names the argument, its value and what would be right."""
 
-from __future__ import annotations
-
 import numpy as np
 import optuna
 import pytest

@@ -1,7 +1,5 @@
 """Budgets in seconds: what is paid by failures, the dead, checkpoints and several workers."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import optuna

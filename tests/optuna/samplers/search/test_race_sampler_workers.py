@@ -1,7 +1,5 @@
 """Searches by several workers, and by workers that die: nothing is lost, nothing is mixed up."""
 
-from __future__ import annotations
-
 import threading
 import time
 
@@ -260,10 +258,10 @@ def test_replicates_count_in_the_order_in_which_they_were_begun():
     """Eight workers, and good values come quickly: the first to arrive are no sample."""
     sampler = RaceSampler(trials=60, certify_share=0.7, top=2, epsilon=1e-9, seed=0)
     study = optuna.create_study(sampler=sampler)
-    begun: dict[int, list[float]] = {}
-    running: list[tuple[float, optuna.Trial]] = []
+    begun = {}
+    running = []
 
-    def begin() -> None:
+    def begin():
         trial = study.ask()
         if PULL not in trial.user_attrs:
             study.tell(trial, state=TrialState.FAIL)
@@ -280,7 +278,7 @@ def test_replicates_count_in_the_order_in_which_they_were_begun():
         value, trial = min(running, key=lambda entry: entry[0])
         running.remove((value, trial))
         study.tell(trial, value)
-    told: dict[int, list[float]] = {}
+    told = {}
 
     def listen(race):
         def note(number, pull, seen):

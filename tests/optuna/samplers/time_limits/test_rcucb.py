@@ -1,7 +1,5 @@
 """`RCUCBSampler`: what its trials are, what it learns from them, and what it answers."""
 
-from __future__ import annotations
-
 import json
 import time
 import warnings

@@ -3,8 +3,6 @@
 What all samplers share is in `tests/optuna/samplers/test_bad_input.py`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import optuna
 import pytest

@@ -1,7 +1,5 @@
 """`RCUCBSampler` with workers that share a study, die, and come back."""
 
-from __future__ import annotations
-
 import optuna
 import pytest
 from optuna.storages import JournalStorage

@@ -1,7 +1,5 @@
 """Studies with time limits whose clock is invented, so that tests need not wait."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
