@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
-from mfhpo.censored import SurvivalPoint
 from mfhpo.censored.recommendation import UserLimitRecommendation
-from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
 from mfhpo_ray.experiment.encoding import decode, encode
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.space import Config, picked
 
 __all__ = [
@@ -55,7 +53,24 @@ class Luckiest:
 
 
 @dataclass(frozen=True)
-class TuneRecommendation(UserRecommendation):
+class _BesideLuckiest:
+    """An answer beside what Tune would hand over, whose nested configurations are shown flat."""
+
+    params: dict[str, Any]
+    luckiest: Luckiest | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration, without what the search sets and constants of ``param_space``."""
+        return self.params
+
+    def __str__(self) -> str:
+        text = super(_BesideLuckiest, replace(self, params=_flat(self.params))).__str__()
+        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
+
+
+@dataclass(frozen=True)
+class TuneRecommendation(_BesideLuckiest, UserRecommendation):
     """Which configuration to be content with, and how sure that is.
 
     The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and:
@@ -66,17 +81,6 @@ class TuneRecommendation(UserRecommendation):
         What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
         for with the results.
     """
-
-    luckiest: Luckiest | None = None
-
-    @property
-    def config(self) -> Config:
-        """The configuration, without the fidelity, the seed and constants of ``param_space``."""
-        return self.params
-
-    def __str__(self) -> str:
-        text = super(TuneRecommendation, replace(self, params=_flat(self.params))).__str__()
-        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
 
 
 @dataclass(frozen=True)
@@ -119,37 +123,15 @@ class TuneRaceRecommendation(TuneRecommendation):
 
 
 @dataclass(frozen=True)
-class TuneLimitRecommendation(UserLimitRecommendation):
+class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
     """Which configuration to run, for how long, and the gain of that.
 
-    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and:
-
-    Parameters
-    ----------
-    luckiest
-        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
-        for with the results.
+    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and the
+    `luckiest` of `TuneRecommendation`.
     """
-
-    luckiest: Luckiest | None = None
-
-    @property
-    def config(self) -> Config:
-        """The configuration, without the limit, the seed and constants of ``param_space``."""
-        return self.params
-
-    def __str__(self) -> str:
-        text = super(TuneLimitRecommendation, replace(self, params=_flat(self.params))).__str__()
-        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
 
 
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
-
-_KINDS: dict[type[Answer], str] = {
-    TuneRecommendation: "arm",
-    TuneRaceRecommendation: "race",
-    TuneLimitRecommendation: "limit",
-}
 
 
 def recommendation(what: Any) -> Answer:
@@ -194,73 +176,7 @@ def recommendation(what: Any) -> Answer:
 
 def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, Any]:
     """The answer as it is written in the journal."""
-    content = {
-        field.name: getattr(answer, field.name)
-        for field in fields(answer)
-        if field.name != "luckiest"
-    }
-    content["params"] = encode(answer.params)
-    if isinstance(answer, TuneRecommendation):
-        content["level"] = encode(answer.level)
-    if isinstance(answer, TuneRaceRecommendation):
-        content["certificate"] = _certificate_to_record(answer.certificate)
-    return {
-        "kind": _KINDS[type(answer)],
-        "answer": content,
-        "metric": metric,
-        "mode": mode,
-        "owned": owned,
-    }
-
-
-# What JSON has made lists of.
-_TUPLES = {"interval", "survivors", "assumptions", "conditions", "not_compared", "notices"}
-
-
-def from_record(record: Mapping[str, Any]) -> Answer:
-    """The answer that was written."""
-    content = dict(record["answer"])
-    content["params"] = decode(content["params"])
-    for name in _TUPLES & content.keys():
-        content[name] = tuple(content[name])
-    if record["kind"] != "limit":
-        content["level"] = decode(content["level"])
-    if record["kind"] == "arm":
-        return TuneRecommendation(**content)
-    if record["kind"] == "race":
-        content["certificate"] = _certificate_from_record(content["certificate"])
-        return TuneRaceRecommendation(**content)
-    content["survival"] = tuple(SurvivalPoint(*point) for point in content["survival"])
-    return TuneLimitRecommendation(**content)
-
-
-def _certificate_to_record(certificate: Certificate | None) -> dict[str, Any] | None:
-    if certificate is None:
-        return None
-    record = asdict(replace(certificate, candidates=()))
-    record["candidates"] = [
-        {**vars(candidate), "params": encode(candidate.params)}
-        for candidate in certificate.candidates
-    ]
-    return record
-
-
-def _certificate_from_record(record: Mapping[str, Any] | None) -> Certificate | None:
-    if record is None:
-        return None
-    candidates = [
-        CandidateResult(
-            **{
-                **candidate,
-                "params": decode(candidate["params"]),
-                "interval": tuple(candidate["interval"]),
-                "gap_interval": tuple(candidate["gap_interval"]),
-            }
-        )
-        for candidate in record["candidates"]
-    ]
-    tuples = {name: tuple(record[name]) for name in _TUPLES & record.keys()}
-    return Certificate(**{**record, **tuples, "candidates": tuple(candidates)})
+    return {"answer": encode(answer), "metric": metric, "mode": mode, "owned": owned}
 
 
 def _of_results(results: ResultGrid) -> Answer:
@@ -272,7 +188,8 @@ def _of_results(results: ResultGrid) -> Answer:
             f"or the experiment was run without TuneConfig(scheduler=search.scheduler()); then "
             f"the searcher alone has it: recommendation(search)."
         )
-    answer = from_record(record)
+    with of_this_version(f"the answer in {results.experiment_path}"):
+        answer: Answer = decode(record["answer"])
     return replace(answer, luckiest=_luckiest(results, answer, record))
 
 

@@ -11,14 +11,16 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 from ray.tune.utils import flatten_dict
 
+from mfhpo import Recommendation
 from mfhpo._validation import check_count
 from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.encoding import decode, encode
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
 __all__ = ["ArmScheduler", "Entry"]
+
+AnswerT = TypeVar("AnswerT", bound=Recommendation)
 
 # Seconds after which the cluster is asked for its size again.
 _CLUSTER_PERIOD = 5.0
@@ -62,6 +66,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     # Decisions are about single results.
     _supports_buffered_results = False
+
+    # What `mfhpo.racing.options.runs` sets.
+    _policy_class: Callable[..., Any]
+    _defaults: dict[str, Any]
 
     def __init__(
         self,
@@ -310,6 +318,17 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._busy)} busy"
 
     # What subclasses use.
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ValueError("there is nothing to recommend yet: no trial was started.")
+
+    def _without_more(self, answer: AnswerT, nothing_is_left: bool) -> AnswerT:
+        """An answer that says so where no trials are left that could change it."""
+        if answer.finished or not (self._closed or nothing_is_left):
+            return answer
+        reason = f"no replicates are left to tell: {answer.reason}"
+        return replace(answer, finished=True, reason=reason)
 
     @property
     def _sign(self) -> float:

@@ -188,8 +188,7 @@ class MFEliminationScheduler(ArmScheduler):
         ValueError
             If the race has not begun.
         """
-        if not self._is_open:
-            raise ValueError("the race has not begun: no trial was started yet.")
+        self._check_open()
         nothing_is_left = self._all_known and self._runs.all_over
         finished = self._closed or self._over or nothing_is_left
         answer = self._race.recommend(self._cost, finished, self._all_known)

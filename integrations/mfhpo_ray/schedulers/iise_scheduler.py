@@ -6,29 +6,23 @@ import warnings
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
 
-from mfhpo import IISE, Labels, MaximumFidelityExploit, Observation, Pull, SuccessiveElimination
+from mfhpo import IISE, Labels, Observation, Pull
 from mfhpo._validation import check_count
+from mfhpo.certification.choice import make_elimination
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
-from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.declaration import (
-    BiasLike,
-    Declaration,
-    SigmaLike,
-    check_options,
-    mirrored_radius,
-)
-from mfhpo.racing.options import EstimatedBias
+from mfhpo.racing.declaration import Declaration, check_options
+from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.losses import with_losses
+from mfhpo_ray.experiment.open_pulls import WaitedFor, with_waiting
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.level_order import Arrived, Place
@@ -40,10 +34,12 @@ from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
+    from typing_extensions import Unpack
 
 __all__ = ["IISEScheduler"]
 
 
+@runs(IISE, IISEOptions, epsilon=None, measure=None)
 class IISEScheduler(ArmScheduler):
     """Races configurations over replicates, short runs first, and certifies the best.
 
@@ -86,32 +82,17 @@ class IISEScheduler(ArmScheduler):
         search and grids.
     metric, mode
         What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
-    epsilon
-        Tolerance in the unit of the metric; None: one standard deviation of its noise at the last
-        level.
-    sigma
-        What is known of the noise among replicates: a sub-Gaussian scale, or one for each level,
-        or `mfhpo.Bounded` with the bounds of the metric, or `mfhpo.Gaussian`. None: estimated,
-        from at least `pilot_pulls` replicates.
-    bias
-        Bounds on how far a level's mean may be from the last one's, one for each level and the
-        last one 0: numbers, or `mfhpo.Bias`. None: nothing is known of it; see `estimated_bias`.
-    variant
-        "max" or "order": how bounds given as numbers are meant, or which kind is estimated. "se"
-        ignores the cheaper levels, "mfe" explores them as far as they go. None: what `bias`
-        declares; of bounds that are estimated, "order".
-    measure
-        Number of replicates of the winner that are run to the last level; None: ten, or as many
-        as each arm has.
-    max_failures
-        See `mfhpo.IISE`. A trial that Ray tries again (``FailureConfig``, or
-        ``Tuner.restore(resume_errored=True)``) counts when Ray gives it up.
     limit
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
         slot, and the race, for ever.
-    delta, budget, radius, pilot_arms, pilot_pulls, estimated_bias, seed
-        See `mfhpo.IISE`; a level is a fidelity there, and a replicate's value a pull.
+    seed
+        Of the pilot.
+    **options
+        Those of the policy, `mfhpo.racing.options.IISEOptions`: a level is a fidelity there, and a
+        replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
+        level, or as many as each arm has. A trial that Ray tries again (``FailureConfig``, or
+        ``Tuner.restore(resume_errored=True)``) has failed when Ray gives it up.
 
     Raises
     ------
@@ -182,43 +163,21 @@ class IISEScheduler(ArmScheduler):
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
-        delta: float = 0.05,
-        epsilon: float | None = None,
-        sigma: SigmaLike = None,
-        bias: BiasLike = None,
-        budget: float | None = None,
-        variant: Literal["max", "order", "se", "mfe"] | None = None,
-        radius: Radius | None = None,
-        measure: int | None = None,
-        max_failures: int = 3,
         limit: float | None = None,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-        estimated_bias: EstimatedBias = "steer",
         seed: int = 0,
+        **options: Unpack[IISEOptions],
     ) -> None:
-        if variant not in (None, "max", "order", "se", "mfe"):
-            raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
+        own = with_defaults(type(self), options)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
         given = levels_of(levels, max_t, grace_period, reduction_factor)
         self._fidelity = Fidelity(time_attr, given, costs)
         self._meter = Meter(self._fidelity, prices)
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
-        self._variant = variant
-        kind: Kind = "order" if variant == "order" else "max"
-        self._declaration = Declaration.of(self._fidelity, sigma, bias, kind)
-        self._measure = None if measure is None else check_count("measure", measure, 1)
-        self._radius = radius
-        self._options: dict[str, Any] = {
-            "delta": delta,
-            "epsilon": epsilon,
-            "budget": budget,
-            "max_failures": max_failures,
-            "pilot_arms": pilot_arms,
-            "pilot_pulls": pilot_pulls,
-            "estimated_bias": estimated_bias,
-            "seed": seed,
-        }
+        kind: Kind = "order" if own["variant"] == "order" else "max"
+        self._declaration = Declaration.of(self._fidelity, own.pop("sigma"), own.pop("bias"), kind)
+        if own["measure"] is not None:
+            check_count("measure", own["measure"], 1)
+        self._options = {**own, "seed": seed}
         check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
         self._race: LevelRace  # from `_open` on
@@ -238,21 +197,20 @@ class IISEScheduler(ArmScheduler):
         ValueError
             If the race has not begun.
         """
-        if not self._is_open:
-            raise ValueError("the race has not begun: no trial was started yet.")
+        self._check_open()
         race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
-        if not answer.finished and (self._closed or race.nothing_is_left):
-            reason = f"no replicates are left to tell: {answer.reason}"
-            answer = replace(answer, finished=True, reason=reason)
-        elif not answer.finished and (waits := race.waits_in_words()):
-            reason = (
-                f"{answer.reason}; values count in the order in which trials began, and the race "
-                f"waits for {waits}"
-            )
-            answer = replace(answer, reason=reason)
+        answer = self._without_more(answer, race.nothing_is_left)
+        answer = with_waiting(answer, race.in_order.waited_for, self._in_words)
         config = self._runs.config(answer.arm)
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
+
+    def _in_words(self, waits: WaitedFor) -> str:
+        labels = self._race.policy.labels
+        return (
+            f"trial {waits.trial_id} of {labels.arm(waits.pull.arm)} on its way to "
+            f"{labels.fidelity(waits.pull.fidelity)} ({waits.n_held} later ones are there)"
+        )
 
     # The policy, and whether there are replicates enough for it.
 
@@ -260,24 +218,15 @@ class IISEScheduler(ArmScheduler):
         """Make the policy; `replicates` is the least number of an arm's trials, if it is known."""
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
+        options = dict(self._options)
+        if options["measure"] is None:
+            options["measure"] = 10 if replicates is None else min(10, replicates)
         problem = self._declaration.problem(n_arms, self._levels, self._sign)
-        measure = self._measure
-        if measure is None:
-            measure = 10 if replicates is None else min(10, replicates)
-        options = {
-            **self._options,
-            "measure": measure,
-            "radius": self._radius if self._sign > 0.0 else mirrored_radius(self._radius),
-        }
-        if self._variant == "se":
-            return SuccessiveElimination(problem, **options)
-        if self._variant == "mfe":
-            return MaximumFidelityExploit(problem, **options)
-        return IISE(problem, variant=self._variant, **options)
+        return make_elimination(problem, self._sign, options)
 
     def _undeclared(self) -> list[str]:
         """What has to be estimated from replicates."""
-        needs_bias = self._variant not in ("se", "mfe")
+        needs_bias = self._options["variant"] not in ("se", "mfe")
         missing = {
             "sigma": isinstance(self._declaration.noise, EstimatedNoise),
             "bias": needs_bias and self._declaration.bias is None,
@@ -319,7 +268,7 @@ class IISEScheduler(ArmScheduler):
         complete = self._runs.n_arms == n_arms
         policy = self._make_policy(n_arms, self._runs.fewest_replicates if complete else None)
         policy.labels = Labels(
-            arm=lambda arm: f"arm {arm} {self._runs.config(arm)}",
+            arm=self._runs.label,
             fidelity=lambda fidelity: f"{self._fidelity.name}={self._levels[fidelity]!r}",
             value=lambda value: self._sign * value,
         )

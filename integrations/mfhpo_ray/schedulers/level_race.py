@@ -22,8 +22,6 @@ IntArray = npt.NDArray[np.int64]
 
 # How often the policy is asked for something else when there is no trial for what it wants.
 _MOST_CHOICES = 4
-# A reason names so many of the trials that are waited for.
-_MOST_NAMED = 3
 
 
 class Order(NamedTuple):
@@ -117,19 +115,6 @@ class LevelRace:
         held_back = [run for arm in left for run in self.in_order.cut(arm)]
         sent = [run for run in busy if run.granted is not None and run.arm not in self.active]
         return held_back + sent
-
-    def waits_in_words(self) -> str:
-        """Which runs hold back others that have come to their level; empty if none does."""
-        waits = sorted(self.in_order.waited_for, key=lambda waits: -waits.n_held)
-        labels = self.policy.labels
-        parts = [
-            f"trial {each.trial_id} of {labels.arm(each.pull.arm)} on its way to "
-            f"{labels.fidelity(each.pull.fidelity)} ({each.n_held} later ones are there)"
-            for each in waits[:_MOST_NAMED]
-        ]
-        if len(waits) > _MOST_NAMED:
-            parts.append(f"and {len(waits) - _MOST_NAMED} more")
-        return ", ".join(parts)
 
     def _tell(self, pull: Pull, observation: Observation) -> None:
         self.policy.tell(pull, observation)

@@ -86,6 +86,10 @@ class Runs:
         """The configuration of an arm; empty for one that is not there (yet)."""
         return {} if arm is None or arm >= self.n_arms else self.configs[arm]
 
+    def label(self, arm: int) -> str:
+        """How messages name an arm."""
+        return f"arm {arm} {self.config(arm)}"
+
     def of(self, arm: int) -> list[Run]:
         """The runs of an arm that are not over."""
         return self._by_arm[arm] if arm < self.n_arms else []

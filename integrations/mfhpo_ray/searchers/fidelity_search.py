@@ -16,6 +16,7 @@ from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
+from mfhpo_ray.experiment.open_pulls import with_waiting
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
@@ -110,10 +111,8 @@ class FidelitySearch(PolicySearch[Policy]):
             )
             answer = replace(answer, assumptions=(*answer.assumptions, assumption))
         answer = with_losses(answer, self._n_lost)
-        waiting = "" if answer.finished else self._waiting_in_words()
-        if waiting:
-            reason = f"{answer.reason}; values count in the order in which trials began, and the "
-            answer = replace(answer, reason=f"{reason}race waits for {waiting}")
+        labels = self._labels()
+        answer = with_waiting(answer, self._open.waited_for, lambda each: each.in_words(labels))
         return TuneRecommendation.of(answer, self._sign, params, level, certifies)
 
     def _tell(self, policy: Policy, ended: Ended) -> None:

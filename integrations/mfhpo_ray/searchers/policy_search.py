@@ -38,8 +38,6 @@ _logger = logging.getLogger("mfhpo_ray")
 
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
-# A reason names so many of the trials that are waited for.
-_MOST_NAMED = 3
 
 
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
@@ -588,14 +586,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 stacklevel=3,
             )
         return value if value is not None and Observation(value).has_value else None
-
-    def _waiting_in_words(self) -> str:
-        """Which trials hold back others that have ended; empty if none does."""
-        waits = sorted(self._open.waited_for, key=lambda waits: -waits.n_held)
-        parts = [each.in_words(self._labels()) for each in waits[:_MOST_NAMED]]
-        if len(waits) > _MOST_NAMED:
-            parts.append(f"and {len(waits) - _MOST_NAMED} more")
-        return ", ".join(parts)
 
     def _warn_of_waiting(self, pull: Pull) -> None:
         for waits in self._open.waited_for:

@@ -19,10 +19,10 @@ from mfhpo_ray import (
     TuneRecommendation,
     recommendation,
 )
+from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import (
     RECOMMENDATION,
-    from_record,
     to_record,
 )
 from tests.ray.searchers.searching import make, run
@@ -84,7 +84,7 @@ def _cut() -> TuneRecommendation:
 def test_writing_and_reading(answer_of):
     answer = answer_of()
     record = json.loads(json.dumps(to_record(answer, "loss", "min", "epochs")))
-    again = from_record(record)
+    again = decode(record["answer"])
     assert type(again) is type(answer)
     # NaN is not equal to itself; the texts are.
     assert repr(again) == repr(answer)

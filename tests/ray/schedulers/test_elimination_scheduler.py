@@ -373,7 +373,7 @@ def test_bounds_as_a_function_are_asked_at_the_levels():
 
     scheduler = MFEliminationScheduler(max_t=27, bias=bias, reduction_factor=3, grace_period=3)
     assert asked == [3, 9]
-    with pytest.raises(ValueError, match="the race has not begun"):
+    with pytest.raises(ValueError, match="no trial was started"):
         scheduler.recommendation()
 
 

@@ -420,7 +420,7 @@ def test_wrong_arguments_are_named(options, error, message):
 
 def test_too_few_replicates_to_estimate_from():
     scheduler = IISEScheduler(levels=LEVELS, bias=BIAS)
-    with pytest.raises(ValueError, match="has not begun"):
+    with pytest.raises(ValueError, match="no trial was started"):
         scheduler.recommendation()
     with pytest.raises(ValueError, match=r"sigma cannot be estimated.*only 1 replicate,.*'seed'"):
         race(scheduler, grid(4, 1), curves_of(), slots=2)

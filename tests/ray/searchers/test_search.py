@@ -22,6 +22,7 @@ from mfhpo_ray import (
     MFSearch,
     RCUCBSearch,
 )
+from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.seeds import replicate_seed
 from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, pulls, run
 
@@ -551,10 +552,10 @@ def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_save
             written.append(number)
         elif number == 3:
             search.save(str(tmp_path / "state"))
-            assert journal.read()["recommendation"]["answer"]["trials"] == 4
+            assert decode(journal.read()["recommendation"]["answer"]).trials == 4
     assert written[:4] == [0, 8, 13, 18]  # it was written with the fourth, too
     assert written[-1] == number - 1
-    assert journal.read()["recommendation"]["answer"]["certified"]
+    assert decode(journal.read()["recommendation"]["answer"]).certified
 
 
 def test_a_storage_that_fails_does_not_end_the_race(caplog):

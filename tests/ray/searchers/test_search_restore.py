@@ -15,6 +15,7 @@ from ray import cloudpickle
 
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, RCUCBSearch
+from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.searchers.policy_search import PolicySearch
 from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make
 
@@ -259,8 +260,8 @@ def test_killed_again_and_again_the_race_ends_and_counts_each_observation_once()
     assert answer.certified
     assert answer.config == {"x": 0.0}
     records = journal.read()
-    stored = records.pop("recommendation")["answer"]
-    assert stored["certified"]
+    stored = decode(records.pop("recommendation")["answer"])
+    assert stored.certified
     assert answer.trials == sum(record["value"] is not None for record in records.values())
     assert sorted(record["number"] for record in records.values()) == list(range(len(records)))
 

@@ -14,6 +14,7 @@ from ray import tune
 
 from mfhpo import Fidelity
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation
+from mfhpo_ray.experiment.encoding import decode
 from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
 from tests.ray.searchers.searching import Memory
 from tests.ray.searchers.test_search_restore import WAYS
@@ -217,7 +218,7 @@ def test_killed_again_and_again_it_ends_with_an_answer_and_counts_each_trial_onc
     assert answer.certificate is not None
     assert true_loss(answer.config) < 0.15
     records = journal.read()
-    stored = records.pop("recommendation")["answer"]
-    assert stored["arm"] == answer.arm
+    stored = decode(records.pop("recommendation")["answer"])
+    assert stored.arm == answer.arm
     assert answer.trials + answer.failures == len(records)
     assert sorted(record["number"] for record in records.values()) == list(range(len(records)))
