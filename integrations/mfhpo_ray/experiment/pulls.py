@@ -9,7 +9,7 @@ from typing import Any
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.fidelity import native
 from mfhpo.search import Replicate
-from mfhpo_ray.experiment.numbers import as_number
+from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 
 __all__ = ["Ended", "UnderWay", "scalars"]

@@ -27,10 +27,10 @@ from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.folders import give_folder
 from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.losses import Losses, was_lost
-from mfhpo_ray.experiment.numbers import as_number
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
+from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.notebook import Notebook
+from mfhpo_ray.experiment.recommendation import Answer
 from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, stop_at_once
-from mfhpo_ray.schedulers.notebook import Notebook
 from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
 from mfhpo_ray.schedulers.runs import Run, Runs
 
@@ -81,10 +81,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         limit: float | None = None,
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        if mode not in (None, "max", "min"):
-            raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
-        if metric is not None and not isinstance(metric, str):
-            raise TypeError(f"metric must be the name of a metric or None, got {metric!r}.")
+        check_aim(metric, mode)
         if not isinstance(replicate, Collection) or not all(isinstance(k, str) for k in replicate):
             raise TypeError(
                 f"replicate must be a key of the configuration or several: {replicate!r}."
@@ -354,13 +351,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._notebook.write(run.trial.trial_id, {"config": encode(run.trial.config), **record})
 
     def _note_answer(self) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
         self._noted_at = self._clock()
         if self._notebook.is_kept:
             # Trials of an arm differ in nothing that a scheduler sets.
-            answer = self.recommendation()
-            record = to_record(answer, str(self._metric), str(self._mode), owned="")
-            self._notebook.write(RECOMMENDATION, record)
+            self._notebook.write_answer(self.recommendation(), self._metric, self._mode)
 
     def _room(self) -> float:
         """How many trials the cluster has room for at once; infinite where that is not known."""

@@ -19,10 +19,11 @@ from mfhpo._validation import check_count
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.losses import Losses
-from mfhpo_ray.experiment.numbers import as_number
+from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
 from mfhpo_ray.experiment.pulls import Ended, UnderWay, scalars
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
+from mfhpo_ray.experiment.recommendation import Answer
 from mfhpo_ray.experiment.seeds import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
@@ -43,21 +44,9 @@ _ANSWER_PERIOD = 5.0
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     """Runs a policy: each trial is one pull, and the run ends by itself.
 
-    The values of an arm at a level count in the order in which their trials were begun, so that
-    quick ones are not over-represented where the time that a trial takes goes with its value. A
-    trial that ends, with a value or without one, is held back while an earlier one of the same arm
-    and level runs. The search waits for that one as long as it takes: once ten have ended after it,
-    or three for each concurrent trial, no more of that arm and level are begun. Slots then go to
-    what else the race needs, and stay free if it needs nothing else. `recommendation` names the
-    trial that is waited for. A time limit ends one that hangs. What is still held back at the end
-    is not used.
-
-    Parameters
-    ----------
-    metric, mode, arms, arm_search, space, seed_key, seed
-        See `IISESearch` and `SearchOptions`.
-    owned
-        The key of the configuration, besides the seed's, that the search itself sets.
+    The values of an arm at a level are told in the order in which their trials were begun. See the
+    notes of `IISESearch`, and `SearchOptions` for the arguments; `owned` is the key of the
+    configuration, besides the seed's, that the search itself sets.
     """
 
     # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
@@ -75,7 +64,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         seed_key: str | None,
         seed: int | None,
     ) -> None:
-        _check_aim(metric, mode)
+        check_aim(metric, mode)
         if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
             raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
         if seed_key == owned:
@@ -104,7 +93,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._n_lost = 0
         # Whether pulls of a saved state may be waited for that Tune does not run again.
         self._is_unsure_of_trials = False
-        self._journal: Journal | None = None
+        self._notebook = Notebook()
         self._has_companion = False
         self._completed: dict[str, dict[str, Any]] = {}
         # Arms that are known from the journal only, and what was reported of them first.
@@ -123,17 +112,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     @abc.abstractmethod
     def _settings(self, pull: Pull) -> Any:
-        """The value of the key that the search owns, for a pull."""
+        """The value of the owned key."""
 
     @abc.abstractmethod
     def _observed(
         self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
     ) -> Observation:
-        """What came back from a pull, in the unit and the direction of the metric.
-
-        Given the metric or None, the seconds that the trial took, and the limit in seconds at which
-        it was stopped, or None.
-        """
+        """What came back from a pull, in the unit and the direction of the metric."""
 
     @abc.abstractmethod
     def _answer(self, policy: PolicyT) -> Answer:
@@ -170,18 +155,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def scheduler(self, limit: float | None = None, stop_surplus: bool = True) -> PullScheduler:
         """The scheduler to run the search with: ``TuneConfig(scheduler=search.scheduler())``.
 
-        With it, each observation is in the experiment's storage as soon as it is made, so that
-        none is lost with the driver; trials have time limits, also those that hang; and those that
-        still run when the race is over are stopped.
-
-        Parameters
-        ----------
-        limit
-            See `PullScheduler`. A trial that is stopped at it gives no value: means are those of
-            the trials that end in time, and the answer says how many did not. It is for trials that
-            hang, and belongs well above what others take.
-        stop_surplus
-            See `PullScheduler`.
+        See `PullScheduler`. A trial that is stopped at `limit` gives no value: means are those of
+        the trials that end in time, and the answer says how many did not. It is for trials that
+        hang, and belongs well above what others take.
         """
         return PullScheduler(limit=limit, stop_surplus=stop_surplus)
 
@@ -204,7 +180,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
         False if something is to be drawn that is not the search's to draw.
         """
-        _check_aim(metric, mode)
+        check_aim(metric, mode)
         self._take("metric", metric)
         self._take("mode", mode)
         if spec.get("stop"):
@@ -282,7 +258,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             config=arms.encoded(begun.pull.arm),
             result=scalars(result),
         )
-        self._write(trial_id, ended.to_record())
+        self._notebook.write(trial_id, ended.to_record())
         self._end(self._policy, ended)
         self._write_answer(self._policy, urgent=self._is_over(self._policy))
 
@@ -291,11 +267,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def connect(self, journal: Journal) -> None:
         """Write each observation to the experiment's journal, and learn from what is there."""
         self._has_companion = True
-        self._journal = journal
-        records = journal.read()
-        records.pop(RECOMMENDATION, None)
+        self._notebook.connect(journal)
         with of_this_version("the journal in the experiment's storage"):
-            ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
+            ends = {name: Ended.from_record(each) for name, each in self._notebook.records.items()}
         self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
         unknown = [ended for ended in ends.values() if ended.number >= self._ended]
         if not unknown:
@@ -309,7 +283,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         n_lost, released = self._open.drop_lost()
         if not policy.finished:
             self._n_lost += n_lost
-        self._tell_released(policy, released)
+        self._tell_released(released)
         _logger.info("%d observations are taken over from the journal.", len(unknown))
         self._write_answer(policy, urgent=True)
 
@@ -428,7 +402,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def __getstate__(self) -> dict[str, Any]:
         attributes = self.__dict__.copy()
         # Policies hold functions, and a journal may hold an open connection.
-        attributes |= {"_policy": None, "_journal": None, "_has_companion": False}
+        attributes |= {"_policy": None, "_notebook": Notebook(), "_has_companion": False}
         return {"attributes": attributes, "state": self.get_state()}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
@@ -611,21 +585,18 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._drop(trial_ids)
 
     def _drop(self, trial_ids: Iterable[str]) -> None:
-        released = self._open.drop(trial_ids)
-        if self._policy is not None:
-            self._tell_released(self._policy, released)
+        self._tell_released(self._open.drop(trial_ids))
 
-    def _tell_released(self, policy: PolicyT, released: Iterable[Ended]) -> None:
+    def _tell_released(self, released: Iterable[Ended]) -> None:
         """Tell of pulls that waited for others which were dropped."""
-        if policy.finished:
-            # Those dropped are surplus, and these are the quick ones among the surplus.
-            return
-        self._tell_all(policy, released)
+        # Once the race is over, those are surplus, and these the quick ones among it.
+        if self._policy is not None and not self._policy.finished:
+            self._tell_all(self._policy, released)
 
     def _drop_those_that_are_gone(self) -> None:
         """Drop the pulls of a saved state that Tune does not run again, if that is known."""
         gone = self._open.unannounced
-        if self._journal is not None:
+        if self._notebook.is_kept:
             self._lose(gone)
         elif self._most is not None and len(gone) >= self._most:
             _logger.warning(
@@ -670,26 +641,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     # The journal.
 
-    def _write(self, name: str, record: Mapping[str, Any]) -> None:
-        if self._journal is None:
-            return
-        try:
-            self._journal.write(name, record)
-        except Exception as error:  # file systems raise whatever they like
-            # The race itself goes on: Ray saves the search every now and then.
-            _logger.warning("%s is not written to the experiment's storage: %s", name, error)
-
     def _write_answer(self, policy: PolicyT, urgent: bool) -> None:
         now = self._clock()
-        if self._journal is None or not (urgent or now - self._written_at >= _ANSWER_PERIOD):
-            return
-        self._written_at = now
-        record = to_record(self._answer(policy), str(self._metric), str(self._mode), self._owned)
-        self._write(RECOMMENDATION, record)
-
-
-def _check_aim(metric: Any, mode: Any) -> None:
-    if metric is not None and not isinstance(metric, str):
-        raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
-    if mode not in (None, "max", "min"):
-        raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
+        if self._notebook.is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
+            self._written_at = now
+            answer = self._answer(policy)
+            self._notebook.write_answer(answer, self._metric, self._mode, self._owned)

@@ -56,13 +56,12 @@ class Controller:
         self._scheduler_alg: Any = scheduler
         self._curves = curves
         self._settings = settings
-        self._resources = PlacementGroupFactory([dict(settings.resources)])
         self.search_alg: Any = search_algorithm(
             trials,
             self._make_trial,
             num_samples=settings.num_samples,
             param_space=settings.param_space,
-            max_concurrent=settings.max_concurrent_trials,
+            max_concurrent=settings.max_concurrent_trials or 0,
         )
         self._max_pending_trials = self.search_alg.max_pending
 
@@ -75,17 +74,13 @@ class Controller:
 
         self._trials: list[Trial] = []
         self._live_trials: set[Trial] = set()
-        self._pending_trials: set[Trial] = set()
+        statuses = (Trial.PENDING, Trial.RUNNING, Trial.PAUSED, Trial.TERMINATED, Trial.ERROR)
+        self._by_status: dict[str, set[Trial]] = {status: set() for status in statuses}
+        # As Tune names them, for those who look.
+        self._pending_trials = self._by_status[Trial.PENDING]
+        self._running_trials = self._by_status[Trial.RUNNING]
+        self._paused_trials = self._by_status[Trial.PAUSED]
         self._pending_trials_list: deque[Trial] = deque()
-        self._running_trials: set[Trial] = set()
-        self._paused_trials: set[Trial] = set()
-        self._by_status: dict[str, set[Trial]] = {
-            Trial.PENDING: self._pending_trials,
-            Trial.RUNNING: self._running_trials,
-            Trial.PAUSED: self._paused_trials,
-            Trial.TERMINATED: set(),
-            Trial.ERROR: set(),
-        }
         self._decisions_after_saving: dict[Trial, str] = {}
 
         self._slots = Slots(settings.slots)
@@ -258,7 +253,7 @@ class Controller:
             storage=self._settings.storage,
             evaluated_params=flatten_dict(configuration),
             experiment_tag=str(number),
-            placement_group_factory=self._resources,
+            placement_group_factory=PlacementGroupFactory([dict(self._settings.resources)]),
             stopping_criterion=self._settings.stop,
             max_failures=self._settings.max_failures,
             stub=True,
@@ -287,10 +282,9 @@ class Controller:
                 self._requests.append(trial)
         while self._requests and self._slots.are_free:
             trial = self._requests.popleft()
-            actor = self._slots.take(self._seconds, self._on_killed)
+            start_seconds = 0.0 if self._slots.have_idle else self._settings.start_seconds
+            actor = self._slots.take(self._seconds, start_seconds, self._on_killed)
             self._trial_to_actor[trial] = actor
-            if actor.is_new:
-                actor.busy_until += self._settings.start_seconds
             self._later(actor.busy_until, trial, actor, self._on_started)
 
     def _queue_chosen(self, chosen: Trial) -> None:

@@ -12,9 +12,8 @@ __all__ = ["Actor", "Slots"]
 class Actor:
     """A trial's stay in a slot, in a process that `kill` ends."""
 
-    # When the slot was taken, whether its process has to be started, and until when that is busy.
+    # When the slot was taken, and until when its process is busy.
     taken: float
-    is_new: bool
     busy_until: float
     on_kill: Callable[[Actor], None]
     is_killed: bool = False
@@ -50,14 +49,13 @@ class Slots:
         """Whether a process waits for its next trial."""
         return self._idle > 0
 
-    def take(self, now: float, on_kill: Callable[[Actor], None]) -> Actor:
+    def take(self, now: float, busy_for: float, on_kill: Callable[[Actor], None]) -> Actor:
         """Take a slot, with an idle process if there is one."""
-        is_new = not self._idle
-        if is_new:
-            self._vacant -= 1
-        else:
+        if self._idle:
             self._idle -= 1
-        actor = Actor(now, is_new, busy_until=now, on_kill=on_kill)
+        else:
+            self._vacant -= 1
+        actor = Actor(now, busy_until=now + busy_for, on_kill=on_kill)
         self._held.add(actor)
         return actor
 
