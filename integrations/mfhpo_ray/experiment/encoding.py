@@ -15,12 +15,8 @@ __all__ = ["decode", "differ", "encode"]
 def encode(value: Any) -> dict[str, Any]:
     """A value, which may hold tuples, functions or classes, as plain JSON.
 
-    Examples
-    --------
-    >>> encode({"lr": 0.1})
-    {'plain': {'lr': 0.1}}
-    >>> decode(encode({"hidden": (32, 32)}))
-    {'hidden': (32, 32)}
+    >>> encode({"lr": 0.1}), decode(encode({"hidden": (32, 32)}))
+    ({'plain': {'lr': 0.1}}, {'hidden': (32, 32)})
     """
     if _is_plain(value):
         return {"plain": value}
@@ -37,8 +33,6 @@ def decode(content: dict[str, Any]) -> Any:
 def differ(one: Any, other: Any) -> bool:
     """Whether two values differ for sure: objects that are pickled may or may not.
 
-    Examples
-    --------
     >>> differ({"hidden": (32, 32)}, {"hidden": (32, 64)})
     True
     >>> differ({"function": lambda x: x}, {"function": lambda x: x})

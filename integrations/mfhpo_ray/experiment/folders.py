@@ -12,11 +12,7 @@ __all__ = ["give_folder"]
 
 
 def give_folder(trial: Trial) -> None:
-    """Give a trial that may never report a folder, and a file of results.
-
-    Without the first, Ray fails at the end of the experiment; without the second, it warns of
-    every such trial.
-    """
+    """Give a trial that may never report the folder, and the file of results, that Ray expects."""
     if trial.storage is not None and ray.is_initialized():
         trial.init_local_path()
         if trial.local_path is not None:

@@ -65,8 +65,7 @@ class OpenPulls:
     in_order
         Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
         search, are told in the order in which they were begun, by `InOrder`; else as they end. The
-        replicate of a pull is its ticket. The order is kept however long a pull takes, and for
-        pulls without a value too; `is_full` says when to begin no more.
+        replicate of a pull is its ticket.
     """
 
     def __init__(self, in_order: bool) -> None:

@@ -54,7 +54,7 @@ class Luckiest:
 
 @dataclass(frozen=True)
 class _BesideLuckiest:
-    """An answer beside what Tune would hand over, whose nested configurations are shown flat."""
+    """An answer beside what Tune would hand over."""
 
     params: dict[str, Any]
     luckiest: Luckiest | None = None
@@ -142,15 +142,13 @@ def recommendation(what: Any) -> Answer:
     what
         A searcher or a scheduler of this package; or the results of ``Tuner.fit``, also those that
         ``Tuner.restore(...).get_results()`` reads on another machine: the answer is in the
-        experiment's storage, at most five seconds old while the race runs. For that the
-        experiment has to be run with one of our schedulers: ``search.scheduler()`` is the one of
-        a searcher.
+        experiment's storage, at most five seconds old while the race runs, if the experiment was
+        run with one of our schedulers, as ``search.scheduler()``.
 
     Returns
     -------
     TuneRecommendation or TuneRaceRecommendation or TuneLimitRecommendation
-        The answer; from results, beside the trial that ``get_best_result`` hands over, which may
-        only be lucky.
+        The answer; from results, beside the trial that ``get_best_result`` hands over.
 
     Raises
     ------

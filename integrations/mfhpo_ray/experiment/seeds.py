@@ -18,8 +18,6 @@ def replicate_seed(
     No two pulls of a race share one, before 2**31 divided by the number of pairs of arms and
     fidelities were begun of one pair.
 
-    Examples
-    --------
     >>> replicate_seed(7, 0, 0, 0, n_arms=2, n_fidelities=3)
     232282773
     """

@@ -1,9 +1,8 @@
 """Limits of time on running trials, kept from the loop of Tune's controller.
 
-Tune itself cannot end a step that hangs: ``stop={"time_total_s": ...}`` is looked at when a step
-has ended, and a trial that is stopped keeps its slot until its process answers, for ten minutes.
-What runs at every turn of the loop, about ten times a second, is ``choose_trial_to_run`` of the
-scheduler: from there a trial is stopped and its process killed.
+Tune itself cannot end a step that hangs. What runs at every turn of its loop, about ten times a
+second, is ``choose_trial_to_run`` of the scheduler: from there a trial is stopped and its process
+killed.
 """
 
 from __future__ import annotations
@@ -33,13 +32,7 @@ _RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, withou
 
 
 def finite_limit(name: str, value: Any) -> float | None:
-    """A limit in seconds as `check_limit` returns it; what is infinite is no limit.
-
-    Examples
-    --------
-    >>> finite_limit("limit", 60), finite_limit("limit", math.inf)
-    (60.0, None)
-    """
+    """A limit in seconds as `check_limit` returns it; what is infinite is no limit."""
     limit = check_limit(name, value)
     return None if limit is None or math.isinf(limit) else limit
 
@@ -63,19 +56,12 @@ class TimeLimits:
     ``choose_trial_to_run``, `exceeded` in ``on_trial_result``, `settle` and then `forget` in
     ``on_trial_complete``, and `forget` in ``on_trial_remove`` and ``on_trial_error``.
 
-    A trial is charged for what it trains: its clock starts when the loop sees it RUNNING, so that
-    the start of its process is free, and starts again when it runs again, after a pause, a failure
-    or a restored experiment. The ``setup`` of a class belongs to the start of its process, so that
-    a trial that hangs there is not ended. At each report the clock is set to what the trial itself
-    says that it has trained in this run (``time_since_restore``), so that a slow driver and the way
-    to it are not charged.
-
-    Notes
-    -----
-    A turn of the loop takes up to 0.1 seconds if nothing happens, and this much later a trial may
-    be ended. While the driver itself is busy, with a slow search algorithm or storage, nobody looks
-    at the limits; a result that has come in by then is heard first. A trial whose last result is
-    there and that is saving its checkpoint is not ended.
+    A trial's clock starts when the loop sees it RUNNING, so that the start of its process, with the
+    ``setup`` of a class, is free; and starts again when it runs again, after a pause, a failure or
+    a restored experiment. At each report the clock is set to what the trial itself says that it has
+    trained in this run (``time_since_restore``), so that a slow driver is not charged. While the
+    driver is busy, nobody looks at the limits; a result that has come in by then is heard first. A
+    trial whose last result is there and that is saving its checkpoint is not ended.
 
     Examples
     --------
@@ -104,9 +90,8 @@ class TimeLimits:
     def enforce(self, tune_controller: TuneController) -> None:
         """Start the clocks of trials that run by now, and end those beyond their limits.
 
-        A trial that is ended here is TERMINATED at once, with no error counted, and its last result
-        says what it is censored at; its process is killed, whatever it does. The work is
-        proportional to the number of running trials.
+        A trial that is ended here is TERMINATED at once, its last result says what it is censored
+        at, and its process is killed.
         """
         now = self._clock()
         running = {
@@ -174,15 +159,10 @@ def stop_at_once(
 ) -> None:
     """Stop a trial and kill its process if it has one, whatever it does.
 
-    The trial is TERMINATED, no error is counted, and its slot is free as soon as Ray has noticed
-    that the process is gone, which takes some hundredths of a second.
-
-    Notes
-    -----
-    The process ends as by ``os._exit``: neither ``finally`` nor ``atexit`` of the trial runs. Ray
-    kills its process group and its children as well (data loaders, ``multiprocessing``), and the
-    actors that it owns, as the workers of a trainer. What a child has started in a session of its
-    own, as by ``setsid``, stays.
+    The trial is TERMINATED, no error is counted, and its slot is free within hundredths of a
+    second. Neither ``finally`` nor ``atexit`` of the trial runs. Ray kills its process group, its
+    children and the actors that it owns as well; what a child has started in a session of its own
+    stays.
     """
     controller = _unwrapped(tune_controller)
     process = trial.temporary_state.ray_actor

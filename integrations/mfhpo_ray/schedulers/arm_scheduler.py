@@ -2,8 +2,7 @@
 
 Ray starts whatever is PENDING, in the order of arrival. A scheduler that is to decide sets what
 arrives to PAUSED, and names the trial to start in `choose_trial_to_run`, which Ray calls at every
-step of its loop. Ray saves no scheduler's state, so that what was observed is written to the
-experiment's journal at once, and read from there after ``Tuner.restore``.
+step of its loop.
 """
 
 from __future__ import annotations
@@ -347,7 +346,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._doom(run)
 
     def _write(self, run: Run, record: Mapping[str, Any]) -> None:
-        """Write what is known of a run at once, so that a restart finds it."""
         self._notebook.write(run.trial.trial_id, {"config": encode(run.trial.config), **record})
 
     def _note_answer(self) -> None:
@@ -357,7 +355,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._notebook.write_answer(self.recommendation(), self._metric, self._mode)
 
     def _room(self) -> float:
-        """How many trials the cluster has room for at once; infinite where that is not known."""
+        """How many trials the cluster has room for at once; infinite if that is not known."""
         now = self._clock()
         if now - self._slots_known_at > _CLUSTER_PERIOD:
             self._slots_known_at = now
@@ -376,7 +374,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._note_answer()
 
     def _close(self, tune_controller: TuneController) -> None:
-        """End the experiment: the race is over."""
         if self._closed:
             return
         self._closed = True
@@ -398,7 +395,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._time_limits.set(run.trial, self._limit)
 
     def _notice_ends(self) -> None:
-        """Take note of trials that do not run any more."""
         for name, run in list(self._busy.items()):
             if run.trial.status in (Trial.PENDING, Trial.RUNNING):
                 continue
@@ -465,7 +461,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._doomed = patient
 
     def _has_room(self, search: Any) -> bool:
-        """Whether another trial may be started: Ray must not be told more than it has room for."""
+        """Whether another trial may be started: Ray must not be told more than fit."""
         if not self._busy:
             return True
         room = min(most_at_once(search), self._room())

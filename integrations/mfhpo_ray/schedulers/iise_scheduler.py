@@ -48,12 +48,7 @@ class IISEScheduler(ArmScheduler):
     to resume or to stop. The trials of an arm that leaves the race are stopped if they run; those
     that wait stay until the end, in case that values contradict the declared bias. The race ends
     when one arm is left, or the leader is within `epsilon` of all others, or no replicates are left
-    to tell. `recommendation` has the answer, and how sure it is.
-
-    With probability at least 1 - `delta`, the certified arm is at most `epsilon` worse than the
-    best one, provided that what was declared is true. Where no bias is declared, only values at the
-    last level are evidence. Noise that is not declared is estimated from the first trials, and the
-    certificate names it.
+    to tell. What `recommendation` guarantees is what `IISESearch` does.
 
     Parameters
     ----------
@@ -61,18 +56,16 @@ class IISEScheduler(ArmScheduler):
         What the levels are of, in every result: a number that grows while a trial trains.
     max_t
         The time at which a trial is complete; the levels are then geometric.
-    grace_period
-        Least level that is made from `max_t`.
-    reduction_factor
-        How many times longer a level is than the one before, where they are made from `max_t`.
+    grace_period, reduction_factor
+        Least level that is made from `max_t`, and how many times longer each level is than the one
+        before.
     levels
         The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
-        With measured costs, what a second of each resource that a trial holds costs, such as
-        ``{"CPU": 1, "GPU": 20}``; None: a second costs 1.
+        See `mfhpo_ray.searchers.options.FidelitySearchOptions`; no other scheduler is needed.
     replicate
         The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
         ones.
@@ -96,12 +89,10 @@ class IISEScheduler(ArmScheduler):
 
     Raises
     ------
-    ValueError
-        For arguments out of range; when the trials are known, if an arm has too few replicates to
-        estimate what was not declared. Where a search algorithm suggests them, that is known when
-        it has ended; it warns before, if nothing seems to repeat its suggestions.
-    TypeError
-        For arguments of another kind.
+    TypeError, ValueError
+        For arguments of another kind or out of range; when the trials are known, if an arm has too
+        few replicates to estimate what was not declared. Where a search algorithm suggests them,
+        that is known when it has ended; it warns before, if nothing seems to repeat them.
 
     Notes
     -----
@@ -115,14 +106,9 @@ class IISEScheduler(ArmScheduler):
     for: one that grows on demand is not asked to, so begin with the nodes that you want.
 
     Values of an arm at a level count in the order in which its trials were sent there, those that
-    fail too. A trial that ends before an earlier one pauses until that one is there. The race never
-    gives up on a slow trial: once ten wait for it, or three for each busy trial, no more of that
-    arm are sent to that level, and `recommendation` names it. A trial whose process dies, and that
-    Ray does not run again, is left out, which is right if its value had nothing to do with that.
-
-    Everything observed is written to the experiment's storage at once: after a crash of the
-    driver, ``Tuner.restore`` goes on with all of it. Trials that others waited for keep their
-    places if Ray runs them again.
+    fail too, as in `IISESearch`; a trial that ends before an earlier one pauses until that one is
+    there. After a crash of the driver, ``Tuner.restore`` goes on with everything observed. Trials
+    that others waited for keep their places if Ray runs them again.
 
     Examples
     --------
@@ -190,13 +176,7 @@ class IISEScheduler(ArmScheduler):
         self._warned_of_length = False
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, with its certificate once the race has ended.
-
-        Raises
-        ------
-        ValueError
-            If the race has not begun.
-        """
+        """The best answer so far, or ValueError if no trial was started yet."""
         self._check_open()
         race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
@@ -215,7 +195,6 @@ class IISEScheduler(ArmScheduler):
     # The policy, and whether there are replicates enough for it.
 
     def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
-        """Make the policy; `replicates` is the least number of an arm's trials, if it is known."""
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
         options = dict(self._options)
@@ -322,10 +301,7 @@ class IISEScheduler(ArmScheduler):
             self._lost = self._lost_trials(alive)
 
     def _lost_trials(self, alive: Collection[str]) -> set[str]:
-        """The trials that had not come to a level, and that Ray does not run again.
-
-        Those that Ray has ended, of arms that have left, were stopped for that.
-        """
+        """The trials that had not come to a level, and that Ray does not run again."""
         known: set[str] = set()
         awaited: set[tuple[str, int]] = set()
         there: set[tuple[str, int]] = set()
@@ -425,8 +401,7 @@ class IISEScheduler(ArmScheduler):
     def _observe(self, run: Run, result: Mapping[str, Any], last: int) -> bool:
         """Tell the policy of a run at its level; return whether it gave no value.
 
-        Where results are so far apart that several levels lie between them, up to `last`, all of
-        these have the same value, whatever way a run has come there.
+        Where results are far apart, the levels between them, up to `last`, have the same value.
         """
         assert run.granted is not None
         first, run.granted = run.granted, None
@@ -440,7 +415,7 @@ class IISEScheduler(ArmScheduler):
         return observation.failed
 
     def _tell(self, run: Run, pull: Pull, observation: Observation, *, is_over: bool) -> None:
-        """Take in an observation; a trial that `is_over` has nothing more to say if it is run."""
+        """Take in an observation; a trial that `is_over` has no more to say if it is run."""
         name = run.trial.trial_id
         self._n_observed += 1
         place = self._race.in_order.place(run, pull)
@@ -453,7 +428,6 @@ class IISEScheduler(ArmScheduler):
         self._sweep()
 
     def _note(self, run: Run, *, is_over: bool) -> None:
-        """Write down what is known of a run."""
         name = run.trial.trial_id
         record = {
             "observed": self._observed[name],

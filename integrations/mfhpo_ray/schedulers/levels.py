@@ -23,8 +23,6 @@ def levels_of(
 ) -> tuple[float, ...]:
     """The levels of a time attribute: as given, or geometric up to `max_t`.
 
-    Examples
-    --------
     >>> levels_of(None, 81, 3, 3)
     (3, 9, 27, 81)
     """

@@ -16,7 +16,7 @@ __all__ = ["Meter"]
 
 
 class Meter:
-    """Follows runs by their results, and charges for what they have trained: increments only."""
+    """Follows runs by their results, and charges for increments."""
 
     def __init__(self, fidelity: Fidelity, prices: Mapping[str, float] | None) -> None:
         self._name = fidelity.name

@@ -63,15 +63,14 @@ class PullScheduler(FIFOScheduler):
     the limit as ``"mfhpo/censored_at"``.
 
     It is the companion of the searchers of this package, which make it by ``search.scheduler()``:
-    it writes their observations to the experiment's storage at once, so that none is lost with
-    the driver, does not run a pull again that had been observed, tells them what a trial holds
-    (CPUs, GPUs), and stops trials that are not needed any more when the race is over.
+    it writes their observations to the experiment's storage at once, does not run a pull again that
+    had been observed, and tells them what a trial holds (CPUs, GPUs).
 
     Parameters
     ----------
     limit
-        Seconds that a trial may run, or None. What Ray needs to start its process, and a result to
-        reach the driver, does not count.
+        Seconds that a trial may run, or None. What Ray needs to start its process, ``setup`` of a
+        class included, and a result to reach the driver, does not count.
     limit_key
         Where the configuration of a trial has a limit of its own, which then counts instead of
         `limit`; None there means no limit. Nested keys are joined by ``"/"``.
@@ -81,20 +80,16 @@ class PullScheduler(FIFOScheduler):
 
     Raises
     ------
-    TypeError
-        If `limit` is no number or `limit_key` no string. When a trial is added, if its own limit
-        is no number.
-    ValueError
-        If `limit` is not positive, or `limit_key` empty. When a trial is added, if its own limit
-        is not positive.
+    TypeError, ValueError
+        If `limit` is not a positive number or `limit_key` not the name of a key; for a trial's own
+        limit, when the trial is added.
 
     Notes
     -----
     A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
     reports beyond its limit is stopped as by any scheduler, and its process is used again if
     ``reuse_actors`` says so; one that does not report is killed, without ``finally`` or ``atexit``,
-    and its children with it. What a class does in ``setup`` is part of the start of its process,
-    and has no limit. The clock starts again when a trial runs again, after a failure or
+    and its children with it. The clock starts again when a trial runs again, after a failure or
     ``Tuner.restore``.
 
     Examples
@@ -228,7 +223,7 @@ def _unfinished(tune_controller: TuneController) -> list[Trial]:
 def _end_as_completed(
     tune_controller: TuneController, trial: Trial, result: Mapping[str, Any]
 ) -> None:
-    """End a trial that Ray queues again though it had been observed before the driver died."""
+    """End a trial that Ray queues again though it had been observed."""
     # Tune looks at the status after it has added the trial, and counts it as it is then.
     trial.set_status(Trial.TERMINATED)
     tune_controller.get_live_trials().discard(trial)

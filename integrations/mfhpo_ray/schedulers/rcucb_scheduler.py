@@ -25,19 +25,16 @@ __all__ = ["RCUCBScheduler"]
 class RCUCBScheduler(ArmScheduler):
     """Chooses which trial to start next, and the time limit that it runs with.
 
-    For when the trials themselves count, and their time: `mfhpo.RCUCB` says what is maximised. A
-    trial is one replicate of an arm: the arm is the configuration without the replicate's key.
-
-    A trial beyond its limit is stopped, also if it hangs; it is TERMINATED, counts as no error,
-    and its last result has the limit as ``"mfhpo/censored_at"``: the scheduler learns from it as
-    from any other.
+    For when the trials themselves count, and their time: see `RCUCBSearch`. A trial is one
+    replicate of an arm: the arm is the configuration without the replicate's key. A trial beyond
+    its limit is stopped, also if it hangs: see `PullScheduler`.
 
     Parameters
     ----------
     limits
         See `RCUCBSearch`.
     replicate, arms, metric, mode
-        See `mfhpo_ray.IISEScheduler`. To let the arms be repeated without end, use `RCUCBSearch`.
+        See `IISEScheduler`. To let the arms be repeated without end, use `RCUCBSearch`.
     **options
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
         trials were run. The last ones are of arms that are not worth it: what an experiment gains
@@ -47,11 +44,6 @@ class RCUCBScheduler(ArmScheduler):
     ------
     TypeError, ValueError
         For arguments of another kind or out of range.
-
-    Notes
-    -----
-    Everything observed is written to the experiment's storage at once: after a crash of the
-    driver, ``Tuner.restore`` goes on with all of it.
 
     Examples
     --------
@@ -63,12 +55,10 @@ class RCUCBScheduler(ArmScheduler):
 
     and, with a function ``train`` that reports ``accuracy``::
 
+        models = tune.grid_search(["forest", "boosting", "svm"])
         tuner = tune.Tuner(
             train,
-            param_space={
-                "model": tune.grid_search(["forest", "boosting", "svm"]),
-                "seed": tune.grid_search(list(range(100))),
-            },
+            param_space={"model": models, "seed": tune.grid_search(list(range(100)))},
             tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=True),
         )
         print(mfhpo_ray.recommendation(tuner.fit()))
@@ -95,13 +85,7 @@ class RCUCBScheduler(ArmScheduler):
         self._n_observed = 0
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best pair of arm and time limit so far, and its gain.
-
-        Raises
-        ------
-        ValueError
-            If no trial was started yet.
-        """
+        """The best arm, limit and gain so far, or ValueError before any trial."""
         self._check_open()
         nothing_is_left = self._complete and self._runs.all_over
         answer = self._without_more(self._policy.recommend(), nothing_is_left)

@@ -45,10 +45,7 @@ class Run:
 
 
 class Runs:
-    """The runs of an experiment, by trial and by arm.
-
-    Replicates of one arm differ in `replicate_keys` of their configurations only.
-    """
+    """The runs of an experiment; those of one arm differ in `replicate_keys` only."""
 
     def __init__(self, replicate_keys: Collection[str]) -> None:
         self._replicate_keys = frozenset(replicate_keys)
@@ -103,11 +100,7 @@ class Runs:
         return run
 
     def sort(self) -> None:
-        """Number arms, and order runs, as their trials were made.
-
-        A restored experiment adds its trials in another order, and what is decided about an arm
-        must not depend on that.
-        """
+        """Number arms, and order runs, as their trials were made, also in a restored experiment."""
         made = sorted(self._by_trial.values(), key=_number)
         order = list(dict.fromkeys(run.arm for run in made))
         order += [arm for arm in range(self.n_arms) if arm not in order]
@@ -139,13 +132,12 @@ class Runs:
 
 
 def _number(run: Run) -> float:
-    """Which of the experiment's trials a run is: Tune numbers them in their tags."""
+    """The number that Tune gives a trial, in its tag."""
     number = (run.trial.experiment_tag or "").split("_")[0]
     return float(number) if number.isdigit() else math.inf
 
 
 def _without(config: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> dict[str, Any]:
-    """A copy of nested dictionaries without some keys."""
     kept: dict[str, Any] = {}
     for key, value in config.items():
         path = f"{prefix}{key}"

@@ -23,13 +23,7 @@ ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
 
 def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
-    """Return the number of arms, or the arms themselves.
-
-    Examples
-    --------
-    >>> check_arms([{"lr": 0.1}, {"lr": 0.2}], owned=["epochs"])
-    [{'lr': 0.1}, {'lr': 0.2}]
-    """
+    """Return the number of arms, or the arms themselves."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         return check_count("arms", int(arms), 1)
     if not isinstance(arms, Sequence) or not all(isinstance(arm, Mapping) for arm in arms):
@@ -178,7 +172,7 @@ class ArmSearch:
         """Draw an arm's configuration: whether there was one, and the arm that it is equal to.
 
         The results in `recovered` are those of arms that were drawn before a restart of which the
-        searcher knows nothing: it is told what it draws again of them, and goes on.
+        searcher knows nothing: it is told what it draws again of them.
         """
         while (config := self.draw(arm)) is not None:
             equal = arms.equal_to(config)

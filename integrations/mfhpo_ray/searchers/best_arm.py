@@ -48,10 +48,8 @@ class IISESearch(DeclaredSearch):
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Where no bias is declared, only
     values at the target level are evidence. Noise that is not declared is estimated from the first
-    trials, and the certificate names it.
-
-    Trials must be noisy in the way that matters: draw a new split and initial state from
-    ``config["seed"]`` in each.
+    trials, and the certificate names it. Trials must be noisy in the way that matters: draw a new
+    split and initial state from ``config["seed"]`` in each.
 
     Parameters
     ----------
@@ -85,20 +83,18 @@ class IISESearch(DeclaredSearch):
     they run to their ends. Schedulers that stop trials early, such as ASHA, falsify the values.
 
     Evaluations of one configuration at one level count in the order in which they were begun, those
-    that fail too. With several workers the quick ones end first, and where they are not like the
-    slow ones, their mean would be biased. The race never gives up on a slow one: once ten have
-    ended after it, or three for each concurrent trial, no more of that configuration and level are
-    begun, and slots may stay free until it ends. A trial that hangs stops the race in this way.
-    `recommendation` and a warning in the log name it; the answer is not certified by values that
-    wait for it. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there
-    counts in its turn. A trial whose process or node dies is left out, as is one that is under way
-    when the driver dies and that Ray does not run again. That is right if their values had nothing
-    to do with it.
+    that fail too: else the quick ones, which may be unlike the slow ones, would bias their mean.
+    The race never gives up on a slow one: once ten have ended after it, or three for each
+    concurrent trial, no more of that configuration and level are begun, and slots may stay free
+    until it ends. `recommendation` and a warning in the log name it; the answer is not certified by
+    values that wait for it. Give trials a limit, ``search.scheduler(limit=...)``: one that is
+    stopped there counts in its turn. A trial whose process or node dies is left out, as is one that
+    is under way when the driver dies and that Ray does not run again. That is right if their values
+    had nothing to do with it.
 
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
-    where it stopped. Ray's own results lack trials that were begun after its last snapshot; the
-    answer counts them. With another scheduler, what was observed since then, about ten seconds, is
-    evaluated again.
+    where it stopped, and the answer counts trials that Ray's own results lack. With another
+    scheduler, what was observed in the last ten seconds or so is evaluated again.
 
     Examples
     --------
@@ -152,25 +148,6 @@ class MFGradSearch(DeclaredSearch):
     **options
         See `mfhpo.racing.options.MFGradOptions` and
         `mfhpo_ray.searchers.options.FidelitySearchOptions`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo_ray import MFGradSearch
-    >>> from mfhpo import Fidelity
-    >>> search = MFGradSearch(
-    ...     Fidelity("epochs", levels=[1, 9]), [{"x": -0.5}, {"x": 0.1}, {"x": 0.8}],
-    ...     metric="loss", mode="min", epsilon=0.05, seed=0,
-    ... )
-    >>> for number in range(2000):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
-    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
-    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
-    >>> search.recommendation().certified, search.recommendation().config
-    (True, {'x': 0.1})
     """
 
     def __init__(
@@ -211,7 +188,6 @@ class MFLUCBSearch(DeclaredSearch):
     No loss is below 0, and a second arm below 0.3 is sure to be among these. One epoch's loss is
     within 0.2 of that of nine:
 
-    >>> import numpy as np
     >>> from mfhpo_ray import MFLUCBSearch
     >>> from mfhpo import Fidelity
     >>> search = MFLUCBSearch(
@@ -219,15 +195,9 @@ class MFLUCBSearch(DeclaredSearch):
     ...     metric="loss", mode="min", explore="A", best_no_better_than=0.0,
     ...     second_no_worse_than=0.3, bias=[0.2, 0.0], epsilon=0.05, seed=0,
     ... )
-    >>> for number in range(2000):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
-    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
-    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
-    >>> search.recommendation().certified, search.recommendation().config
-    (True, {'x': 0.1})
+    >>> config = search.suggest("trial_0")
+    >>> config["x"], config["epochs"]
+    (-0.5, 1)
     """
 
     def __init__(

@@ -78,8 +78,7 @@ class Candidates:
     def make(self, seed: int, while_drawing: Any) -> Arms:
         """The arms, drawn if they come from a space; those of another searcher are not yet.
 
-        The first key that the search sets has the value `while_drawing` meanwhile, at which
-        functions of the space may look.
+        The first key that the search sets has the value `while_drawing` meanwhile.
         """
         if isinstance(self._given, list):
             return Arms(self._given)

@@ -34,9 +34,8 @@ __all__ = ["DeclaredSearch", "FidelitySearch"]
 class FidelitySearch(PolicySearch[Policy]):
     """Runs a policy that chooses arms and levels of a fidelity.
 
-    Values are maximised inside. What is declared of them is declared in the unit and the direction
-    of the metric, and is mirrored for one that is minimised. Options are tried at once, so that
-    wrong ones raise here and not in the first trial.
+    What is declared is declared in the unit and the direction of the metric, and is mirrored for
+    one that is minimised. Options are tried at once, so that wrong ones raise here.
     """
 
     def __init__(
@@ -69,13 +68,7 @@ class FidelitySearch(PolicySearch[Policy]):
         """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, with its certificate once the race has ended.
-
-        Raises
-        ------
-        ValueError
-            If the race has not begun.
-        """
+        """The best answer so far, or ValueError if the race has not begun."""
         return self._answer(self._made_policy())
 
     # What the base asks.

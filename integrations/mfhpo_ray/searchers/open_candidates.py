@@ -19,13 +19,7 @@ _MOST_REPEATS = 100
 
 
 class OpenCandidates(Candidates):
-    """The space that a search draws from, before and after the Tuner has handed it over.
-
-    Parameters
-    ----------
-    space, keys
-        See `Candidates`.
-    """
+    """The space that a search draws from, before and after the Tuner has handed it over."""
 
     def __init__(self, space: Mapping[str, Any] | None, keys: Sequence[str]) -> None:
         super().__init__(1, space, None, keys)
@@ -47,10 +41,7 @@ class OpenCandidates(Candidates):
         return self._parameters.kinds
 
     def draw(self, arm: int, point: Point | None, seed: int, arms: Arms) -> Config:
-        """A configuration for an arm, at a point or anywhere.
-
-        Of those anywhere, it is one that none of the arms so far has, if there is one.
-        """
+        """A configuration at a point; or anywhere, unlike those so far if there is one."""
         config = first = self._drawn(point, [seed, arm])
         attempt = 0
         while point is None and arms.equal_to(config) is not None and attempt < _MOST_REPEATS:

@@ -24,14 +24,8 @@ class Parameters:
 
     Nested keys are joined by ``"/"``. What is open within a category, such as in
     ``tune.choice([{"kind": "svm", "C": tune.uniform(0, 1)}, {"kind": "tree"}])``, has the index of
-    the category in its name; it applies to configurations of that category alone. Functions, and
-    domains that Tune does not have, are drawn without a model.
-
-    Parameters
-    ----------
-    space, owned
-        The space, and values of keys that are no part of its configurations, for functions to look
-        at.
+    the category in its name. Functions, and domains that Tune does not have, are drawn without a
+    model. The values in `owned` are no part of the configurations: functions may look at them.
 
     Attributes
     ----------
@@ -60,7 +54,7 @@ class Parameters:
     def draw(self, point: Point | None, key: list[int]) -> Config:
         """The configuration at a point; what the point lacks is drawn at random.
 
-        The key makes the draw repeatable, but for functions, which have their own randomness.
+        The key makes the draw repeatable, but for functions.
         """
         functions: list[tuple[_Path, Domain]] = []
         config: Config = self._built(self._space, "", (), point or {}, key, functions)

@@ -162,13 +162,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return PullScheduler(limit=limit, stop_surplus=stop_surplus)
 
     def recommendation(self) -> Answer:
-        """The best answer so far, with its certificate once the race has ended.
-
-        Raises
-        ------
-        ValueError
-            If the race has not begun.
-        """
+        """The best answer so far, or ValueError if the race has not begun."""
         return self._answer(self._made_policy())
 
     # What Tune calls.
@@ -176,10 +170,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take metric, mode and search space from the Tuner.
-
-        False if something is to be drawn that is not the search's to draw.
-        """
+        """Take metric, mode and search space; False if something to draw is not the search's."""
         check_aim(metric, mode)
         self._take("metric", metric)
         self._take("mode", mode)
@@ -235,8 +226,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> None:
         """Tell the policy what came back from a pull.
 
-        A trial that the search does not know, or that ended before, is ignored. One without a
-        result that did not fail was stopped before it ran, and observed nothing.
+        A trial that the search does not know is ignored. One without a result that did not fail was
+        stopped before it ran, and observed nothing.
         """
         begun = self._open.get(trial_id)
         if begun is None or self._policy is None:
@@ -312,8 +303,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def lose(self, trial_id: str) -> None:
         """Drop a pull whose process or node has died: it is no failure of its arm.
 
-        An arm whose pulls are lost time and again takes its processes down itself: from then on
-        they count as failed.
+        An arm whose pulls are lost time and again takes its processes down itself: they count as
+        failed.
         """
         begun = self._open.get(trial_id)
         if begun is not None and self._losses.excuse(begun.pull.arm):
@@ -472,10 +463,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return self._over
 
     def _next_pull(self, policy: PolicyT) -> Pull | None:
-        """The next pull that may begin, or None if there is none now.
-
-        Where too many wait for an earlier one, it is what the policy wants besides those.
-        """
+        """The next pull that may begin; where too many wait, what is wanted besides those."""
         pending = self._open.pending
         passed_over: list[Pull] = []
         while True:
@@ -574,7 +562,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 )
 
     def _end(self, policy: PolicyT, ended: Ended) -> None:
-        """Tell of a pull that has ended, and of those that waited for it, if it is their turn."""
         self._ended = ended.number + 1
         self._tell_all(policy, self._open.end(ended))
 
@@ -629,7 +616,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._over = policy.finished
 
     def _tell_all(self, policy: PolicyT, told: Iterable[Ended]) -> None:
-        """Tell the policy of pulls, and the searcher that draws the arms, if there is one."""
         search = self._candidates.search
         for ended in told:
             self._tell(policy, ended)

@@ -33,9 +33,8 @@ __all__ = ["RCUCBSearch", "ZoomingRCUCBSearch"]
 class LimitSearch(PolicySearch[CensoredPolicy]):
     """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
-    Values are maximised inside: those of a metric that is minimised are mirrored, with the range
-    that was declared of them. Charges worsen the gain of a trial in either direction. Options are
-    tried at once, so that wrong ones raise here and not in the first trial.
+    Values are maximised inside; a declared range is mirrored with them. Options are tried at once,
+    so that wrong ones raise here and not in the first trial.
     """
 
     # All that ends counts, however long it took: what was stopped counts, too.
@@ -64,13 +63,12 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
     # What users call.
 
     def scheduler(self, limit: float | None = None, stop_surplus: bool = False) -> PullScheduler:
-        """The scheduler to run the search with, which keeps the limits.
+        """The scheduler to run the search with, which keeps the limits; see `PullScheduler`.
 
         Parameters
         ----------
         limit
-            Limit in seconds of the trials that limits are derived from, as `longest`. None: they
-            run to their end.
+            Limit in seconds of the trials that limits are derived from, as `longest`.
         stop_surplus
             Whether to stop the trials that still run when the horizon is reached. They are the slow
             ones: without them the answer takes arms for quicker than they are.
@@ -91,23 +89,11 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return PullScheduler(limit=limit, limit_key=self._owned, stop_surplus=stop_surplus)
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best pair of arm and time limit so far, and its gain.
-
-        Raises
-        ------
-        ValueError
-            If no trial was suggested yet.
-        """
+        """The best arm, limit and gain so far, or ValueError before any suggestion."""
         return self._answer(self._made_policy())
 
     def best_limit(self) -> float:
-        """The recommended time limit in seconds, of the recommended arm.
-
-        Raises
-        ------
-        ValueError
-            If there is no answer yet: nothing was observed, or limits are still being derived.
-        """
+        """The recommended limit in seconds; ValueError if there is none yet."""
         answer = self.recommendation()
         if answer.limit is None:
             raise ValueError(f"there is no best limit yet: {answer.reason}.")
@@ -200,13 +186,10 @@ class RCUCBSearch(LimitSearch):
 
         tune.TuneConfig(search_alg=search, scheduler=search.scheduler(), num_samples=-1)
 
-    A trial that is stopped ends TERMINATED, with its limit as ``"mfhpo/censored_at"`` in its last
-    result; that it took longer is what the search learns from it. With any other scheduler a
-    warning says that nobody keeps the limits: trials run to their end, and those that took longer
-    count as stopped.
-
-    The search maximises the sum of all gains: RCUCB of paper 004. See
-    `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
+    With any other scheduler a warning says that nobody keeps the limits: trials run to their end,
+    and those that took longer count as stopped. The search maximises the sum of all gains: RCUCB of
+    paper 004. See `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are
+    ``time_total_s``.
 
     Parameters
     ----------
@@ -231,7 +214,6 @@ class RCUCBSearch(LimitSearch):
     --------
     A slow model scores better than a quick one, but every third run of it never ends:
 
-    >>> import numpy as np
     >>> from mfhpo.censored import Linear
     >>> from mfhpo_ray import RCUCBSearch
     >>> search = RCUCBSearch(
@@ -277,9 +259,6 @@ class ZoomingRCUCBSearch(LimitSearch):
     and adds shorter ones to those configurations that are played often: z-RCUCB of paper 004. With
     fewer trials, `RCUCBSearch` with a few limits, given or derived, gains more.
 
-    The gain of a trial, how limits are kept, and how a run is restored are as described for
-    `RCUCBSearch`.
-
     Parameters
     ----------
     arms
@@ -297,22 +276,13 @@ class ZoomingRCUCBSearch(LimitSearch):
 
     Examples
     --------
-    >>> from mfhpo.censored import Linear
     >>> from mfhpo_ray import ZoomingRCUCBSearch
     >>> search = ZoomingRCUCBSearch(
     ...     [{"model": "bad"}, {"model": "good"}], longest=1.0, metric="score", mode="max",
-    ...     cost=Linear(0.1), reward_range=(0, 1), smoothness=2.0, horizon=60,
+    ...     reward_range=(0, 1), smoothness=2.0, horizon=60,
     ... )
-    >>> search.note_resources("trial_0", {"CPU": 1})  # what the search's scheduler does
-    >>> for number in range(200):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     score = {"good": 0.9, "bad": 0.3}[config["model"]]
-    ...     result = {"score": score, "time_total_s": 0.001}
-    ...     search.on_trial_complete(f"trial_{number}", result)
-    >>> search.recommendation().config, search.best_limit() < 1.0
-    ({'model': 'good'}, True)
+    >>> search.suggest("trial_0")["time_limit_s"]
+    1.0
     """
 
     def __init__(

@@ -40,10 +40,7 @@ _MOST_IDLE_TURNS = 1_000_000
 
 
 class Controller:
-    """Runs trials in virtual time; what schedulers use of Tune's controller has the same name.
-
-    See `mfhpo_ray.simulation.simulate` for the arguments.
-    """
+    """Runs trials in virtual time; what schedulers use of Tune's controller has the same name."""
 
     def __init__(
         self,
@@ -115,8 +112,8 @@ class Controller:
     def stop_trial(self, trial: Trial) -> None:
         """End a trial, whatever its status; the scheduler and the searcher are told.
 
-        In the middle of an iteration its slot is held on until that is over, or until Tune would
-        kill its process after ten minutes.
+        In the middle of an iteration its slot is held on until that is over, for ten minutes at
+        most.
         """
         if trial.is_finished():
             return

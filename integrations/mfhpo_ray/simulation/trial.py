@@ -11,7 +11,7 @@ __all__ = ["SimulatedTrial"]
 
 
 class SimulatedTrial(Trial):
-    """A trial that has no folder on this machine, and none in a storage unless it is given one."""
+    """A trial without a folder on this machine, and in a storage only if it is given one."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
