@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from ray.tune.experiment import Trial
 
-from mfhpo_ray.schedulers.level_race import Ladder
-from mfhpo_ray.schedulers.runs import Run, Runs
+from mfhpo_ray.schedulers.runs import Runs
 from mfhpo_ray.simulation.trial import SimulatedTrial
 
 
@@ -57,64 +56,3 @@ def test_arms_are_numbered_as_their_trials_were_made():
     assert runs.of(1) == [added[2]]
     assert runs.of(2) == [added[4], added[5]]
     assert runs.fewest_replicates == 2
-
-
-def ladder_of(*reached):
-    ladder = Ladder(1, 3)
-    runs = [
-        Run(trial_of(number, x=0, seed=number), 0, reached=level)
-        for number, level in enumerate(reached)
-    ]
-    for run in runs:
-        ladder.put(run)
-    return ladder, runs
-
-
-def test_the_furthest_run_below_a_level():
-    ladder, runs = ladder_of(-1, 0, 0, 1, 2)
-    assert [ladder.furthest_below(0, level, None) for level in range(3)] == [
-        runs[0],
-        runs[1],
-        runs[3],
-    ]
-    assert ladder.furthest_below(9, 2, None) is None
-    runs[0].reached = 2  # it moves up
-    ladder.put(runs[0])
-    assert ladder.furthest_below(0, 0, None) is None
-
-
-def test_runs_under_way_and_over_are_not_found():
-    ladder, runs = ladder_of(0, 0, 0, 0)
-    runs[0].granted = 1
-    runs[1].trial.set_status(Trial.TERMINATED)
-    runs[2].doomed = True
-    assert ladder.furthest_below(0, 2, None) is runs[3]
-    runs[3].trial.set_status(Trial.RUNNING)
-    assert ladder.furthest_below(0, 2, None) is None
-    assert ladder.furthest_below(0, 2, runs[3]) is runs[3]
-    runs[0].granted = None  # it failed, and is tried again
-    assert ladder.furthest_below(0, 2, None) is runs[0]
-
-
-def test_arms_with_runs_below_a_level():
-    ladder = Ladder(4, 3)
-    reached = {0: [-1, 1], 1: [0], 2: [], 3: [2]}
-    runs = {
-        arm: [Run(trial_of(10 * arm + k), arm, reached=r) for k, r in enumerate(levels)]
-        for arm, levels in reached.items()
-    }
-    for run in (run for of_arm in runs.values() for run in of_arm):
-        ladder.put(run)
-    arms = np.arange(4)
-    assert ladder.with_runs_below(arms, 0).tolist() == [0]
-    assert ladder.with_runs_below(arms, 1).tolist() == [0, 1]
-    assert ladder.with_runs_below(arms, 2).tolist() == [0, 1]
-    assert ladder.with_runs_below(arms[1:], 2).tolist() == [1]
-    [run] = runs[1]
-    run.reached = 1
-    ladder.put(run)
-    assert ladder.with_runs_below(arms, 1).tolist() == [0]
-    # One that is over is forgotten when it is met.
-    run.trial.set_status(Trial.TERMINATED)
-    assert ladder.furthest_below(1, 2, None) is None
-    assert ladder.with_runs_below(arms, 2).tolist() == [0]
