@@ -11,9 +11,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ray
+from ray.air.constants import EXPR_RESULT_FILE
 from ray.exceptions import RayError
 from ray.tune.experiment import Trial
 from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
@@ -23,7 +25,7 @@ from mfhpo._validation import check_limit
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["CENSORED_KEY", "TimeLimits", "finite_limit", "stop_at_once"]
+__all__ = ["CENSORED_KEY", "TimeLimits", "finite_limit", "give_folder", "stop_at_once"]
 
 CENSORED_KEY = "mfhpo/censored_at"
 """Where the last result of a trial that was ended for its time has the limit, in seconds."""
@@ -231,3 +233,11 @@ def _first_result(trial: Trial) -> dict[str, Any]:
         except RayError:
             return {}
     return dict(known or {})
+
+
+def give_folder(trial: Trial) -> None:
+    """Give a trial that may never report the folder, and the file of results, that Ray expects."""
+    if trial.storage is not None and ray.is_initialized():
+        trial.init_local_path()
+        if trial.local_path is not None:
+            Path(trial.local_path, EXPR_RESULT_FILE).touch()

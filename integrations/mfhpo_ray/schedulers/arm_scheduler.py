@@ -23,13 +23,12 @@ from mfhpo import Recommendation
 from mfhpo._validation import check_count
 from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.encoding import decode, encode
-from mfhpo_ray.experiment.folders import give_folder
 from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.losses import Losses, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, stop_at_once
+from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
 from mfhpo_ray.schedulers.runs import Run, Runs
 

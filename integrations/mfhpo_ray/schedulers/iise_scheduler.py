@@ -27,8 +27,7 @@ from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.level_order import Arrived, Place
 from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import levels_of
-from mfhpo_ray.schedulers.meter import Meter
+from mfhpo_ray.schedulers.levels import Meter, levels_of
 from mfhpo_ray.schedulers.room import searchers_of
 from mfhpo_ray.schedulers.runs import Run
 

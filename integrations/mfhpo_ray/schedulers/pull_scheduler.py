@@ -3,55 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.utils import flatten_dict
 
-from mfhpo_ray.experiment.folders import give_folder
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, stop_at_once
+from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["PullScheduler", "PullSearch"]
-
-
-@runtime_checkable
-class PullSearch(Protocol):
-    """A searcher each of whose trials is one pull, as its companion sees it."""
-
-    def connect(self, journal: Journal) -> None:
-        """Write each observation to a journal from now on, and take over what is there already."""
-
-    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
-        """Hear what a trial holds while it runs, by name; ``"CPU"`` and ``"GPU"`` are there."""
-
-    def completed(self, trial_id: str) -> Mapping[str, Any] | None:
-        """The last result of a pull that the journal has, None if it has not."""
-
-    def keep(self, trial_ids: Collection[str]) -> None:
-        """Hear which pulls run or wait; all others are not under way any more."""
-
-    def note_seconds(self, trial_id: str, seconds: float) -> None:
-        """Hear how long a trial has run that failed, before hearing of its failure."""
-
-    def lose(self, trial_id: str) -> None:
-        """Hear that the process or the node of a trial has died, before hearing of its failure."""
-
-    def discard(self, trial_id: str) -> None:
-        """Hear that a pull is given up: how its trial ends is no observation."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether no pull is needed any more."""
+__all__ = ["PullScheduler"]
 
 
 class PullScheduler(FIFOScheduler):
@@ -118,7 +87,7 @@ class PullScheduler(FIFOScheduler):
         self._clock = time.monotonic
         self._limits = TimeLimits(self._now)
         self._censored = 0
-        self._search: PullSearch | None = None
+        self._search: Any = None  # a `PolicySearch`, which imports this module
         self._folder: str | None = None
         self._knows_what_is_kept = True
 
@@ -174,7 +143,7 @@ class PullScheduler(FIFOScheduler):
             self._search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
         self._limits.enforce(tune_controller)
         if self._stop_surplus and self._search is not None and self._search.finished:
-            self._stop_all(tune_controller, self._search)
+            self._stop_all(tune_controller)
 
     def debug_string(self) -> str:
         """One line for Tune's own report of its progress."""
@@ -193,7 +162,7 @@ class PullScheduler(FIFOScheduler):
 
     def _connect(self, search_alg: Any, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
-        search = next((s for s in searchers_of(search_alg) if isinstance(s, PullSearch)), None)
+        search = next((s for s in searchers_of(search_alg) if hasattr(s, "note_resources")), None)
         folder = None if journal is None else journal.folder
         if search is None or (search is self._search and folder == self._folder):
             return
@@ -208,9 +177,9 @@ class PullScheduler(FIFOScheduler):
         found = find(trial.config, self._limit_key)
         return finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
 
-    def _stop_all(self, tune_controller: TuneController, search: PullSearch) -> None:
+    def _stop_all(self, tune_controller: TuneController) -> None:
         for trial in _unfinished(tune_controller):
-            search.discard(trial.trial_id)
+            self._search.discard(trial.trial_id)
             self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)

@@ -22,9 +22,8 @@ from mfhpo_ray.experiment.losses import Losses
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
-from mfhpo_ray.experiment.pulls import Ended, UnderWay, scalars
+from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed, scalars
 from mfhpo_ray.experiment.recommendation import Answer
-from mfhpo_ray.experiment.seeds import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler

@@ -18,9 +18,8 @@ from mfhpo.search import (
     SearchSpace,
     has_levels,
 )
-from mfhpo_ray.experiment.pulls import Ended
+from mfhpo_ray.experiment.pulls import Ended, replicate_seed
 from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation
-from mfhpo_ray.experiment.seeds import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
 from mfhpo_ray.searchers.open_candidates import OpenCandidates

@@ -19,12 +19,11 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 from ray.tune.utils import flatten_dict
 
+from mfhpo_ray.simulation.cluster import Actor, SimulatedTrial, Slots
 from mfhpo_ray.simulation.curves import Curves, Step
 from mfhpo_ray.simulation.outcome import Event, SimulatedRun
 from mfhpo_ray.simulation.search import search_algorithm
 from mfhpo_ray.simulation.settings import Settings
-from mfhpo_ray.simulation.slots import Actor, Slots
-from mfhpo_ray.simulation.trial import SimulatedTrial
 
 __all__ = ["Controller"]
 

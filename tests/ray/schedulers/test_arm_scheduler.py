@@ -15,7 +15,7 @@ import mfhpo_ray
 from mfhpo_ray import IISEScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import Step, simulate
-from mfhpo_ray.simulation.trial import SimulatedTrial
+from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 def make_trial(number, storage=None, **config):

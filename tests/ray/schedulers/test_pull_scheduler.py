@@ -17,7 +17,7 @@ from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher, SearchGenera
 
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
-from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, PullSearch
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 
 
 class Search(Searcher):
@@ -157,7 +157,6 @@ def test_a_trial_that_fails_is_limited_afresh(tmp_path):
 
 def test_a_searcher_is_connected_once_and_hears_of_its_trials(tmp_path):
     search = Search()
-    assert isinstance(search, PullSearch)
     run = Run(tmp_path, search=ConcurrencyLimiter(Repeater(search, repeat=1), 2))
     run.add("a")
     run.add("b")

@@ -6,7 +6,7 @@ import numpy as np
 from ray.tune.experiment import Trial
 
 from mfhpo_ray.schedulers.runs import Runs
-from mfhpo_ray.simulation.trial import SimulatedTrial
+from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 def trial_of(number, **config):

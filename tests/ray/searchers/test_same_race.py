@@ -17,7 +17,7 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo import IISE, Fidelity, Observation, Problem, Pull
 from mfhpo_optuna import IISESampler
 from mfhpo_ray import IISESearch
-from mfhpo_ray.experiment.seeds import replicate_seed
+from mfhpo_ray.experiment.pulls import replicate_seed
 
 LEVELS = (1, 3, 9, 27)
 SEED = 7

@@ -23,7 +23,7 @@ from mfhpo_ray import (
     RCUCBSearch,
 )
 from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.seeds import replicate_seed
+from mfhpo_ray.experiment.pulls import replicate_seed
 from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, pulls, run
 
 # The race itself.
