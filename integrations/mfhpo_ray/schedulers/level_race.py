@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from ray.tune.experiment import Trial
 
 from mfhpo import Observation, Pull
 from mfhpo.identification.best_arm import BestArmPolicy
@@ -14,7 +16,7 @@ from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER
 from mfhpo_ray.schedulers.level_order import Arrived, LevelOrder, Place
 from mfhpo_ray.schedulers.runs import Run, Runs
 
-__all__ = ["LevelRace"]
+__all__ = ["Ladder", "LevelRace"]
 
 IntArray = npt.NDArray[np.int64]
 
@@ -43,11 +45,10 @@ class LevelRace:
         self._arms: IntArray = np.arange(n_arms)  # the active ones, in order
         # How often each arm has shown a value at each level.
         self._seen: IntArray = np.zeros((n_arms, n_levels), dtype=np.int64)
-        # By the names of their trials, which number the last step of a run had.
-        self._steps: dict[str, int] = {}
-        self._n_steps = 0
+        self._ladder = Ladder(n_arms, n_levels)
         for run in runs:
-            self._note_step(run)
+            if run.arm < n_arms:
+                self._ladder.put(run)
 
     @property
     def nothing_is_left(self) -> bool:
@@ -56,7 +57,7 @@ class LevelRace:
 
     def enter(self, run: Run) -> None:
         """Let a run take part that Ray starts itself, on its way to the first level."""
-        self._note_step(run)
+        self._ladder.put(run)
         self.in_order.send(run, 0)
 
     def choose(self, busy: Collection[Run]) -> Order | None:
@@ -84,7 +85,7 @@ class LevelRace:
         for arrived in released:
             self._tell(arrived.pull, arrived.observation)
             if arrived.run is not None:
-                self._note_step(arrived.run)
+                self._ladder.put(arrived.run)
 
     def recover(
         self,
@@ -96,7 +97,7 @@ class LevelRace:
         for arrived in self.in_order.restore(arrivals, alive):
             self._tell(arrived.pull, arrived.observation)
         for run in restored:
-            self._note_step(run)
+            self._ladder.put(run)
 
     def sweep(self, busy: Collection[Run]) -> list[Run]:
         """The runs to stop, of arms that have left the race: those under way, and held back.
@@ -133,7 +134,7 @@ class LevelRace:
                 passed_over.append(wanted)
                 continue
             # The run that has come furthest has the least left to pay.
-            run = self._furthest_below(wanted.arm, wanted.fidelity, at_rest)
+            run = self._ladder.furthest_below(wanted.arm, wanted.fidelity, at_rest)
             if run is not None:
                 return Order(run, wanted.fidelity)
             if wanted in absent:
@@ -151,26 +152,62 @@ class LevelRace:
         for pull in under_way:
             coming[pull.arm, pull.fidelity] += 1
         for send_to in range(level, self._n_levels):
-            order = np.argsort(coming[self._arms, send_to], kind="stable")
-            for arm in self._arms[order].tolist():
+            arms = self._ladder.with_runs_below(self._arms, send_to)
+            for arm in arms[np.argsort(coming[arms, send_to], kind="stable")].tolist():
                 if self.in_order.is_full(Pull(arm, send_to), n_busy):
                     continue
-                run = self._furthest_below(arm, send_to, at_rest)
+                run = self._ladder.furthest_below(arm, send_to, at_rest)
                 if run is not None:
                     return Order(run, send_to)
         return None
 
-    def _furthest_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
-        """Of an arm's runs that could go to a level, the one that has come furthest, and first."""
-        waiting = [
-            run
-            for run in self._runs.of(arm)
-            if run.reached < level and (run.waits or run is at_rest)
-        ]
-        if not waiting:
-            return None
-        return min(waiting, key=lambda run: (-run.reached, self._steps[run.trial.trial_id]))
 
-    def _note_step(self, run: Run) -> None:
-        self._n_steps += 1
-        self._steps[run.trial.trial_id] = self._n_steps
+class Ladder:
+    """Where the runs of each arm stand, so that none has to be searched for."""
+
+    def __init__(self, n_arms: int, n_levels: int) -> None:
+        self._n_levels = n_levels
+        # Which level is next for a run, by the name of its trial.
+        self._following: dict[str, int] = {}
+        # For an arm and the level that is next, the runs in the order in which they came there.
+        self._rungs: defaultdict[tuple[int, int], dict[str, Run]] = defaultdict(dict)
+        # How many these are; among them are runs under way, and some that are over.
+        self._numbers: IntArray = np.zeros((n_arms, n_levels), dtype=np.int64)
+
+    def put(self, run: Run) -> None:
+        """Note where a run stands; to be called again whenever it has come further."""
+        self._take_off(run)
+        following = run.reached + 1
+        if following < self._n_levels:
+            self._following[run.trial.trial_id] = following
+            self._rungs[run.arm, following][run.trial.trial_id] = run
+            self._numbers[run.arm, following] += 1
+
+    def with_runs_below(self, arms: IntArray, level: int) -> IntArray:
+        """Those of some arms that may have a run for `furthest_below`, shape (n,)."""
+        chosen: IntArray = arms[self._numbers[arms, : level + 1].any(axis=1)]
+        return chosen
+
+    def furthest_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
+        """Of an arm's waiting runs below a level, and the one `at_rest`, the furthest."""
+        for following in range(level, -1, -1):
+            found = None
+            over = []
+            for run in self._rungs[arm, following].values():
+                if run.waits or run is at_rest:
+                    found = run
+                    break
+                # Those that are under way stay; there are no more of them than slots.
+                if run.doomed or run.trial.status in (Trial.TERMINATED, Trial.ERROR):
+                    over.append(run)
+            for run in over:
+                self._take_off(run)
+            if found is not None:
+                return found
+        return None
+
+    def _take_off(self, run: Run) -> None:
+        following = self._following.pop(run.trial.trial_id, None)
+        if following is not None:
+            del self._rungs[run.arm, following][run.trial.trial_id]
+            self._numbers[run.arm, following] -= 1
