@@ -116,8 +116,6 @@ def test_how_it_is_shown():
 
 
 class Results(ResultGrid):
-    """What ``Tuner.fit`` gives, as far as it is asked."""
-
     def __init__(self, folder: str, best: Any) -> None:
         self._folder = folder
         self._best = best

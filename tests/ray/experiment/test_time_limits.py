@@ -15,8 +15,6 @@ from mfhpo_ray.experiment.time_limits import CENSORED_KEY, TimeLimits
 
 
 class Process:
-    """Stands for a trial's process."""
-
     killed = False
 
     def kill(self) -> None:
@@ -51,7 +49,6 @@ class Loop:
         self.limits.enforce(self)
 
     def report(self, trial: Trial, trained: float, total: float | None = None) -> bool:
-        """Whether a trial that reports is told to stop."""
         result = {"acc": 0.5, "time_since_restore": trained, "time_total_s": total or trained}
         stop = self.limits.exceeded(trial, result)
         trial.update_last_result({**result, "done": stop})

@@ -31,8 +31,6 @@ def make_trial(number, storage=None, **config):
 
 
 class Search:
-    """A search algorithm with a searcher, as schedulers see it."""
-
     searcher = SimpleNamespace()
     total_samples = 3
 
@@ -50,8 +48,6 @@ class Search:
 
 
 class Controller:
-    """Stops trials at once, and starts none."""
-
     def __init__(self, search):
         self.search_alg = search
 
@@ -116,8 +112,6 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
 
 
 class Ten:
-    """Ten reports, one in a second."""
-
     def step(self, config, iteration):
         return Step(0.1 * config["arm"], 1.0) if iteration <= 10 else None
 
@@ -163,8 +157,6 @@ def test_a_running_trial_whose_arm_is_out_has_a_second_to_report():
 
 
 class AfterThree(tune.Stopper):
-    """Ends the experiment after three results."""
-
     def __init__(self):
         self._n_results = 0
 

@@ -131,8 +131,6 @@ def test_when_all_fail_there_is_no_answer():
 
 
 class Noting(MFEliminationScheduler):
-    """Keeps the last answer that it would have written to the experiment's storage."""
-
     def _note_answer(self):
         super()._note_answer()
         self.noted = self.recommendation()
@@ -148,7 +146,6 @@ class Noting(MFEliminationScheduler):
     st.sampled_from(["list", "limited list", "search", "limited search"]),
 )
 def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_failures, source):
-    """Trials crash, end early, or have no number, and all that is left comes to its end."""
     rng = np.random.default_rng(seed)
     rows = rng.uniform(0.0, 1.0, (6, 9)).cumsum(axis=1) / 9
     fate = {

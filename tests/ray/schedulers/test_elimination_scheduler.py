@@ -25,7 +25,6 @@ BIAS = {1: (0.0, 0.4), 3: (0.0, 0.1)}
 
 
 def table(*rows):
-    """Curves of nine iterations from their values at 1, 3 and 9."""
     return [[first] * 2 + [second] * 6 + [last] for first, second, last in rows]
 
 
@@ -48,8 +47,6 @@ def kinds(run):
 
 
 class Values:
-    """Curves of nine iterations from a function of the configuration and the iteration."""
-
     def __init__(self, value):
         self._value = value
 
@@ -82,7 +79,6 @@ def test_worked_example_with_checkpoints(mode, sign):
 
 @st.composite
 def races(draw):
-    """Final means, and curves and noise that respect the bounds."""
     n_arms = draw(st.integers(2, 8))
     n_replicates = draw(st.integers(1, 3))
     noise = draw(st.sampled_from([0.0, 0.05]))
@@ -384,7 +380,6 @@ def test_bounds_as_a_function_are_asked_at_the_levels():
 @pytest.mark.parametrize("saves", [True, False])
 @pytest.mark.usefixtures("ray_cluster")
 def test_a_real_run(tmp_path, saves):
-    """Eight configurations: those that are saved go on from where they were, others run on."""
     log = tmp_path / "log"
     log.mkdir()
 

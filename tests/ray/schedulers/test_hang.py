@@ -159,7 +159,6 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
 
 
 def is_running(process):
-    """Whether there is a process of that number, and it is no zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:

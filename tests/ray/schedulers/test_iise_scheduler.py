@@ -52,8 +52,6 @@ def bare_policy(variant, n_arms, **options):
 
 
 class Replicates:
-    """Values for a bare policy: of the replicate that has come furthest of those below a level."""
-
     def __init__(self, curves, n_arms, n_replicates):
         self.curves = curves
         self.reached = [[-1] * n_replicates for _ in range(n_arms)]
@@ -94,8 +92,6 @@ def test_with_one_slot_it_pulls_what_the_bare_policy_pulls(variant, checkpoints)
 
 def test_choosing_again_changes_nothing():
     class Twice(Watched):
-        """Asks at every turn what it would do at the next one, though nothing has happened."""
-
         def choose_trial_to_run(self, tune_controller):
             chosen = super().choose_trial_to_run(tune_controller)
             if chosen is None and self._is_open:
@@ -302,8 +298,6 @@ def test_the_stop_of_the_run_config_at_the_last_level_is_told():
 
 
 class Mirrored:
-    """The same curves with the opposite sign."""
-
     def __init__(self, curves):
         self.curves = curves
 

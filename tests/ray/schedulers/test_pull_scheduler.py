@@ -21,8 +21,6 @@ from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 
 
 class Search(Searcher):
-    """Writes down what it hears."""
-
     def __init__(self):
         super().__init__(metric="acc", mode="max")
         self.heard = []

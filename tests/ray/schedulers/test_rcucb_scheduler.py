@@ -17,8 +17,6 @@ from tests.ray.schedulers.races import Suggesting
 
 
 class Services:
-    """Models that take so long, score so much, and hang so often; one step each."""
-
     def __init__(self, seconds, scores, hangs, fails=(0.0, 0.0, 0.0)):
         self._seconds, self._scores, self._hangs, self._fails = seconds, scores, hangs, fails
 
@@ -48,7 +46,6 @@ def scheduler(limits=(6.0, 15.0, 30.0), **options):
 
 
 def observations(run):
-    """Model of every trial that ran, and the limit that stopped it, from what Tune keeps of it."""
     return [
         (trial.config["model"], trial.last_result.get("mfhpo/censored_at"))
         for trial in run.trials
@@ -185,7 +182,6 @@ def test_nothing_to_recommend_yet():
 
 
 def test_what_was_written_is_learned_again(tmp_path):
-    """A scheduler that finds another one's journal knows what that one knew."""
     storage = StorageContext(storage_path=str(tmp_path), experiment_dir_name="services")
     first, again = scheduler(horizon=30), scheduler(horizon=30)
     run = simulate(first, trials(40), SERVICES, slots=2, storage=storage)

@@ -33,8 +33,6 @@ ARMS, SEEDS, BEST = 8, 4, 5
 
 
 def make_trainable(folder):
-    """Make a training function with checkpoints that notes each iteration in a trial's file."""
-
     def train(config):
         arm, seed = config["layers"][0], config["seed"]
         done = 0
@@ -65,7 +63,6 @@ def tuner_of(train, folder, space):
 
 
 def drive(address, folder):
-    """Run the race: what a user's script does."""
     ray.init(address=address, configure_logging=False, log_to_driver=False)
     # JSON knows no tuples: an arm must be the same after it was written and read.
     space = {
@@ -76,7 +73,6 @@ def drive(address, folder):
 
 
 def journal_of(folder):
-    """What was observed of each trial by now."""
     import pyarrow.fs
 
     journal = Journal.newest(pyarrow.fs.LocalFileSystem(), str(folder / "storage" / "race"))
@@ -197,7 +193,6 @@ def without_what_was_held_back(records):
 
 
 def bare_policy(records):
-    """A policy without a scheduler that was told of all records."""
     problem = Problem(ARMS, LEVELS, bias=Bias.max(0.02, 0.007, 0.0), noise=SubGaussian(0.01))
     policy = IISE(problem, delta=0.1, epsilon=0.04, measure=2)
     entries = sorted(

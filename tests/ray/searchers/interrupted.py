@@ -19,7 +19,6 @@ LOG = "evaluations.log"
 
 
 def train(config: dict[str, Any]) -> None:
-    """One evaluation, which writes down that it was made."""
     time.sleep(0.1)
     loss = bowl(config)
     line = json.dumps({"x": config["x"], "epochs": config["epochs"], "seed": config["seed"]})
@@ -31,7 +30,6 @@ def train(config: dict[str, Any]) -> None:
 
 
 def search() -> IISESearch:
-    """The race: about 40 trials, whose noise does not contradict sigma in any order of ends."""
     return IISESearch(
         Fidelity("epochs", levels=[1, 3, 9]),
         ARMS,

@@ -95,8 +95,6 @@ def test_objects_are_shown_as_what_they_are():
 
 
 class Counting(Searcher):
-    """Proposes 0, 1, 2, ..., and notes what it is told."""
-
     def __init__(self, most: int = 100, every: int = 1, repeat: int = 1) -> None:
         super().__init__(metric="loss", mode="min")
         self.most, self.every, self.repeat = most, every, repeat
@@ -190,7 +188,6 @@ def test_optuna_draws_from_the_space_of_the_tuner():
 
 
 def test_arms_that_another_searcher_had_drawn_before_a_restart_are_not_forgotten():
-    """They are in the journal; the other searcher, as it was saved earlier, draws them again."""
     straight = make(arms=8, arm_search=Counting())
     run(straight)
     search = make(arms=8, arm_search=Counting())

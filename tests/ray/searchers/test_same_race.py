@@ -56,7 +56,6 @@ def _config(pull: Pull, replicate: int) -> dict[str, Any]:
 
 
 def _bare(workers: int) -> tuple[list[dict[str, Any]], IISE]:
-    """The policy by itself; of the pulls under way, the first one ends first."""
     policy = IISE(Problem(len(TABLE.arms), tuple(map(float, LEVELS))), **OPTIONS)
     begun: Counter[tuple[int, int]] = Counter()
     under_way: list[tuple[Pull, dict[str, Any]]] = []
@@ -73,7 +72,6 @@ def _bare(workers: int) -> tuple[list[dict[str, Any]], IISE]:
 
 
 def _in_tune(workers: int, folder: Path) -> tuple[list[dict[str, Any]], IISESearch]:
-    """Tune's own generator of trials; of those under way, the first one ends first."""
     search = IISESearch(
         Fidelity("epochs", levels=LEVELS), TABLE.arms, metric="accuracy", mode="max", **OPTIONS
     )

@@ -75,8 +75,6 @@ def test_a_race_is_repeatable_with_a_seed_alone():
 
 
 class Bare:
-    """The policy that the search runs, told by hand."""
-
     def __init__(self, **options: Any) -> None:
         problem = Problem(4, (1.0, 3.0, 9.0))
         self.policy = IISE(problem, epsilon=0.1, seed=0, **options)

@@ -24,8 +24,6 @@ class Activation(str, enum.Enum):
 
 
 class Block:
-    """An object whose repr has its address."""
-
     def __init__(self, width: int) -> None:
         self.width = width
 

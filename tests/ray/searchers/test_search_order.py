@@ -105,7 +105,6 @@ def test_what_is_dropped_holds_back_nothing():
 
 
 def test_what_a_dropped_one_held_back_is_told_in_the_order_of_beginnings():
-    """And not in that of ends, in which the quick ones come first."""
     opened, pull = OpenPulls(in_order=True), Pull(0, 0)
     for name in "abc":
         opened.begin(name, pull, now=0.0)
@@ -117,7 +116,6 @@ def test_what_a_dropped_one_held_back_is_told_in_the_order_of_beginnings():
 
 @pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
 def test_one_that_hangs_is_waited_for(workers, most, caplog):
-    """Others of its kind are begun until so many wait for it; then slots stay free."""
     search, _ = _begun(workers)
     running, number = [str(k) for k in range(1, workers)], workers
     with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
@@ -158,7 +156,6 @@ def test_other_arms_go_on_as_long_as_the_race_needs_them():
 
 
 def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
-    """Once eleven of the slow one's arm had begun, all slots stayed free."""
     search = make(MFSearch, fidelity=Fidelity("epochs", levels=[1]), arms=THREE, epsilon=0.0)
     slow = search.suggest("slow")
     begun = Counter()
@@ -176,7 +173,6 @@ def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
 
 
 def test_failures_count_in_their_order_too():
-    """Failures that are quick say nothing about how often an arm fails."""
     search, _ = _begun(6, max_failures=3)
     for number in range(2, 5):
         search.on_trial_complete(str(number), error=True)

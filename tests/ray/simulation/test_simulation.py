@@ -22,8 +22,6 @@ from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
 
 class Script:
-    """Curves from a function of arm and iteration."""
-
     def __init__(self, step):
         self._step = step
 
@@ -70,8 +68,6 @@ class Recorder(FIFOScheduler):
 
 
 class Scripted(FIFOScheduler):
-    """Does what functions of the controller, and of a trial that reports, say."""
-
     def __init__(self, on_result=None, choose=None):
         super().__init__()
         self._on_result = on_result
@@ -87,8 +83,6 @@ class Scripted(FIFOScheduler):
 
 
 class Suggestions(Searcher):
-    """Suggests what it is given, and notes what it is told."""
-
     def __init__(self, suggestions):
         super().__init__(metric="value", mode="max")
         self.suggestions = list(suggestions)
@@ -505,7 +499,6 @@ class LoggedHyperBand(Logged, HyperBandScheduler):
 
 
 def in_tune(scheduler, folder, max_t, fails):
-    """Run the table in Tune itself, one trial at a time."""
     values = TABLE
 
     class Training(tune.Trainable):

@@ -19,7 +19,6 @@ from tests.ray.searchers.searching import run
 
 @pytest.fixture(scope="module")
 def finished() -> tuple[RaceSearch, list[dict[str, Any]]]:
-    """A search that has come to its end, and the configurations of its trials."""
     search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
     return search, run(search, loss)
 

@@ -32,7 +32,6 @@ Config = dict[str, Any]
 
 
 def _loss(config: Config, number: int) -> float:
-    """The loss of a trial; its noise is that of its number, whoever runs it."""
     solver = 0.1 * SOLVERS.index(config["solver"])
     bowl = config["x"] ** 2 + 0.1 * math.log10(config["lr"] / 0.01) ** 2
     depth = 0.02 * abs(config["depth"] - 4)
@@ -40,7 +39,6 @@ def _loss(config: Config, number: int) -> float:
 
 
 def _bare() -> tuple[list[Config], SearchRace]:
-    """The policy by itself, with places and values translated by hand."""
     search = ModelSearch(tuple(map(float, LEVELS)), seed=SEED)
     search.space = SearchSpace(KINDS)
     race = SearchRace(search, sign=-1.0, **OPTIONS)
@@ -79,7 +77,6 @@ def _bare() -> tuple[list[Config], SearchRace]:
 
 
 def _in_tune(folder: Path) -> tuple[list[Config], RaceSearch]:
-    """Tune's own generator of trials."""
     fidelity = Fidelity("epochs", levels=LEVELS)
     search = RaceSearch(fidelity, metric="loss", mode="min", seed=SEED, seed_key=None, **OPTIONS)
     generator = SearchGenerator(ConcurrencyLimiter(search, 1))
