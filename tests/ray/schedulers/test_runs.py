@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from ray.tune.experiment import Trial
 
-from mfhpo_ray.schedulers.runs import Runs
+from mfhpo_ray.schedulers.level_race import Ladder
+from mfhpo_ray.schedulers.runs import Run, Runs
 from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
@@ -56,3 +57,25 @@ def test_arms_are_numbered_as_their_trials_were_made():
     assert runs.of(1) == [added[2]]
     assert runs.of(2) == [added[4], added[5]]
     assert runs.fewest_replicates == 2
+
+
+def test_the_furthest_run_below_a_level_that_is_neither_under_way_nor_over():
+    ladder = Ladder(1, 3)
+    runs = [
+        Run(trial_of(number, x=0, seed=number), 0, reached=level)
+        for number, level in enumerate((-1, 0, 0, 1, 2))
+    ]
+    for run in runs:
+        ladder.put(run)
+    found = [ladder.furthest_below(0, level, None) for level in range(3)]
+    assert found == [runs[0], runs[1], runs[3]]
+    runs[1].granted = 1
+    runs[2].doomed = True
+    runs[3].trial.set_status(Trial.TERMINATED)
+    assert ladder.furthest_below(0, 2, None) is runs[0]
+    assert ladder.furthest_below(0, 1, runs[1]) is runs[1]
+    runs[0].reached = 2  # it moves up
+    ladder.put(runs[0])
+    assert ladder.furthest_below(0, 0, None) is None
+    assert ladder.with_runs_below(np.arange(1), 0).tolist() == []
+    assert ladder.with_runs_below(np.arange(1), 1).tolist() == [0]
