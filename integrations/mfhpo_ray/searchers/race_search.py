@@ -21,8 +21,8 @@ from mfhpo.search import (
 from mfhpo_ray.experiment.pulls import Ended, replicate_seed
 from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
+from mfhpo_ray.searchers.candidates import OpenCandidates
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
-from mfhpo_ray.searchers.open_candidates import OpenCandidates
 
 __all__ = ["RaceSearch"]
 
