@@ -177,12 +177,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
-        if self._metric is None or self._mode is None:
-            missing = "metric" if self._metric is None else "mode"
-            raise ValueError(
-                f"{type(self).__name__} needs to know {missing}; give it to "
-                f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
-            )
+        for missing, value in (("metric", self._metric), ("mode", self._mode)):
+            if value is None:
+                raise ValueError(
+                    f"{type(self).__name__} needs to know {missing}; give it to "
+                    f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
+                )
         self._notebook.open(trial, type(self).__name__)
         self._may_find_one = True
         if trial in self._runs:  # it failed, and Ray tries it again

@@ -140,13 +140,12 @@ class MFEliminationScheduler(ArmScheduler):
             raise TypeError(f"breadth_first must be True, False or None, got {breadth_first!r}.")
         self._time_attr = time_attr
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
-        if bias is not None and not callable(bias):
-            bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = levels_with_bounds(bounds, levels, max_t)
-            self._bias = bounds
-        else:
+        if bias is None or callable(bias):
             self._bias = bias
             levels = levels_of(levels, max_t, grace_period, reduction_factor)
+        else:
+            self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
+            levels = levels_with_bounds(self._bias, levels, max_t)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:
@@ -182,13 +181,9 @@ class MFEliminationScheduler(ArmScheduler):
         finished = self._closed or self._over or nothing_is_left
         answer = self._race.recommend(self._cost, finished, self._all_known)
         level = self._levels[answer.fidelity]
-        return TuneRecommendation.of(
-            answer,
-            self._sign,
-            self._runs.config(answer.arm),
-            int(level) if level == int(level) else level,
-            self._bias is not None,
-        )
+        level = int(level) if level == int(level) else level
+        config = self._runs.config(answer.arm)
+        return TuneRecommendation.of(answer, self._sign, config, level, self._bias is not None)
 
     # What `ArmScheduler` asks.
 
@@ -370,15 +365,8 @@ class MFEliminationScheduler(ArmScheduler):
         self._may_find_one = True
 
     def _record(self, run: Run) -> dict[str, Any]:
-        empty = {
-            "observed": [],
-            "reached": -1,
-            "shown": 0.0,
-            "cost": 0.0,
-            "over": False,
-            "out": False,
-        }
-        return self._written.setdefault(run.trial.trial_id, empty)
+        empty = {"reached": -1, "shown": 0.0, "cost": 0.0, "over": False, "out": False}
+        return self._written.setdefault(run.trial.trial_id, {"observed": [], **empty})
 
     def _standing(self, arm: int) -> int:
         """The level that all of an arm's runs have come to, of those that have begun."""
@@ -462,16 +450,13 @@ class MFEliminationScheduler(ArmScheduler):
                 BiasContradictedWarning,
             )
         if not contradicted:
-            shown = ", ".join(
-                f"{value:.5g} at {level:g}"
-                for level, value in zip(self._levels, curve, strict=True)
-                if math.isfinite(value)
-            )
+            values = zip(self._levels, curve, strict=True)
+            shown = [f"{value:.5g} at {level:g}" for level, value in values if math.isfinite(value)]
             self._warn_once(
                 "interval",
                 f"no final value agrees with what was declared and with what trial "
-                f"{run.trial.trial_id} ({shown}) and other replicates have shown; {stopped}. "
-                f"Declare wider bounds, or larger noise.",
+                f"{run.trial.trial_id} ({', '.join(shown)}) and other replicates have shown; "
+                f"{stopped}. Declare wider bounds, or larger noise.",
                 BiasContradictedWarning,
             )
 

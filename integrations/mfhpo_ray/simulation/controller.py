@@ -80,8 +80,7 @@ class Controller:
         self._decisions_after_saving: dict[Trial, str] = {}
 
         self._slots = Slots(settings.slots)
-        # Trials that are to have a slot: those in the queue for one, and those about to start.
-        self._staged_trials: set[Trial] = set()
+        # Trials that wait for a slot, in turn.
         self._requests: deque[Trial] = deque()
         self._trial_to_actor: dict[Trial, Actor] = {}
         self._started_actors: set[Actor] = set()
@@ -273,8 +272,8 @@ class Controller:
             self._queue_chosen(chosen)
         while self._pending_trials_list and len(self._requests) < self._max_pending_trials:
             trial = self._pending_trials_list.popleft()
-            if trial in self._pending_trials and trial not in self._staged_trials:
-                self._staged_trials.add(trial)
+            is_staged = trial in self._requests or trial in self._trial_to_actor
+            if trial in self._pending_trials and not is_staged:
                 self._requests.append(trial)
         while self._requests and self._slots.are_free:
             trial = self._requests.popleft()
@@ -291,10 +290,9 @@ class Controller:
             )
         if chosen in self._trial_to_actor:
             return
-        is_queued = chosen in self._staged_trials
+        is_queued = chosen in self._requests
         if not is_queued:
             self._set_trial_status(chosen, Trial.PENDING)
-            self._staged_trials.add(chosen)
         # An idle process is the chosen trial's at once; new ones are asked for in turn.
         if self._slots.have_idle:
             if is_queued:
@@ -334,7 +332,6 @@ class Controller:
         heapq.heappush(self._ahead, (when, rank, next(self._numbers), happen))
 
     def _on_started(self, trial: Trial, actor: Actor) -> None:
-        self._staged_trials.discard(trial)
         self._started_actors.add(actor)
         state: Any = trial.temporary_state
         state.ray_actor = actor
@@ -463,11 +460,9 @@ class Controller:
         trial.temporary_state.saving_to = None
         self._decisions_after_saving.pop(trial, None)
         actor = self._trial_to_actor.pop(trial, None)
-        if trial in self._staged_trials:
-            self._staged_trials.remove(trial)
-            if actor is None:
-                self._requests.remove(trial)
         if actor is None:
+            if trial in self._requests:
+                self._requests.remove(trial)
             return
         trial.temporary_state.ray_actor = None
         # Whoever is going to kill a process takes it out of these, so that it is not used again.
