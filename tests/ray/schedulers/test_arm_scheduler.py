@@ -16,6 +16,7 @@ from mfhpo_ray import IISEScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import Step, simulate
 from mfhpo_ray.simulation.cluster import SimulatedTrial
+from tests.ray.experiments import tuner_of
 
 
 def make_trial(number, storage=None, **config):
@@ -173,19 +174,16 @@ def test_an_experiment_that_ray_ends_has_its_results(ray_cluster, tmp_path):
     def train(config):
         tune.report({"value": 0.1 * config["arm"]})
 
-    tuner = tune.Tuner(
+    results = tuner_of(
         train,
-        param_space={"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))},
-        tune_config=tune.TuneConfig(
-            metric="value",
-            mode="max",
-            scheduler=RCUCBScheduler([60.0], reward_range=(0, 1)),
-            max_concurrent_trials=2,
-            reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0, stop=AfterThree()),
-    )
-    results = tuner.fit()
+        tmp_path,
+        space={"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))},
+        metric="value",
+        mode="max",
+        scheduler=RCUCBScheduler([60.0], reward_range=(0, 1)),
+        max_concurrent_trials=2,
+        stop=AfterThree(),
+    ).fit()
     assert len(results) == 27
     ended = [result for result in results if result.metrics and "value" in result.metrics]
     assert 2 <= len(ended) <= 6

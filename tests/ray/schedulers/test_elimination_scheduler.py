@@ -19,6 +19,7 @@ from mfhpo import BiasContradictedWarning
 from mfhpo_ray import MFEliminationScheduler, recommendation
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from tests.ray.experiments import tuner_of
 
 # Accuracies that gain at most .4 after iteration 1 and .1 after 3, and end at 9.
 BIAS = {1: (0.0, 0.4), 3: (0.0, 0.1)}
@@ -399,15 +400,14 @@ def test_a_real_run(tmp_path, saves):
 
     heights = [0.2, 0.9, 0.3, 0.8, 0.4, 0.5, 0.6, 0.7]
     scheduler = MFEliminationScheduler(max_t=9, bias={1: (0.0, 0.3), 3: (0.0, 0.1)})
-    tuner = tune.Tuner(
+    results = tuner_of(
         train,
-        param_space={"height": tune.grid_search(heights)},
-        tune_config=tune.TuneConfig(
-            metric="accuracy", mode="max", scheduler=scheduler, reuse_actors=True
-        ),
-        run_config=tune.RunConfig(storage_path=str(tmp_path / "results"), verbose=0),
-    )
-    results = tuner.fit()
+        tmp_path / "results",
+        space={"height": tune.grid_search(heights)},
+        metric="accuracy",
+        mode="max",
+        scheduler=scheduler,
+    ).fit()
     assert not results.errors
     answer = recommendation(results)
     assert answer.certified

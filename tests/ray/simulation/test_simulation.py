@@ -19,6 +19,7 @@ from ray.tune.schedulers import (
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from tests.ray.experiments import tuner_of
 
 
 class Script:
@@ -521,20 +522,16 @@ def in_tune(scheduler, folder, max_t, fails):
             self.done = 0
             return True
 
-    tuner = tune.Tuner(
+    return tuner_of(
         tune.with_resources(Training, {"CPU": 4}),
-        param_space={"arm": tune.grid_search([0, 1, 2, 3])},
-        tune_config=tune.TuneConfig(
-            scheduler=scheduler, metric="value", mode="max", reuse_actors=True
-        ),
-        run_config=tune.RunConfig(
-            storage_path=str(folder),
-            verbose=0,
-            stop={"training_iteration": max_t},
-            failure_config=tune.FailureConfig(max_failures=1),
-        ),
-    )
-    return tuner.fit()
+        folder,
+        space={"arm": tune.grid_search([0, 1, 2, 3])},
+        scheduler=scheduler,
+        metric="value",
+        mode="max",
+        stop={"training_iteration": max_t},
+        failure_config=tune.FailureConfig(max_failures=1),
+    ).fit()
 
 
 @pytest.mark.slow
