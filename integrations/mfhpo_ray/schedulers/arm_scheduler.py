@@ -10,6 +10,7 @@ from __future__ import annotations
 import abc
 import math
 import time
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -105,6 +106,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._closed = False
         self._n_raced = 0
         self._may_find_one = True
+        self._warned: set[object] = set()
         self._slots = math.inf
         self._slots_known_at = -math.inf
         # A simulation has another clock, and other slots.
@@ -333,6 +335,13 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """The metric in a result, larger is better; None if it is missing or no number."""
         value = as_number(result.get(str(self._metric)))
         return None if value is None else self._sign * value
+
+    def _warn_once(
+        self, about: object, message: str, category: type[Warning] = UserWarning
+    ) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(message, category, stacklevel=3)
 
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""

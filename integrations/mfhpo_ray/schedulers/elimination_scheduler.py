@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -171,7 +170,6 @@ class MFEliminationScheduler(ArmScheduler):
         self._written: dict[str, dict[str, Any]] = {}
         # Runs that are to wait, once Ray has put them to rest.
         self._resting: list[Run] = []
-        self._warned: set[object] = set()
         self._make_race(1.0)  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
@@ -290,7 +288,6 @@ class MFEliminationScheduler(ArmScheduler):
                 f"trial {run.trial.trial_id} ended at {self._time_attr}={run.shown:g}, before the "
                 f"last level {self._levels[-1]:g}: its last value counts as its final one, and so "
                 f"will others. Give max_t={run.shown:g}, or levels that trials reach.",
-                UserWarning,
             )
         self._observe(run, self._last, value)
 
@@ -459,8 +456,3 @@ class MFEliminationScheduler(ArmScheduler):
                 f"{stopped}. Declare wider bounds, or larger noise.",
                 BiasContradictedWarning,
             )
-
-    def _warn_once(self, about: object, message: str, category: type[Warning]) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, category, stacklevel=3)

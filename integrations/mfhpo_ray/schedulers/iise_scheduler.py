@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_right
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -166,13 +166,9 @@ class IISEScheduler(ArmScheduler):
         check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
         self._race: LevelRace  # from `_open` on
-        # By the trial's name: number, level, value and cost of each observation, and its place.
-        self._observed: defaultdict[str, list[list[Any]]] = defaultdict(list)
-        self._places: defaultdict[str, list[Place]] = defaultdict(list)
         self._n_observed = 0
         # Trials whose value at some level was left out: their process, or the driver, has died.
         self._lost: set[str] = set()
-        self._warned_of_length = False
 
     def recommendation(self) -> TuneRecommendation:
         """The best answer so far, or ValueError if no trial was started yet."""
@@ -281,9 +277,7 @@ class IISEScheduler(ArmScheduler):
                     run.owed += observed.pop()[3]
             places = [Place(*place) for place in record["places"][: len(observed)]]
             if run is not None:
-                run.reached = record["reached"]
-                self._observed[run.trial.trial_id] = observed
-                self._places[run.trial.trial_id] = places
+                run.reached, run.observed, run.places = record["reached"], observed, places
             for (number, fidelity, value, cost), place in zip(observed, places, strict=True):
                 self._n_observed = max(self._n_observed, number)
                 arrived = Arrived(run, Pull(arm, fidelity), Observation(value, cost))
@@ -356,13 +350,12 @@ class IISEScheduler(ArmScheduler):
             return
         self._meter.note(run, result)
         level = self._levels[run.granted]
-        if run.shown < level and not self._warned_of_length:
-            self._warned_of_length = True
-            warnings.warn(
+        if run.shown < level:
+            self._warn_once(
+                "length",
                 f"trial {run.trial.trial_id} ended at {self._fidelity.name}={run.shown:g}, before "
                 f"the level {level!r}: its last value counts as the one there, and so will others. "
                 f"Give max_t={run.shown:g}, or levels that trials reach.",
-                stacklevel=2,
             )
         # There will be no other value of it, at any level.
         self._observe(run, result, len(self._levels) - 1)
@@ -415,26 +408,22 @@ class IISEScheduler(ArmScheduler):
 
     def _tell(self, run: Run, pull: Pull, observation: Observation, *, is_over: bool) -> None:
         """Take in an observation; a trial that `is_over` has no more to say if it is run."""
-        name = run.trial.trial_id
         self._n_observed += 1
         place = self._race.in_order.place(run, pull)
-        self._observed[name].append(
-            [self._n_observed, pull.fidelity, observation.value, observation.cost]
-        )
-        self._places[name].append(place)
+        run.observed.append([self._n_observed, pull.fidelity, observation.value, observation.cost])
+        run.places.append(place)
         self._learn_from(self._race.in_order.arrive(place, Arrived(run, pull, observation)))
         self._note(run, is_over=is_over)
         self._sweep()
 
     def _note(self, run: Run, *, is_over: bool) -> None:
-        name = run.trial.trial_id
         record = {
-            "observed": self._observed[name],
-            "places": self._places[name],
+            "observed": run.observed,
+            "places": run.places,
             "reached": run.reached,
             "shown": run.shown,
             "over": is_over,
-            "lost": name in self._lost,
+            "lost": run.trial.trial_id in self._lost,
         }
         self._write(run, record)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ray.tune.experiment import Trial
@@ -34,6 +34,9 @@ class Run:
     # The same when it was last paid for, started or resumed; None until its first result.
     began_at: float | None = None
     began_with: float = 0.0
+    # What was observed of it, as it is written in the journal, and the places of that.
+    observed: list[list[Any]] = field(default_factory=list)
+    places: list[Any] = field(default_factory=list)
     # What was paid for an attempt that failed, and is not told yet.
     owed: float = 0.0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -58,7 +57,6 @@ class FidelitySearch(PolicySearch[Policy]):
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
         self._options = dict(options)
         self._n_stopped = 0
-        self._warned_of_budget = False
         signs = (1.0, -1.0) if self._mode is None else (self._sign,)
         self._declaration.rehearse(self._policy_for, self._options, self._levels, signs)
         self._check_budget()
@@ -160,9 +158,8 @@ class FidelitySearch(PolicySearch[Policy]):
     def _check_budget(self) -> None:
         """Warn once of a budget that pays for nothing, if the levels tell."""
         objection = self._declaration.objection_to(self._options["budget"], self._levels)
-        if objection is not None and not self._warned_of_budget:
-            self._warned_of_budget = True
-            warnings.warn(objection, stacklevel=5)
+        if objection is not None:
+            self._warn_once("budget", objection, stacklevel=5)
 
 
 class DeclaredSearch(FidelitySearch):

@@ -99,9 +99,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._recovered: dict[int, dict[str, Any]] = {}
         self._written_at = float("-inf")
         self._losses = Losses()
-        self._warned_of_no_number = False
-        self._warned_of_waiting: set[str | None] = set()
-        self._warned_of_merging = False
+        self._warned: set[str | None] = set()
 
     # What differs from search to search.
 
@@ -508,14 +506,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._over = policy.finished
 
     def _merge(self, policy: PolicyT, arm: int, equal: int) -> None:
-        if not self._warned_of_merging:
-            self._warned_of_merging = True
-            warnings.warn(
-                f"arms {equal} and {arm} were drawn equal, {self._known_arms().shown(arm)}: they "
-                f"are merged, and so will be others. The space is small: a plain arms="
-                f"{len(self._known_arms())} without arm_search races all of it.",
-                stacklevel=5,
-            )
+        self._warn_once(
+            "equal arms",
+            f"arms {equal} and {arm} were drawn equal, {self._known_arms().shown(arm)}: they are "
+            f"merged, and so will be others. The space is small: a plain arms="
+            f"{len(self._known_arms())} without arm_search races all of it.",
+            stacklevel=5,
+        )
         policy.withdraw(arm, duplicate_of=equal)
         self._over = policy.finished
 
@@ -539,20 +536,25 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """The metric, or None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
         value = as_number(reported)
-        if value is None and reported is not None and not self._warned_of_no_number:
-            self._warned_of_no_number = True
-            warnings.warn(
+        if value is None and reported is not None:
+            self._warn_once(
+                "no number",
                 f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
                 f"counts as failed. Report float(...).",
                 stacklevel=3,
             )
         return value if value is not None and Observation(value).has_value else None
 
+    def _warn_once(self, about: str, message: str, stacklevel: int) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(message, stacklevel=stacklevel + 1)
+
     def _warn_of_waiting(self, pull: Pull) -> None:
         for waits in self._open.waited_for:
             same = (waits.pull.arm, waits.pull.fidelity) == (pull.arm, pull.fidelity)
-            if same and waits.trial_id not in self._warned_of_waiting:
-                self._warned_of_waiting.add(waits.trial_id)
+            if same and waits.trial_id not in self._warned:
+                self._warned.add(waits.trial_id)
                 _logger.warning(
                     "The race waits for %s. Values count in the order in which their trials "
                     "began, so no more of this arm is begun at this level until that trial ends. "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -55,9 +54,6 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         super().__init__(arms=arms, owned=limit_key, **host)
         self._options = own
         self._own_limit: float | None = None
-        self._warned_of_range = False
-        self._warned_of_companion = False
-        self._warned_of_other_limit = False
         self._policy_class(2, **own)
 
     # What users call.
@@ -133,9 +129,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return 1
 
     def _check_companion(self) -> None:
-        if not self._has_companion and not self._warned_of_companion:
-            self._warned_of_companion = True
-            warnings.warn(
+        if not self._has_companion:
+            self._warn_once(
+                "companion",
                 "nobody enforces the limits: trials run to their end, and count as stopped if they "
                 "took longer. Give the Tuner TuneConfig(scheduler=search.scheduler()), which stops "
                 "any trial.",
@@ -145,9 +141,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
     # Helpers.
 
     def _check_other_limit(self, trial_id: str, stopped_at: float, limit: float | None) -> None:
-        if limit is not None and stopped_at < limit and not self._warned_of_other_limit:
-            self._warned_of_other_limit = True
-            warnings.warn(
+        if limit is not None and stopped_at < limit:
+            self._warn_once(
+                "other limit",
                 f"trial {trial_id} was stopped at {stopped_at:g} seconds, below the limit of "
                 f"{limit:g} that the search set: it counts as stopped at the latter. Leave time "
                 f"limits to the search.",
@@ -160,9 +156,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         if reward_range is None or not math.isfinite(value):
             return value
         low, high = reward_range
-        if not low <= value <= high and not self._warned_of_range:
-            self._warned_of_range = True
-            warnings.warn(
+        if not low <= value <= high:
+            self._warn_once(
+                "range",
                 f"trial {trial_id} has the value {value:g}, outside "
                 f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
                 f"will others. Declare the range that the metric really has, or leave it out.",

@@ -168,7 +168,7 @@ def test_nothing_waits_in_vain(seed):
     answer = scheduler.recommendation()
     assert answer.finished
     n_told = sum(map(len, scheduler.told.values()))
-    n_seen = sum(map(len, scheduler._observed.values()))
+    n_seen = sum(len(run.observed) for run in scheduler._runs)
     assert answer.certified or n_told == n_seen
 
 
