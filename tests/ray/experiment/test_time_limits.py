@@ -83,16 +83,6 @@ def test_a_trial_ends_beyond_its_limit_and_not_at_it() -> None:
     assert loop.limits.seconds(trial) == 2.5
 
 
-def test_the_mark_reaches_the_state_that_ray_saves() -> None:
-    loop = Loop()
-    trial = loop.add(2.0)
-    loop.start(trial)
-    loop.report(trial, 0.0, 0.1)
-    assert CENSORED_KEY not in trial.run_metadata.get_json_state()  # and is kept from now on
-    loop.turn(2.1)
-    assert CENSORED_KEY in trial.run_metadata.get_json_state()
-
-
 def test_starting_and_waiting_cost_nothing() -> None:
     loop = Loop()
     trial = loop.add(2.0)

@@ -190,27 +190,6 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
     assert scheduler.noted.finished
 
 
-# Search algorithms.
-
-
-@pytest.mark.parametrize(("checkpoints", "most"), [(True, None), (False, 2)])
-def test_a_search_algorithm_suggests_the_trials(checkpoints, most):
-    scheduler = scheduler_of()
-    run = simulate(
-        scheduler,
-        Suggesting(arms(3)),
-        ReplayedCurves(WORKED),
-        slots=2,
-        num_samples=3,
-        checkpoints=checkpoints,
-        max_concurrent_trials=most,
-    )
-    assert len(run.trials) == 3
-    assert lengths(run)[2] == 9
-    answer = scheduler.recommendation()
-    assert (answer.config, answer.certified, answer.compared) == ({"arm": 2}, True, 3)
-
-
 # Restarts.
 
 

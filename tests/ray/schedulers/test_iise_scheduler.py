@@ -360,23 +360,6 @@ def test_a_budget_ends_the_race():
     assert "budget" in answer.reason
 
 
-def test_the_answer_is_what_the_trials_reported():
-    scheduler = declared()
-    run = race(scheduler, grid(5, 30), curves_of(), checkpoints=False)
-    answer = scheduler.recommendation()
-    assert (answer.certified, answer.level, answer.params) == (True, 27, {"arm": 3})
-    at_the_end = [
-        event.value
-        for trial in run.trials
-        if trial.config["arm"] == 3
-        for event in run.history(trial.trial_id)
-        if event.iteration == 27
-    ]
-    assert answer.mean == pytest.approx(np.mean(np.array(at_the_end, dtype=float)))
-    assert len(at_the_end) >= 5  # measure=5
-    assert answer.trials == len(scheduler.told)
-
-
 # Errors.
 
 

@@ -41,24 +41,6 @@ def test_runs_that_are_over_are_not_listed():
     assert runs.of(7) == []
 
 
-def test_arms_are_numbered_as_their_trials_were_made():
-    # A restored experiment adds the trials that reported last first.
-    runs = Runs(["seed"])
-    added = {
-        number: runs.add(trial_of(number, x=number // 2, seed=number))
-        for number in (5, 0, 4, 2, 1, 3)
-    }
-    runs.retire(added[3])
-    runs.sort()
-    assert [run.trial.trial_id for run in runs] == ["t0", "t1", "t2", "t3", "t4", "t5"]
-    assert [added[number].arm for number in range(6)] == [0, 0, 1, 1, 2, 2]
-    assert [config["x"] for config in runs.configs] == [0, 1, 2]
-    assert runs.arm({"x": 1}) == 1
-    assert runs.of(1) == [added[2]]
-    assert runs.of(2) == [added[4], added[5]]
-    assert runs.fewest_replicates == 2
-
-
 def test_the_furthest_run_below_a_level_that_is_neither_under_way_nor_over():
     ladder = Ladder(1, 3)
     runs = [

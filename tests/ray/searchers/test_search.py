@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray import tune
-from ray.tune.search import ConcurrencyLimiter, SearchGenerator
+from ray.tune.search import ConcurrencyLimiter
 
 from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import RCUCB, Linear
@@ -286,14 +286,6 @@ def test_a_budget_ends_the_race_without_a_certificate():
 
 
 # What Tune hands over.
-
-
-def test_the_generator_of_tune_takes_them_through():
-    search = IISESearch("epochs", arms=3, metric="loss", mode="min", seed=0)
-    generator = SearchGenerator(ConcurrencyLimiter(search, 2))
-    assert generator.set_search_properties(None, None, dict(SPACE), stop=None)
-    assert generator.metric == "loss"
-    assert search.suggest("a")["epochs"] in (1, 3, 9)
 
 
 def test_metric_and_mode_are_asked_for_and_may_not_contradict():

@@ -230,11 +230,6 @@ def test_wrong_arguments_raise_at_once(options, error, message):
         make(**options)
 
 
-def test_a_space_that_leaves_nothing_open_is_refused():
-    with pytest.raises(ValueError, match=r"nothing to draw from.*'data'"):
-        make(space={"epochs": tune.randint(1, 10), "data": 3}).suggest("a")
-
-
 def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
     """The first evaluation for the certificate hangs; later ones do not take its place."""
     search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
