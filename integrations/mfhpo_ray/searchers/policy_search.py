@@ -27,7 +27,7 @@ from mfhpo_ray.experiment.recommendation import Answer
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.arms import Arms, ArmSearch, ArmsLike
+from mfhpo_ray.searchers.arms import Arms, ArmsLike
 from mfhpo_ray.searchers.candidates import Candidates
 
 __all__ = ["PolicySearch"]
@@ -57,7 +57,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         metric: str | None,
         mode: str | None,
         arms: ArmsLike,
-        arm_search: Searcher | None,
         space: Mapping[str, Any] | None,
         owned: str,
         seed_key: str | None,
@@ -72,12 +71,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._owned = owned
         self._seed_key = seed_key
         self._keys = (owned,) if seed_key is None else (owned, seed_key)
-        if isinstance(arm_search, PolicySearch):
-            raise TypeError(
-                f"arm_search={type(arm_search).__name__} draws no arms but races them; give one "
-                f"that proposes configurations, such as OptunaSearch(space)."
-            )
-        self._candidates = Candidates(arms, space, arm_search, self._keys)
+        self._candidates = Candidates(arms, space, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
         self._most: int | None = None
@@ -95,8 +89,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._notebook = Notebook()
         self._has_companion = False
         self._completed: dict[str, dict[str, Any]] = {}
-        # Arms that are known from the journal only, and what was reported of them first.
-        self._recovered: dict[int, dict[str, Any]] = {}
         self._written_at = float("-inf")
         self._losses = Losses()
         self._warned: set[str | None] = set()
@@ -180,7 +172,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             )
         if self._arms is not None:
             return True  # the race goes on with the arms that it has
-        taken = self._candidates.take(config, self._metric, self._mode, **spec)
+        taken = self._candidates.take(config)
         self._look_up_levels(self._candidates.space)
         return taken
 
@@ -205,7 +197,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if self._open.has_begun:
             self._check_companion()
         pull = self._next_pull(policy)
-        if self._is_over(policy):  # it was found that there are no more arms to draw
+        if self._is_over(policy):  # it was found that there is nothing more to evaluate
             self._write_answer(policy, urgent=True)
             return self.FINISHED
         if pull is None:
@@ -330,17 +322,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         }
         if self._policy is None:
             return state
-        search = self._candidates.search
         return {
             **state,
-            "arm_search": None if search is None else search.state_dict(),
             **self._details(),
             "arms": self._known_arms().state_dict(),
             "policy": self._policy.state_dict(),
             "open": self._open.state_dict(),
             "ended": self._ended,
             "lost": self._n_lost,
-            "recovered": [list(item) for item in self._recovered.items()],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -361,8 +350,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._most = state["most"]
         if state["policy"] is None:
             return
-        if self._candidates.search is not None:
-            self._candidates.search.load_state_dict(state["arm_search"])
         self._load_details(state)
         arms = Arms.from_state_dict(state["arms"])
         self._candidates.check_same(arms)
@@ -374,7 +361,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._is_unsure_of_trials = len(self._open) > 0
         self._ended = int(state["ended"])
         self._n_lost = int(state["lost"])
-        self._recovered = {int(arm): result for arm, result in state["recovered"]}
         self._over = policy.finished
 
     def save(self, checkpoint_path: str) -> None:
@@ -473,48 +459,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             passed_over.append(pull)
 
     def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
-        """What the policy wants next, of an arm that is drawn, or None if there is none now."""
-        while True:
-            pulls = policy.ask(1, pending)
-            if not pulls:
-                return None
-            arm = int(pulls[0].arm)
-            if self._known_arms().is_known(arm) or self._draw(policy, arm):
-                return pulls[0]
-            if arm in policy.active:
-                return None  # the other searcher has none for it now
-
-    def _draw(self, policy: PolicyT, arm: int) -> bool:
-        """Draw an arm from the other searcher, and return whether it is one to be pulled."""
-        arms, search = self._known_arms(), self._candidates.search
-        if search is None:
-            raise RuntimeError(f"arm {arm} has no configuration.")
-        is_drawn, equal = search.draw_new(arm, arms, self._recovered)
-        if equal is not None:
-            self._merge(policy, arm, equal)
-        elif not is_drawn and search.exhausted:
-            self._end_draws(policy, arms, search)
-        return is_drawn and equal is None
-
-    def _end_draws(self, policy: PolicyT, arms: Arms, search: ArmSearch) -> None:
-        known = next((arm for arm in range(len(arms)) if arms.is_known(arm)), None)
-        if known is None:
-            raise ValueError(f"arm_search={search.search!r} has no configuration to begin with.")
-        for arm in arms.unknown:
-            # Nothing is claimed of arms that there are not.
-            policy.withdraw(arm, duplicate_of=known)
-        self._over = policy.finished
-
-    def _merge(self, policy: PolicyT, arm: int, equal: int) -> None:
-        self._warn_once(
-            "equal arms",
-            f"arms {equal} and {arm} were drawn equal, {self._known_arms().shown(arm)}: they are "
-            f"merged, and so will be others. The space is small: a plain arms="
-            f"{len(self._known_arms())} without arm_search races all of it.",
-            stacklevel=5,
-        )
-        policy.withdraw(arm, duplicate_of=equal)
-        self._over = policy.finished
+        """What the policy wants next, or None if there is none now."""
+        pulls = policy.ask(1, pending)
+        return pulls[0] if pulls else None
 
     def _config(self, pull: Pull, replicate: int) -> Config:
         arms = self._known_arms()
@@ -597,13 +544,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _recover_arm(self, ended: Ended) -> None:
         """Take the configuration of a pull from the journal; ValueError if the arm has another."""
-        arms, arm, config = self._known_arms(), ended.pull.arm, decode(ended.config)
-        if not arms.is_known(arm):
-            arms.adopt(arm, config)
-            self._recovered[arm] = ended.result
-        elif differ(arms.config(arm), config):
+        arm, config = ended.pull.arm, decode(ended.config)
+        known = self._known_arms().config(arm)
+        if differ(known, config):
             raise ValueError(
-                f"arm {arm} is {arms.config(arm)!r}, but {config!r} in the experiment's storage: "
+                f"arm {arm} is {known!r}, but {config!r} in the experiment's storage: "
                 f"restore the search that was saved, or begin a new experiment, "
                 f"RunConfig(name=...), with new arms."
             )
@@ -617,14 +562,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._over = policy.finished
 
     def _tell_all(self, policy: PolicyT, told: Iterable[Ended]) -> None:
-        search = self._candidates.search
         for ended in told:
             self._tell(policy, ended)
-            arm = ended.pull.arm
-            if search is not None and ended.observation.has_value:
-                search.tell(arm, ended.result)
-            elif search is not None and arm not in policy.active:
-                search.give_up(arm)
 
     # The journal.
 

@@ -18,6 +18,7 @@ from mfhpo.search import (
     SearchSpace,
     has_levels,
 )
+from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import Ended, replicate_seed
 from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
@@ -192,7 +193,6 @@ class RaceSearch(FidelitySearch):
             metric=metric,
             mode=mode,
             space=space,
-            arm_search=None,
             sigma=sigma,
             bias=None,
             prices=prices,
@@ -291,11 +291,11 @@ class RaceSearch(FidelitySearch):
     def _recover_arm(self, ended: Ended) -> None:
         arms, arm = self._known_arms(), ended.pull.arm
         arms.make_room(arm)
-        is_new = not arms.is_known(arm)
-        super()._recover_arm(ended)
-        self._recovered.clear()  # no other searcher waits for what was reported of them
-        if is_new:
-            self._describe(self._made_policy(), arm, arms.config(arm))
+        if arms.is_known(arm):
+            super()._recover_arm(ended)
+            return
+        arms.adopt(arm, decode(ended.config))
+        self._describe(self._made_policy(), arm, arms.config(arm))
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
         pull, search = ended.pull, _as_race(policy).search

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from ray import tune
-from ray.tune.search.optuna import OptunaSearch
 
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
@@ -38,9 +37,6 @@ ANY: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"seed_key": "epochs"}, ValueError, "seed_key='epochs' is what the search sets"),
     ({"space": {"x": 1}}, ValueError, r"space and arms=\[...\] are given, but arms come from one"),
     ({"arms": 3, "space": [1]}, TypeError, "space must be a dictionary of Tune's domains or None"),
-    ({"arms": 3, "arm_search": "optuna"}, TypeError, "arm_search must be a Searcher of Tune such"),
-    ({"arms": 3, "arm_search": make()}, TypeError, "IISESearch draws no arms but races them"),
-    ({"arm_search": OptunaSearch()}, ValueError, r"arm_search and arms=\[...\] are given"),
     ({"detla": 0.05}, TypeError, "unexpected keyword argument 'detla'"),
     ({"delta": "0.05"}, TypeError, "delta must be a number, got '0.05'"),
     ({"prices": {"CPU": 1}}, ValueError, "prices=.* are for measured seconds, but costs=None"),
