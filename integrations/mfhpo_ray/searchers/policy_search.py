@@ -88,7 +88,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._is_unsure_of_trials = False
         self._notebook = Notebook()
         self._has_companion = False
-        self._completed: dict[str, dict[str, Any]] = {}
         self._written_at = float("-inf")
         self._losses = Losses()
         self._warned: set[str | None] = set()
@@ -249,9 +248,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._has_companion = True
         self._notebook.connect(journal)
         with of_this_version("the journal in the experiment's storage"):
-            ends = {name: Ended.from_record(each) for name, each in self._notebook.records.items()}
-        self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
-        unknown = [ended for ended in ends.values() if ended.number >= self._ended]
+            ends = [Ended.from_record(record) for record in self._notebook.records.values()]
+        unknown = [ended for ended in ends if ended.number >= self._ended]
         if not unknown:
             return
         policy = self._begin() if self._policy is None else self._policy
@@ -282,7 +280,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
         """The last result of a trial that ended before a restart, or None."""
-        return self._completed.get(trial_id)
+        record = self._notebook.records.get(trial_id)
+        return None if record is None else record["result"]
 
     def keep(self, trial_ids: Collection[str]) -> None:
         """Drop all pulls that are not evaluated by one of these trials, which run or wait."""
@@ -511,7 +510,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _end(self, policy: PolicyT, ended: Ended) -> None:
         self._ended = ended.number + 1
-        self._tell_all(policy, self._open.end(ended))
+        for told in self._open.end(ended):
+            self._tell(policy, told)
 
     def _lose(self, trial_ids: Collection[str]) -> None:
         """Leave out pulls that were under way; once the race is over they are merely surplus."""
@@ -526,7 +526,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """Tell of pulls that waited for others which were dropped."""
         # Once the race is over, those are surplus, and these the quick ones among it.
         if self._policy is not None and not self._policy.finished:
-            self._tell_all(self._policy, released)
+            for ended in released:
+                self._tell(self._policy, ended)
 
     def _drop_those_that_are_gone(self) -> None:
         """Drop the pulls of a saved state that Tune does not run again, if that is known."""
@@ -560,10 +561,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if not seen.failed:
             self._losses.forget(ended.pull.arm)
         self._over = policy.finished
-
-    def _tell_all(self, policy: PolicyT, told: Iterable[Ended]) -> None:
-        for ended in told:
-            self._tell(policy, ended)
 
     # The journal.
 
