@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -240,7 +239,7 @@ class IISEScheduler(ArmScheduler):
 
     def _open(self, n_arms: int, search: Any) -> None:
         complete = self._runs.n_arms == n_arms
-        policy = self._make_policy(n_arms, self._runs.fewest_replicates if complete else None)
+        policy = self._make_policy(n_arms, min(self._runs.n_replicates) if complete else None)
         policy.labels = Labels(
             arm=self._runs.label,
             fidelity=lambda fidelity: f"{self._fidelity.name}={self._levels[fidelity]!r}",
@@ -260,7 +259,7 @@ class IISEScheduler(ArmScheduler):
         # What waited for more suggestions waits no longer.
         self._may_find_one = True
         if race.policy.piloting and race.active and not self._closed:
-            numbers = Counter(run.arm for run in self._runs)
+            numbers = self._runs.n_replicates
             self._check_replicates(len(race.active), min(numbers[arm] for arm in race.active))
 
     def _recover(self, entries: Sequence[Entry]) -> None:

@@ -94,18 +94,18 @@ class PullScheduler(FIFOScheduler):
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
         self._connect(tune_controller.search_alg, Journal.of(trial))
+        search = self._search
+        result = None if search is None else search.completed(trial.trial_id)
         if trial.is_finished():
-            if self._search is not None and self._search.completed(trial.trial_id) is None:
-                self._search.discard(trial.trial_id)
+            if search is not None and result is None:
+                search.discard(trial.trial_id)
             return
-        if self._search is not None:
-            result = self._search.completed(trial.trial_id)
-            if result is not None:
-                _end_as_completed(tune_controller, trial, result)
-                return
-            self._search.note_resources(
-                trial.trial_id, {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
-            )
+        if result is not None:
+            _end_as_completed(tune_controller, trial, result)
+            return
+        if search is not None:
+            resources = {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
+            search.note_resources(trial.trial_id, resources)
         self._limits.set(trial, self._limit_of(trial))
 
     def on_trial_result(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -55,7 +56,6 @@ class Runs:
         self._by_trial: dict[str, Run] = {}
         self._arms: dict[str, int] = {}
         self._by_arm: list[list[Run]] = []
-        self._n_replicates: list[int] = []
         self.configs: list[dict[str, Any]] = []
 
     def __contains__(self, trial: Trial) -> bool:
@@ -73,9 +73,10 @@ class Runs:
         return len(self._by_arm)
 
     @property
-    def fewest_replicates(self) -> int:
-        """The least number of trials, over or not, that an arm has."""
-        return min(self._n_replicates, default=0)
+    def n_replicates(self) -> list[int]:
+        """The number of trials of each arm, over or not."""
+        numbers = Counter(run.arm for run in self)
+        return [numbers[arm] for arm in range(self.n_arms)]
 
     @property
     def all_over(self) -> bool:
@@ -99,7 +100,6 @@ class Runs:
         run = Run(trial, self.arm(trial.config))
         self._by_trial[trial.trial_id] = run
         self._by_arm[run.arm].append(run)
-        self._n_replicates[run.arm] += 1
         return run
 
     def sort(self) -> None:
@@ -113,7 +113,6 @@ class Runs:
         self._by_trial = {run.trial.trial_id: run for run in made}
         self._arms = {key: place[arm] for key, arm in self._arms.items()}
         self._by_arm = [sorted(self._by_arm[arm], key=_number) for arm in order]
-        self._n_replicates = [self._n_replicates[arm] for arm in order]
         self.configs = [self.configs[arm] for arm in order]
 
     def retire(self, run: Run) -> None:
@@ -129,7 +128,6 @@ class Runs:
         if key not in self._arms:
             self._arms[key] = self.n_arms
             self._by_arm.append([])
-            self._n_replicates.append(0)
             self.configs.append(_without(config, self._replicate_keys))
         return self._arms[key]
 
