@@ -24,16 +24,7 @@ _SUFFIX = ".jsonl"
 
 
 class Journal:
-    """Records of one run of an experiment, by name, in a `folder` of its own.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> journal = Journal(pyarrow.fs.LocalFileSystem(), tempfile.mkdtemp())
-    >>> journal.write("trial_1", {"value": 0.9})
-    >>> journal.read(), journal.read_one("trial_2")
-    ({'trial_1': {'value': 0.9}}, None)
-    """
+    """Records of one run of an experiment, by name, in a `folder` of its own."""
 
     def __init__(self, filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
         self._filesystem = filesystem

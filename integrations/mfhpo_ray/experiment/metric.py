@@ -20,8 +20,6 @@ def check_aim(metric: Any, mode: Any) -> None:
 def as_number(value: Any) -> float | None:
     """A number as a float, also that of an array or a tensor of one element; else None.
 
-    Examples
-    --------
     >>> as_number(np.float32(0.5)), as_number("0.5"), as_number(True), as_number(None)
     (0.5, None, None, None)
     """

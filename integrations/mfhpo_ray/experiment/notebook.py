@@ -39,6 +39,7 @@ class Notebook:
     def connect(self, journal: Journal) -> None:
         """Write to a journal from now on, and read what is there."""
         self._journal = journal
+        self._unwritten.clear()  # another experiment's
         self.records = journal.read()
         self.records.pop(RECOMMENDATION, None)
 

@@ -16,9 +16,6 @@ class Prices:
     """What a second costs: see `mfhpo_ray.searchers.options.FidelitySearchOptions`.
 
     ValueError if prices are given but costs are not measured, or all prices are 0.
-
-    >>> Prices({"CPU": 1, "GPU": 20}, "measured").of({"CPU": 4, "GPU": 0.5})
-    14.0
     """
 
     def __init__(self, prices: Mapping[str, float] | None, costs: Any) -> None:

@@ -64,20 +64,6 @@ class TimeLimits:
     trained in this run (``time_since_restore``), so that a slow driver is not charged. While the
     driver is busy, nobody looks at the limits; a result that has come in by then is heard first. A
     trial whose last result is there and that is saving its checkpoint is not ended.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> now = 0.0
-    >>> limits = TimeLimits(clock=lambda: now)
-    >>> trial = SimpleNamespace(
-    ...     trial_id="a", status="RUNNING", run_metadata=SimpleNamespace(last_result={})
-    ... )
-    >>> limits.set(trial, 60)
-    >>> limits.enforce(SimpleNamespace(get_live_trials=lambda: [trial]))
-    >>> now = 61.0
-    >>> limits.exceeded(trial), limits.seconds(trial)
-    (True, 61.0)
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -114,13 +100,13 @@ class TimeLimits:
                 watch.ended_after = now - watch.began
                 stop_at_once(tune_controller, trial, {CENSORED_KEY: watch.limit})
 
-    def exceeded(self, trial: Trial, result: Mapping[str, Any] | None = None) -> bool:
+    def exceeded(self, trial: Trial, result: Mapping[str, Any]) -> bool:
         """Whether a trial that reports is beyond its limit: the scheduler then returns STOP."""
         watch = self._watches.get(trial.trial_id)
         if watch is None:
             return False
         now = self._clock()
-        trained = None if result is None else result.get(_RUN_SECONDS)
+        trained = result.get(_RUN_SECONDS)
         if trained is not None:
             watch.began = now - float(trained)
         if watch.began is None or not watch.is_beyond(now):

@@ -25,11 +25,7 @@ def levels_of(
     grace_period: int,
     reduction_factor: float,
 ) -> tuple[float, ...]:
-    """The levels of a time attribute: as given, or geometric up to `max_t`.
-
-    >>> levels_of(None, 81, 3, 3)
-    (3, 9, 27, 81)
-    """
+    """The levels of a time attribute: as given, or geometric up to `max_t`."""
     if max_t is None and levels is not None:
         return tuple(levels)
     if max_t is None or levels is not None:

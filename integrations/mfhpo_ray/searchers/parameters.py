@@ -210,10 +210,6 @@ def place_of(value: Any, domain: Float | Integer) -> float | None:
 
     A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
     are in the middle of what is rounded to them.
-
-    >>> from ray import tune
-    >>> place_of(10.0, tune.loguniform(1.0, 100.0)), place_of(0, tune.randint(0, 5))
-    (0.5, 0.1)
     """
     if not is_number(value):
         return None
