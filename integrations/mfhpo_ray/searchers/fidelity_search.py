@@ -92,7 +92,7 @@ class FidelitySearch(PolicySearch[Policy]):
 
     def _answer(self, policy: Policy) -> TuneRecommendation:
         answer = policy.recommend()
-        params = {} if answer.arm is None else dict(self._known_arms().shown(answer.arm))
+        params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
         certifies = not isinstance(policy, RewardPolicy)
         level = self._levels[answer.fidelity]
         if self._n_stopped:

@@ -76,7 +76,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
         self._most: int | None = None
         self._clock = time.monotonic
-        self._arms: Arms | None = None
+        self._arms = Arms([])  # until the race begins
         self._policy: PolicyT | None = None
         self._over = False
         self._announced_end = False
@@ -169,7 +169,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 f"trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
                 stacklevel=3,
             )
-        if self._arms is not None:
+        if self._policy is not None:
             return True  # the race goes on with the arms that it has
         taken = self._candidates.take(config)
         self._look_up_levels(self._candidates.space)
@@ -227,7 +227,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         seconds = begun.took(result, self._clock())
         value = None if error else self._value(trial_id, result)
         observation = self._observed(trial_id, begun, value, seconds, result.get(CENSORED_KEY))
-        arms = self._known_arms()
+        arms = self._arms
         arms.learn(begun.pull.arm, result)
         ended = Ended(
             number=self._ended,
@@ -324,7 +324,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return {
             **state,
             **self._details(),
-            "arms": self._known_arms().state_dict(),
+            "arms": self._arms.state_dict(),
             "policy": self._policy.state_dict(),
             "open": self._open.state_dict(),
             "ended": self._ended,
@@ -352,8 +352,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._load_details(state)
         arms = Arms.from_state_dict(state["arms"])
         self._candidates.check_same(arms)
-        self._arms = arms
-        policy = self._begin()
+        policy = self._begin(arms)
         policy.load_state_dict(state["policy"])
         self._open = OpenPulls(self._in_order)
         self._open.load_state_dict(state["open"], self._clock())
@@ -385,7 +384,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     # Beginning.
 
-    def _begin(self) -> PolicyT:
+    def _begin(self, arms: Arms | None = None) -> PolicyT:
         """Make the policy, now that arms and direction are known."""
         for name, value in (("metric", self._metric), ("mode", self._mode)):
             if not value:
@@ -394,7 +393,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                     f"{type(self).__name__}(..., metric='accuracy', mode='max'). What TuneConfig "
                     f"has reaches a search only together with a param_space."
                 )
-        arms = self._arms
         if arms is None:
             self._look_up_levels(self._candidates.space)
             arms = self._candidates.make(self._seed, self._while_drawing())
@@ -427,13 +425,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             )
         return self._policy
 
-    def _known_arms(self) -> Arms:
-        if self._arms is None:
-            raise RuntimeError("the race has not begun.")
-        return self._arms
-
     def _arm_label(self, arm: int) -> str:
-        return f"arm {arm} {self._known_arms().shown(arm)}"
+        return f"arm {arm} {self._arms.shown(arm)}"
 
     def _label_of_value(self, value: float) -> float:
         return self._sign * value + 0.0  # the sum makes 0 of -0
@@ -463,7 +456,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return pulls[0] if pulls else None
 
     def _config(self, pull: Pull, replicate: int) -> Config:
-        arms = self._known_arms()
+        arms = self._arms
         config = arms.config(pull.arm)
         assign(config, self._owned, self._settings(pull))
         if self._seed_key is not None:
@@ -546,7 +539,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def _recover_arm(self, ended: Ended) -> None:
         """Take the configuration of a pull from the journal; ValueError if the arm has another."""
         arm, config = ended.pull.arm, decode(ended.config)
-        known = self._known_arms().config(arm)
+        known = self._arms.config(arm)
         if differ(known, config):
             raise ValueError(
                 f"arm {arm} is {known!r}, but {config!r} in the experiment's storage: "

@@ -224,7 +224,7 @@ class RaceSearch(FidelitySearch):
 
     def _race(self, sign: float, seed: int) -> SearchRace:
         def params(arm: int) -> Config:
-            return dict(self._known_arms().shown(arm))
+            return dict(self._arms.shown(arm))
 
         return self._declared.race(self._levels, seed=seed, sign=sign, params=params)
 
@@ -246,7 +246,7 @@ class RaceSearch(FidelitySearch):
             # With nothing under way that may change it, that is the end.
             self._over = self._over or not pending
             return None
-        arms, arm = self._known_arms(), pulls[0].arm
+        arms, arm = self._arms, pulls[0].arm
         arms.make_room(arm)
         if not arms.is_known(arm):
             point = _as_race(policy).point_of(arm)
@@ -259,7 +259,7 @@ class RaceSearch(FidelitySearch):
         _as_race(policy).search.describe(arm, self._candidates.point_of(config))
 
     def _config(self, pull: Pull, replicate: int) -> Config:
-        config = self._known_arms().config(pull.arm)
+        config = self._arms.config(pull.arm)
         if has_levels(self._fidelity):
             assign(config, self._owned, self._settings(pull))
         if self._declared.checkpoints:
@@ -269,7 +269,7 @@ class RaceSearch(FidelitySearch):
         return config
 
     def _training_of(self, pull: Pull, replicate: int) -> str:
-        digest = zlib.crc32(fingerprint(self._known_arms().config(pull.arm)).encode())
+        digest = zlib.crc32(fingerprint(self._arms.config(pull.arm)).encode())
         name = f"configuration-{pull.arm}-{digest:08x}"
         return f"{name}-replicate-{replicate}" if isinstance(pull, Replicate) else name
 
@@ -289,7 +289,7 @@ class RaceSearch(FidelitySearch):
         )
 
     def _recover_arm(self, ended: Ended) -> None:
-        arms, arm = self._known_arms(), ended.pull.arm
+        arms, arm = self._arms, ended.pull.arm
         arms.make_room(arm)
         if arms.is_known(arm):
             super()._recover_arm(ended)
@@ -313,7 +313,7 @@ class RaceSearch(FidelitySearch):
 
     def _owner_of(self, arm: int, search: SearchPolicy) -> int:
         """The first arm with the same configuration that was brought to the target, or this one."""
-        arms = self._known_arms()
+        arms = self._arms
         this = fingerprint(arms.config(arm))
         known = search.finished_arms()
         return next((k for k in known if fingerprint(arms.config(k)) == this), arm)

@@ -121,7 +121,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     def _answer(self, policy: CensoredPolicy) -> TuneLimitRecommendation:
         answer = policy.recommend()
-        params = {} if answer.arm is None else dict(self._known_arms().shown(answer.arm))
+        params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
         return TuneLimitRecommendation.of(answer, self._sign, params)
 
     @property

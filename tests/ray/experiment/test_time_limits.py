@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import pickle
 from typing import Any
 
@@ -202,18 +201,6 @@ def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(
             return
         assert trial.status == Trial.RUNNING
         assert loop.limits.seconds(trial) == pytest.approx(trained + unheard)
-
-
-@pytest.mark.parametrize(
-    ("limit", "error", "words"),
-    [
-        (math.nan, ValueError, "must be a positive number of seconds or None, got nan"),
-        ("60", TypeError, "must be a number of seconds or None, got '60'"),
-    ],
-)
-def test_bad_limits(limit: Any, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        TimeLimits().set(Trial("stub", stub=True), limit)
 
 
 def test_limits_can_be_pickled() -> None:

@@ -256,7 +256,9 @@ def test_bad_arguments(arguments, error, words):
         PullScheduler(**arguments)
 
 
-@pytest.mark.parametrize(("limit", "error"), [(-1, ValueError), ("60", TypeError)])
+@pytest.mark.parametrize(
+    ("limit", "error"), [(-1, ValueError), (math.nan, ValueError), ("60", TypeError)]
+)
 def test_a_bad_limit_in_a_configuration(limit, error, tmp_path):
     words = r"config\['time_limit_s'\] of trial a must be a .*number of seconds or None"
     with pytest.raises(error, match=words):

@@ -60,8 +60,8 @@ def test_fidelity_and_seed_do_not_make_arms_different():
     }
     search = make(arms=32, space=space)
     search.suggest("a")
-    assert len(search._known_arms()) == 2
-    assert search._known_arms().config(0) == {"a": 1, "twice": 18}  # at the target
+    assert len(search._arms) == 2
+    assert search._arms.config(0) == {"a": 1, "twice": 18}  # at the target
 
 
 def test_a_space_that_leaves_nothing_open_is_refused():

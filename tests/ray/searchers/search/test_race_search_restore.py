@@ -108,7 +108,7 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
     for number in ("trials", "cost", "tried", "at_target"):
         assert getattr(after, number) == getattr(before, number)
     for arm in after.survivors:
-        assert again._known_arms().config(arm) == killed._known_arms().config(arm)
+        assert again._arms.config(arm) == killed._arms.config(arm)
     # It ends, and no seed of a training that was observed is used for another one.
     used = {config["seed"]: (config.get("x"), config.get("model")) for config in driver.configs}
     lost_seeds = {config["seed"] for config in driver.running.values()}
