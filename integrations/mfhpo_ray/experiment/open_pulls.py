@@ -109,7 +109,7 @@ class OpenPulls:
 
     def begin(self, trial_id: str, pull: Pull, now: float) -> int:
         """Note that a trial evaluates a pull, and return how many like it were begun before."""
-        order = self._order(pull)
+        order = self._orders[_kind_of(pull)]
         replicate = order.begin()
         self._under_way[trial_id] = UnderWay(pull, replicate, now)
         self._most_under_way = max(self._most_under_way, len(self._under_way))
@@ -117,7 +117,7 @@ class OpenPulls:
 
     def is_full(self, pull: Pull) -> bool:
         """Whether so many pulls of this kind wait for an earlier one that no more should begin."""
-        return len(self._order(pull).held) >= most_held(self._most_under_way)
+        return len(self._orders[_kind_of(pull)].held) >= most_held(self._most_under_way)
 
     @property
     def waited_for(self) -> list[WaitedFor]:
@@ -143,7 +143,7 @@ class OpenPulls:
         for trial_id, begun in list(self._under_way.items()):
             if begun.pull == ended.pull and begun.replicate == ended.replicate:
                 del self._under_way[trial_id]
-        order = self._order(ended.pull)
+        order = self._orders[_kind_of(ended.pull)]
         if not self._in_order:
             order.drop(ended.replicate)
             return [ended]
@@ -155,7 +155,7 @@ class OpenPulls:
         for trial_id in trial_ids:
             begun = self._under_way.pop(trial_id, None)
             if begun is not None:
-                released += self._order(begun.pull).drop(begun.replicate)
+                released += self._orders[_kind_of(begun.pull)].drop(begun.replicate)
         return _in_turn(released)
 
     # After a restart.
@@ -163,7 +163,7 @@ class OpenPulls:
     def foresee(self, ends: Collection[Ended]) -> None:
         """Begin all pulls that must have been begun before some that have ended."""
         for ended in ends:
-            order = self._order(ended.pull)
+            order = self._orders[_kind_of(ended.pull)]
             while order.begun <= ended.replicate:
                 order.begin()
 
@@ -208,9 +208,6 @@ class OpenPulls:
             order.load(
                 int(saved["begun"]), saved["awaited"], [(ended.replicate, ended) for ended in held]
             )
-
-    def _order(self, pull: Pull) -> InOrder[Ended]:
-        return self._orders[_kind_of(pull)]
 
 
 def _kind_of(pull: Pull) -> _Kind:

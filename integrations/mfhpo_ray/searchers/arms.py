@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
@@ -60,34 +60,29 @@ def _native(value: Any) -> Any:
 class Arms:
     """Configurations of all arms, some of which may be drawn later."""
 
-    def __init__(self, configs: Sequence[Config | None]) -> None:
-        self._configs = list(configs)
+    def __init__(self, configs: Iterable[Config] = ()) -> None:
+        self._configs: dict[int, Config] = {}
         self._arms: dict[str, int] = {}
         self._encoded: dict[int, dict[str, Any]] = {}
         # What trials really ran with, where that is not what was suggested.
         self._shown: dict[int, Config] = {}
-        for arm, config in enumerate(self._configs):
-            if config is not None:
-                self._arms.setdefault(fingerprint(config), arm)
+        for arm, config in enumerate(configs):
+            self.adopt(arm, config)
 
     def __len__(self) -> int:
         return len(self._configs)
 
-    def make_room(self, arm: int) -> None:
-        """See that there is such an arm, to be drawn later."""
-        self._configs += [None] * (arm + 1 - len(self._configs))
-
     def is_known(self, arm: int) -> bool:
         """Whether the arm's configuration is drawn."""
-        return self._configs[arm] is not None
+        return arm in self._configs
 
     def config(self, arm: int) -> Config:
         """A copy of the arm's configuration, to suggest; empty before it is drawn."""
-        return copy.deepcopy(self._configs[arm] or {})
+        return copy.deepcopy(self._configs.get(arm, {}))
 
     def shown(self, arm: int) -> Config:
         """The arm's configuration with the objects that Tune puts in the place of placeholders."""
-        return self._shown.get(arm, self._configs[arm] or {})
+        return self._shown.get(arm, self._configs.get(arm, {}))
 
     def encoded(self, arm: int) -> dict[str, Any]:
         """The arm's configuration as plain JSON."""
@@ -100,14 +95,13 @@ class Arms:
         return self._arms.get(fingerprint(config))
 
     def adopt(self, arm: int, config: Config) -> None:
-        """Take an arm's configuration as drawn; one that is known stays."""
-        if self._configs[arm] is None:
-            self._configs[arm] = config
-            self._arms.setdefault(fingerprint(config), arm)
+        """Take an arm's configuration as drawn."""
+        self._configs[arm] = config
+        self._arms.setdefault(fingerprint(config), arm)
 
     def learn(self, arm: int, result: Mapping[str, Any]) -> None:
         """Learn from a trial's flat result what it ran with."""
-        config = self._configs[arm]
+        config = self._configs.get(arm)
         if config is not None and arm not in self._shown:
             shown = with_values_of(config, result)
             if fingerprint(shown) != fingerprint(config):
@@ -115,16 +109,18 @@ class Arms:
 
     def state_dict(self) -> dict[str, Any]:
         """The configurations as plain JSON values."""
+        arms = range(1 + max(self._configs, default=-1))
         return {
-            "configs": [
-                self.encoded(arm) if self.is_known(arm) else None for arm in range(len(self))
-            ],
+            "configs": [self.encoded(arm) if self.is_known(arm) else None for arm in arms],
             "shown": [[arm, encode(config)] for arm, config in self._shown.items()],
         }
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> Arms:
         """The arms whose `state_dict` was saved."""
-        arms = cls([None if config is None else decode(config) for config in state["configs"]])
+        arms = cls()
+        for arm, config in enumerate(state["configs"]):
+            if config is not None:
+                arms.adopt(arm, decode(config))
         arms._shown = {int(arm): decode(config) for arm, config in state["shown"]}
         return arms

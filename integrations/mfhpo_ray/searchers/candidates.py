@@ -119,7 +119,7 @@ class OpenCandidates(Candidates):
         values = dict(zip(self._keys, (while_drawing, seed), strict=False))
         owned = {name: values.get(name) for name in self._keys if has(space, name)}
         self._settle(space, owned, self._space is None)
-        return Arms([])
+        return Arms()
 
     @property
     def kinds(self) -> dict[str, Numeric | OneOf]:

@@ -76,7 +76,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
         self._most: int | None = None
         self._clock = time.monotonic
-        self._arms = Arms([])  # until the race begins
+        self._arms = Arms()  # until the race begins
         self._policy: PolicyT | None = None
         self._over = False
         self._announced_end = False

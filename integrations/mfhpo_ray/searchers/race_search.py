@@ -247,7 +247,6 @@ class RaceSearch(FidelitySearch):
             self._over = self._over or not pending
             return None
         arms, arm = self._arms, pulls[0].arm
-        arms.make_room(arm)
         if not arms.is_known(arm):
             point = _as_race(policy).point_of(arm)
             config = self._candidates.draw(arm, point, self._seed, arms)
@@ -290,7 +289,6 @@ class RaceSearch(FidelitySearch):
 
     def _recover_arm(self, ended: Ended) -> None:
         arms, arm = self._arms, ended.pull.arm
-        arms.make_room(arm)
         if arms.is_known(arm):
             super()._recover_arm(ended)
             return

@@ -89,7 +89,7 @@ def test_objects_are_shown_as_what_they_are():
 
 
 def test_arms_are_saved_with_what_is_shown_of_them():
-    arms = Arms([{"act": ("__ref_ph", "1")}, None])
+    arms = Arms([{"act": ("__ref_ph", "1")}])
     arms.learn(0, {"config/act": max})
     again = Arms.from_state_dict(json.loads(json.dumps(arms.state_dict())))
     assert again.shown(0) == {"act": max}
