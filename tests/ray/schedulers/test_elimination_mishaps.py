@@ -190,9 +190,6 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
     assert scheduler.noted.finished
 
 
-# Restarts.
-
-
 @pytest.mark.parametrize(
     ("bias", "checkpoints", "seconds"), [(BIAS, True, 3.5), (BIAS, False, 20.5), (None, True, 11.5)]
 )

@@ -55,9 +55,6 @@ class Values:
         return Step(self._value(config, iteration), 1.0) if iteration <= 9 else None
 
 
-# By bounds.
-
-
 @pytest.mark.parametrize(("mode", "sign"), [("max", 1.0), ("min", -1.0)])
 def test_worked_example_with_checkpoints(mode, sign):
     bias = BIAS if sign > 0 else {level: (-high, 0.0) for level, (_, high) in BIAS.items()}
@@ -246,9 +243,6 @@ def test_a_result_without_the_time_is_refused():
         simulate(scheduler, arms(2), ReplayedCurves(WORKED), slots=1)
 
 
-# The heuristic.
-
-
 def test_without_bounds_the_tolerance_halves_and_nothing_is_certified():
     """First values spread evenly from 0 to 1: W = .8, and the tolerances are 1.6, .8 and .4."""
     rows = [(i / 10, i / 10, i / 10) for i in range(11)]
@@ -331,9 +325,6 @@ def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypat
     assert looks[1] < 1.3 * looks[0] < 12
 
 
-# Arguments.
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -369,9 +360,6 @@ def test_bounds_as_a_function_are_asked_at_the_levels():
     assert asked == [3, 9]
     with pytest.raises(ValueError, match="no trial was started"):
         scheduler.recommendation()
-
-
-# Real runs.
 
 
 @pytest.mark.slow

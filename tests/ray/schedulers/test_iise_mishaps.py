@@ -167,9 +167,6 @@ def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal):
     assert answer.cost + owed >= before.recommendation().cost
 
 
-# At random.
-
-
 @st.composite
 def races(draw):
     n_arms = draw(st.integers(1, 6))

@@ -37,8 +37,6 @@ from tests.ray.schedulers.races import (
     started,
 )
 
-# The same race as the bare policy's.
-
 
 def bare_policy(variant, n_arms, **options):
     options = {"delta": 0.05, "epsilon": 0.05, "measure": 5} | options
@@ -107,9 +105,6 @@ def test_choosing_again_changes_nothing():
     for scheduler in (once, twice):
         race(scheduler, grid(5, 20), curves_of(), slots=3, checkpoints=True)
     assert once.pairs == twice.pairs
-
-
-# Who is stopped, and when.
 
 
 @pytest.mark.parametrize(("slots", "checkpoints"), [(1, True), (16, False)])
@@ -190,9 +185,6 @@ def test_where_the_noise_is_estimated_a_certificate_takes_17_replicates():
     assert [each.certified for each in answers] == [False, True]
 
 
-# Searchers.
-
-
 @pytest.mark.parametrize(
     ("num_samples", "limit", "checkpoints"), [(-1, None, True), (60, 1, False), (60, 3, True)]
 )
@@ -254,9 +246,6 @@ def test_an_endless_search_ends_with_the_first_suggestion_beyond_the_arms():
     race(scheduler, searcher, curves_of(sigma=0.01), slots=3, num_samples=-1, checkpoints=True)
     assert searcher.suggested == 11
     assert scheduler.recommendation().compared == 10
-
-
-# What trials report.
 
 
 @pytest.mark.parametrize("checkpoints", [True, False])
@@ -321,9 +310,6 @@ def test_minimising_mirrors_maximising(sigma, bias):
     assert one.interval == (-other.interval[1], -other.interval[0])
 
 
-# Costs, and the answer.
-
-
 def test_a_trial_is_charged_with_the_increments_or_with_all_that_it_runs_again():
     for checkpoints in (True, False):
         scheduler = declared(epsilon=0.0)
@@ -358,9 +344,6 @@ def test_a_budget_ends_the_race():
     assert 100 - 27 <= answer.cost <= 100
     assert (answer.finished, answer.certified) == (True, False)
     assert "budget" in answer.reason
-
-
-# Errors.
 
 
 @pytest.mark.parametrize(
@@ -423,9 +406,6 @@ def test_metric_and_mode_have_to_be_known_and_are_given_once():
     assert scheduler.metric == "loss"
 
 
-# The error probability.
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_wrong_certificates_are_as_rare_as_promised():
@@ -448,9 +428,6 @@ def test_wrong_certificates_are_as_rare_as_promised():
         wrong += answer.certified and answer.arm != 2
     assert certified > n_races / 2
     assert wrong <= stats.binom.ppf(0.999, n_races, delta)
-
-
-# The work per result.
 
 
 def _calls_per_result(n_replicates, finals, **options):

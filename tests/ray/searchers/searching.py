@@ -111,9 +111,6 @@ def in_tune(
     return configs
 
 
-# Saving, restoring, killing.
-
-
 class Driver:
     """Keeps three trials under way; the one that ends next is a function of the step."""
 

@@ -11,8 +11,6 @@ from ray import tune
 from mfhpo_ray.searchers.arms import Arms
 from tests.ray.searchers.searching import SPACE, make
 
-# Given.
-
 
 def test_given_arms_are_raced_as_they_are():
     arms = [{"x": np.float64(0.5), "hidden": (32, 32), "act": max}, {"x": np.int64(0), "act": min}]
@@ -32,9 +30,6 @@ def test_given_arms_have_to_cover_the_space():
         make(arms=[{"x": 0.5, "model": {"width": 1}}, {"x": 0.5}]).set_search_properties(
             None, None, space
         )
-
-
-# Drawn from a space.
 
 
 def test_a_space_of_its_own():
@@ -83,9 +78,6 @@ def test_objects_are_shown_as_what_they_are():
         loss = 0.1 if what is max else 0.9
         search.on_trial_complete(str(number), {"loss": loss, "config/act": what})
     assert search.recommendation().config == {"act": max}
-
-
-# As they are written.
 
 
 def test_arms_are_saved_with_what_is_shown_of_them():

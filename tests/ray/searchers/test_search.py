@@ -26,8 +26,6 @@ from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import replicate_seed
 from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, pulls, run
 
-# The race itself.
-
 
 @pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
 def test_a_race_ends_by_itself_with_the_best_arm(cls):
@@ -69,9 +67,6 @@ def test_the_seed_may_have_another_key_or_none():
 def test_a_race_is_repeatable_with_a_seed_alone():
     assert run(make(seed=3)) == run(make(seed=3)) != run(make(seed=4))
     assert make(seed=None).suggest("a")["seed"] != make(seed=None).suggest("a")["seed"]
-
-
-# What ends a trial, and what it counts for.
 
 
 class Bare:
@@ -236,9 +231,6 @@ def test_nothing_to_recommend_before_the_first_trial():
     assert not search.recommendation().certified
 
 
-# Costs.
-
-
 def _measured(**options: Any) -> Any:
     return make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"), **options)
 
@@ -285,9 +277,6 @@ def test_a_budget_ends_the_race_without_a_certificate():
     assert 21.0 < answer.cost <= 30.0  # 9, the dearest pull, did not fit in any more
 
 
-# What Tune hands over.
-
-
 def test_metric_and_mode_are_asked_for_and_may_not_contradict():
     with pytest.raises(ValueError, match="metric is not known: give it to the search"):
         make(metric=None).suggest("a")
@@ -325,9 +314,6 @@ def test_suggestions_do_not_share_what_may_be_written_to():
     search = make(arms=[{"x": 0.0, "layers": [8, 8]}, {"x": 0.1, "layers": [16]}])
     search.suggest("a")["layers"].append(4)
     assert search.suggest("b")["layers"] in ([8, 8], [16])
-
-
-# What is declared.
 
 
 def test_declarations_reach_the_policy():
@@ -368,9 +354,6 @@ def test_other_aims_certify_nothing(aim):
     assert not answer.certifies
     assert answer.cost <= 300.0
     assert str(answer).startswith("BEST SO FAR")
-
-
-# Time limits.
 
 
 def _limited(**options: Any) -> RCUCBSearch:
@@ -484,9 +467,6 @@ def test_values_and_limits_outside_what_is_declared_are_warned_of():
     with pytest.warns(UserWarning, match="stopped at 0.5 seconds, below the limit of 2"):
         search.on_trial_complete("b", {"mfhpo/censored_at": 0.5})
     assert _state(search)["rewards"] == [1.0, None]  # the nearest inside
-
-
-# The companion.
 
 
 def test_each_observation_is_written_at_once():

@@ -144,9 +144,6 @@ def test_what_zooming_refuses():
         ZoomingRCUCBSearch(ARMS, 5.0, splits=0)
 
 
-# What is restored.
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -125,9 +125,6 @@ def test_a_journal_of_an_earlier_version_is_refused():
         make().connect(journal)
 
 
-# The journal: what Ray's last snapshot lacks.
-
-
 @settings(max_examples=20, deadline=None)
 @given(
     st.sampled_from(sorted(SEARCHES)),

@@ -26,8 +26,6 @@ from mfhpo_ray.experiment.space import (
     without,
 )
 
-# Keys.
-
 
 def test_keys_may_be_nested():
     config = {"a": {"b": 1, "c": {"d": 2}}, "e/f": 3, "g": {"h": 4}}
@@ -111,9 +109,6 @@ def test_levels_are_asked_for():
         levels_of(Fidelity("epochs"), {"epochs": 81})
     with pytest.raises(ValueError, match=r"costs has 2 entries but .* has 3 levels"):
         levels_of(Fidelity("epochs", costs=[1, 2]), {"epochs": tune.randint(1, 10)})
-
-
-# Configurations.
 
 
 def test_constants_and_nesting_are_kept():

@@ -166,9 +166,6 @@ def test_a_space_of_few_configurations_is_searched_all_the_same():
     assert len({str(candidate.params) for candidate in certificate.candidates}) == answer.compared
 
 
-# Checkpoints.
-
-
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     search = make(checkpoints=True, budget=150, certify_share=0.3)
     trainings: dict[str, list[dict[str, Any]]] = {}
