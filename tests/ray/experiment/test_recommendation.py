@@ -11,10 +11,8 @@ import pytest
 from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
-from mfhpo.censored import Linear
 from mfhpo_ray import (
     Luckiest,
-    RCUCBSearch,
     TuneLimitRecommendation,
     TuneRecommendation,
     recommendation,
@@ -25,7 +23,7 @@ from mfhpo_ray.experiment.recommendation import (
     RECOMMENDATION,
     to_record,
 )
-from tests.ray.searchers.searching import make, run
+from tests.ray.searchers.searching import limited, make, run
 
 
 def _race(**options: Any) -> Any:
@@ -35,17 +33,7 @@ def _race(**options: Any) -> Any:
 
 
 def _limits(horizon: int = 20) -> Any:
-    search = RCUCBSearch(
-        [{"x": (1, 2)}, {"x": (3, 4)}],
-        [1.0, 2.0],
-        metric="loss",
-        mode="min",
-        cost=Linear(0.1),
-        reward_range=(0, 1),
-        horizon=horizon,
-        seed=0,
-    )
-    search.note_resources("none", {})
+    search = limited([{"x": (1, 2)}, {"x": (3, 4)}], horizon=horizon)
     for number in range(horizon):
         config = search.suggest(str(number))
         result: dict[str, Any] = {"loss": 0.1 * config["x"][0], "time_total_s": 0.5}

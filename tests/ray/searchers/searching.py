@@ -13,7 +13,8 @@ from ray.tune.experiment import Experiment
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
 from mfhpo import Fidelity
-from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
+from mfhpo.censored import Linear
+from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.searchers.policy_search import PolicySearch
 
@@ -57,6 +58,21 @@ def make(cls: Callable[..., PolicySearch[Any]] = IISESearch, **options: Any) -> 
     }
     arguments.update(options)
     return cls(**arguments)
+
+
+def limited(arms: Any, **options: Any) -> RCUCBSearch:
+    """A search for the gain of trials, with its companion."""
+    arguments: dict[str, Any] = {
+        "limits": [1.0, 2.0],
+        "metric": "loss",
+        "mode": "min",
+        "cost": Linear(0.1),
+        "reward_range": (0, 1),
+        "seed": 0,
+    }
+    search = RCUCBSearch(arms, **{**arguments, **options})
+    search.note_resources("none", {})
+    return search
 
 
 def run(

@@ -24,7 +24,17 @@ from mfhpo_ray import (
 )
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import replicate_seed
-from tests.ray.searchers.searching import ARMS, BEST_ARM, SPACE, Memory, bowl, make, pulls, run
+from tests.ray.searchers.searching import (
+    ARMS,
+    BEST_ARM,
+    SPACE,
+    Memory,
+    bowl,
+    limited,
+    make,
+    pulls,
+    run,
+)
 
 
 @pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
@@ -357,19 +367,8 @@ def test_other_aims_certify_nothing(aim):
 
 
 def _limited(**options: Any) -> RCUCBSearch:
-    arguments: dict[str, Any] = {
-        "arms": [{"model": "quick"}, {"model": "slow"}],
-        "limits": [1.0, 2.0],
-        "metric": "score",
-        "mode": "max",
-        "cost": Linear(0.1),
-        "reward_range": (0, 1),
-        "seed": 0,
-    }
-    arguments.update(options)
-    search = RCUCBSearch(**arguments)
-    search.note_resources("none", {})  # the companion's voice
-    return search
+    models = [{"model": "quick"}, {"model": "slow"}]
+    return limited(models, **{"metric": "score", "mode": "max", **options})
 
 
 def _bare_limited() -> RCUCB:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, RCUCBSearch
 from mfhpo_ray.searchers.policy_search import PolicySearch
 from tests.ray.searchers.searching import (
@@ -24,18 +23,16 @@ from tests.ray.searchers.searching import (
     bowl,
     crash,
     killed_again_and_again,
+    limited,
     make,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
 
-def _limits(**options: Any) -> RCUCBSearch:
-    arguments: dict[str, Any] = {"limits": 3, "cost": Linear(0.1), "horizon": 40, "longest": 9.0}
+def _limits() -> RCUCBSearch:
     arms = [{"x": x, "epochs": 9} for x in (-0.9, 0.0, 0.6)]
-    search = RCUCBSearch(arms, metric="loss", mode="min", seed=0, **{**arguments, **options})
-    search.note_resources("none", {})
-    return search
+    return limited(arms, limits=3, reward_range=None, horizon=40, longest=9.0)
 
 
 SEARCHES: dict[str, Callable[[], PolicySearch[Any]]] = {
