@@ -59,10 +59,8 @@ class Controller:
             param_space=settings.param_space,
             max_concurrent=settings.max_concurrent_trials or 0,
         )
-        self._max_pending_trials = self.search_alg.max_pending
 
         self._seconds = 0.0
-        self._iterations = 0
         self._events: list[Event] = []
         # What will happen: (when, its rank at that time, a number that breaks ties, what to do).
         self._ahead: list[tuple[float, int, int, Callable[[], None]]] = []
@@ -75,7 +73,6 @@ class Controller:
         # As Tune names them, for those who look.
         self._pending_trials = self._by_status[Trial.PENDING]
         self._running_trials = self._by_status[Trial.RUNNING]
-        self._paused_trials = self._by_status[Trial.PAUSED]
         self._pending_trials_list: deque[Trial] = deque()
         self._decisions_after_saving: dict[Trial, str] = {}
 
@@ -176,13 +173,13 @@ class Controller:
             events=tuple(self._events),
             metric=self._settings.metric,
             slot_seconds=self._slots.seconds(self._seconds),
-            iterations=self._iterations,
+            iterations=sum(event.kind == "result" for event in self._events),
             makespan=self._seconds,
         )
 
     def step(self) -> None:
         """One turn of the loop: new trials, starts, then the next event."""
-        while len(self._pending_trials) < self._max_pending_trials:
+        while len(self._pending_trials) < self.search_alg.max_pending:
             trial = self.search_alg.next_trial() or self._awaited_trial()
             if trial is None:
                 break
@@ -217,7 +214,7 @@ class Controller:
 
     @property
     def _any_is_live(self) -> bool:
-        return bool(self._pending_trials or self._running_trials or self._paused_trials)
+        return any(self._by_status[s] for s in (Trial.PENDING, Trial.RUNNING, Trial.PAUSED))
 
     def _now(self) -> float:
         return self._seconds
@@ -270,7 +267,7 @@ class Controller:
         chosen = self._scheduler_alg.choose_trial_to_run(self)
         if chosen is not None:
             self._queue_chosen(chosen)
-        while self._pending_trials_list and len(self._requests) < self._max_pending_trials:
+        while self._pending_trials_list and len(self._requests) < self.search_alg.max_pending:
             trial = self._pending_trials_list.popleft()
             is_staged = trial in self._requests or trial in self._trial_to_actor
             if trial in self._pending_trials and not is_staged:
@@ -362,7 +359,6 @@ class Controller:
     def _on_trained(self, trial: Trial, actor: Actor, step: Step) -> None:
         actor.iteration += 1
         actor.seconds += step.seconds
-        self._iterations += 1
         result: dict[str, Any] = {
             self._settings.metric: step.value,
             "done": False,
