@@ -11,8 +11,7 @@ from mfhpo_ray.schedulers.elimination_scheduler import MFEliminationScheduler
 from mfhpo_ray.schedulers.iise_scheduler import IISEScheduler
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.schedulers.rcucb_scheduler import RCUCBScheduler
-from mfhpo_ray.searchers.best_arm import IISESearch, MFGradSearch, MFLUCBSearch
-from mfhpo_ray.searchers.choice import MFSearch
+from mfhpo_ray.searchers.best_arm import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
 from mfhpo_ray.searchers.race_search import RaceSearch
 from mfhpo_ray.searchers.rcucb import RCUCBSearch, ZoomingRCUCBSearch
 

@@ -144,7 +144,7 @@ def _for_the_best_arm(problem: Problem) -> PolicyChoice:
 # mirrored in the problem already.
 
 
-def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> BestArmPolicy:
     """The elimination policy of `IISEOptions`."""
     variant = options["variant"]
     rest = {name: option for name, option in options.items() if name != "variant"}

@@ -16,9 +16,9 @@ __all__ = ["Checkpoints", "can_be_saved"]
 class Checkpoints:
     """Which pauses lose nothing, found out as trials show it.
 
-    A training function saves what it reports along with a result: a result without a checkpoint
-    cannot be gone back to. A class is saved by the pause itself, if it has ``save_checkpoint``.
-    Where the trainable is not known here, one trial is paused to see.
+    A training function cannot go back to a result without a checkpoint. A class is saved by the
+    pause itself, if it has ``save_checkpoint``. Where the trainable is not known here, one trial is
+    paused to see.
     """
 
     def __init__(self) -> None:

@@ -13,15 +13,7 @@ __all__ = ["decode", "differ", "encode"]
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """A value, which may hold tuples, functions or classes, as plain JSON.
-
-    Examples
-    --------
-    >>> encode({"lr": 0.1})
-    {'plain': {'lr': 0.1}}
-    >>> decode(encode({"hidden": (32, 32)}))
-    {'hidden': (32, 32)}
-    """
+    """A value, which may hold tuples, functions or classes, as plain JSON."""
     if _is_plain(value):
         return {"plain": value}
     return {"pickled": base64.b64encode(cloudpickle.dumps(value)).decode()}
@@ -35,15 +27,7 @@ def decode(content: dict[str, Any]) -> Any:
 
 
 def differ(one: Any, other: Any) -> bool:
-    """Whether two values differ for sure: objects that are pickled may or may not.
-
-    Examples
-    --------
-    >>> differ({"hidden": (32, 32)}, {"hidden": (32, 64)})
-    True
-    >>> differ({"function": lambda x: x}, {"function": lambda x: x})
-    False
-    """
+    """Whether two values differ for sure: objects that are pickled may or may not."""
     if _is_leaf(one) or _is_leaf(other):
         return type(one) is not type(other) or repr(one) != repr(other)
     if isinstance(one, Mapping) and isinstance(other, Mapping):

@@ -1,9 +1,7 @@
 """What was observed, written down at once where the experiment is stored.
 
-Ray saves an experiment every ten seconds or so, and a scheduler's state never: what was reported
-since then is lost with the process. A journal holds one small file for each trial, in the storage
-of the experiment (a local folder, NFS, S3, ...), so that a new observation costs one write and
-nothing has to be read before a restart.
+Ray saves an experiment every ten seconds or so, and a scheduler's state never. A journal holds one
+small file for each trial, so that an observation costs one write.
 """
 
 from __future__ import annotations
@@ -26,24 +24,7 @@ _SUFFIX = ".jsonl"
 
 
 class Journal:
-    """Records of one run of an experiment, by name.
-
-    Parameters
-    ----------
-    filesystem
-        Where the experiment is stored.
-    folder
-        Folder for the records on that file system, another one for every run; it is made with the
-        first record.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> journal = Journal(pyarrow.fs.LocalFileSystem(), tempfile.mkdtemp())
-    >>> journal.write("trial_1", {"value": 0.9})
-    >>> journal.read(), journal.read_one("trial_2")
-    ({'trial_1': {'value': 0.9}}, None)
-    """
+    """Records of one run of an experiment, by name, in a `folder` of its own."""
 
     def __init__(self, filesystem: pyarrow.fs.FileSystem, folder: str) -> None:
         self._filesystem = filesystem
@@ -54,7 +35,7 @@ class Journal:
     def of(cls, trial: Trial) -> Journal | None:
         """The journal of the run that a trial belongs to, the same after ``Tuner.restore``.
 
-        None for a trial that is stored nowhere, as in a simulation.
+        None for a trial that is stored nowhere.
         """
         storage = trial.storage
         if storage is None:
@@ -105,7 +86,7 @@ class Journal:
 
 @contextmanager
 def of_this_version(what: str) -> Iterator[None]:
-    """Say of what was saved that it is of an earlier version, if something is not in it."""
+    """Raise ValueError if something is missing in what was saved."""
     try:
         yield
     except KeyError as error:
@@ -121,7 +102,7 @@ def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.F
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: NumPy's numbers and arrays as they are, anything else by name."""
+    """What JSON has no word for: NumPy as plain numbers and lists, anything else by name."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

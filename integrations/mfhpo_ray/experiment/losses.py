@@ -21,8 +21,7 @@ _MOST_IN_A_ROW = 10
 def was_lost(trial: Trial) -> bool:
     """Whether a trial failed because its process, or the node that it ran on, was gone.
 
-    An exception that it raised is another matter. A process that crashes looks the same as a node
-    that is lost.
+    A process that crashes looks the same as a node that is lost.
     """
     if trial.run_metadata.pickled_error_filename is None or trial.local_path is None:
         return False

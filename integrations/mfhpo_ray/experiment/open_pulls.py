@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from mfhpo import Labels, Pull
+from mfhpo import Labels, Pull, Recommendation
 from mfhpo.racing.in_order import InOrder, in_turn, most_held
 from mfhpo.search import Replicate
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 
-__all__ = ["MOST_PASSED_OVER", "OpenPulls", "WaitedFor"]
+__all__ = ["MOST_PASSED_OVER", "OpenPulls", "WaitedFor", "with_waiting"]
 
 # How often an arm and fidelity whose pulls wait like this is passed over for what the race wants
 # besides it. A policy that takes turns lets the others get so many pulls ahead.
 MOST_PASSED_OVER = 4
+# A reason names so many of the trials that are waited for.
+_MOST_NAMED = 3
 # Arm, fidelity, and whether it is for a certificate: pulls of a kind are told in order.
 _Kind: TypeAlias = tuple[int, int, bool]
 
@@ -37,6 +40,23 @@ class WaitedFor:
         )
 
 
+def with_waiting(
+    answer: Recommendation, waits: Iterable[WaitedFor], in_words: Callable[[WaitedFor], str]
+) -> Recommendation:
+    """An answer that names the trials which hold back others, if any do."""
+    waits = sorted(waits, key=lambda each: -each.n_held)
+    if answer.finished or not waits:
+        return answer
+    parts = [in_words(each) for each in waits[:_MOST_NAMED]]
+    if len(waits) > _MOST_NAMED:
+        parts.append(f"and {len(waits) - _MOST_NAMED} more")
+    reason = (
+        f"{answer.reason}; values count in the order in which trials began, and the race waits for "
+        f"{', '.join(parts)}"
+    )
+    return replace(answer, reason=reason)
+
+
 class OpenPulls:
     """Pulls that are under way, each in a trial, and those that wait for earlier ones to end.
 
@@ -45,14 +65,13 @@ class OpenPulls:
     in_order
         Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
         search, are told in the order in which they were begun, by `InOrder`; else as they end. The
-        replicate of a pull is its ticket. The order is kept however long a pull takes, and for
-        pulls without a value too; `is_full` says when to begin no more.
+        replicate of a pull is its ticket.
     """
 
     def __init__(self, in_order: bool) -> None:
         self._in_order = in_order
         self._under_way: dict[str, UnderWay] = {}
-        self._orders: dict[_Kind, InOrder[Ended]] = {}
+        self._orders: defaultdict[_Kind, InOrder[Ended]] = defaultdict(InOrder)
         self._most_under_way = 0
 
     def __len__(self) -> int:
@@ -90,7 +109,7 @@ class OpenPulls:
 
     def begin(self, trial_id: str, pull: Pull, now: float) -> int:
         """Note that a trial evaluates a pull, and return how many like it were begun before."""
-        order = self._order(pull)
+        order = self._orders[_kind_of(pull)]
         replicate = order.begin()
         self._under_way[trial_id] = UnderWay(pull, replicate, now)
         self._most_under_way = max(self._most_under_way, len(self._under_way))
@@ -98,8 +117,7 @@ class OpenPulls:
 
     def is_full(self, pull: Pull) -> bool:
         """Whether so many pulls of this kind wait for an earlier one that no more should begin."""
-        order = self._orders.get(_kind_of(pull))
-        return order is not None and len(order.held) >= most_held(self._most_under_way)
+        return len(self._orders[_kind_of(pull)].held) >= most_held(self._most_under_way)
 
     @property
     def waited_for(self) -> list[WaitedFor]:
@@ -125,7 +143,7 @@ class OpenPulls:
         for trial_id, begun in list(self._under_way.items()):
             if begun.pull == ended.pull and begun.replicate == ended.replicate:
                 del self._under_way[trial_id]
-        order = self._order(ended.pull)
+        order = self._orders[_kind_of(ended.pull)]
         if not self._in_order:
             order.drop(ended.replicate)
             return [ended]
@@ -137,7 +155,7 @@ class OpenPulls:
         for trial_id in trial_ids:
             begun = self._under_way.pop(trial_id, None)
             if begun is not None:
-                released += self._order(begun.pull).drop(begun.replicate)
+                released += self._orders[_kind_of(begun.pull)].drop(begun.replicate)
         return _in_turn(released)
 
     # After a restart.
@@ -145,7 +163,7 @@ class OpenPulls:
     def foresee(self, ends: Collection[Ended]) -> None:
         """Begin all pulls that must have been begun before some that have ended."""
         for ended in ends:
-            order = self._order(ended.pull)
+            order = self._orders[_kind_of(ended.pull)]
             while order.begun <= ended.replicate:
                 order.begin()
 
@@ -182,22 +200,14 @@ class OpenPulls:
             name: UnderWay.from_state_dict(begun, now) for name, begun in state["under_way"].items()
         }
         self._most_under_way = int(state["most_under_way"])
-        self._orders = {}
+        self._orders.clear()
         for saved in state["orders"]:
             arm, fidelity, certifies = saved["kind"]
             held = map(Ended.from_record, saved["held"])
-            order = self._order_of((int(arm), int(fidelity), bool(certifies)))
+            order = self._orders[int(arm), int(fidelity), bool(certifies)]
             order.load(
                 int(saved["begun"]), saved["awaited"], [(ended.replicate, ended) for ended in held]
             )
-
-    def _order(self, pull: Pull) -> InOrder[Ended]:
-        return self._order_of(_kind_of(pull))
-
-    def _order_of(self, kind: _Kind) -> InOrder[Ended]:
-        if kind not in self._orders:
-            self._orders[kind] = InOrder()
-        return self._orders[kind]
 
 
 def _kind_of(pull: Pull) -> _Kind:

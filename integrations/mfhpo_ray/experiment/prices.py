@@ -13,25 +13,9 @@ __all__ = ["Prices", "required_resources"]
 
 
 class Prices:
-    """Prices of resources.
+    """What a second costs: see `mfhpo_ray.searchers.options.FidelitySearchOptions`.
 
-    Parameters
-    ----------
-    prices
-        What a second of one unit of each resource costs, such as ``{"CPU": 1, "GPU": 20}``; what
-        is not named is free. None: a second costs 1, whatever a trial holds.
-    costs
-        The costs of the fidelity, which must be "measured" for prices to have a part.
-
-    Raises
-    ------
-    ValueError
-        If prices are given but costs are not measured, or all prices are 0.
-
-    Examples
-    --------
-    >>> Prices({"CPU": 1, "GPU": 20}, "measured").of({"CPU": 4, "GPU": 0.5})
-    14.0
+    ValueError if prices are given but costs are not measured, or all prices are 0.
     """
 
     def __init__(self, prices: Mapping[str, float] | None, costs: Any) -> None:

@@ -1,4 +1,4 @@
-"""Pulls on their way, and what is written down of those that ended."""
+"""Pulls on their way, what is written down of those that ended, and their seeds."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.fidelity import native
 from mfhpo.search import Replicate
-from mfhpo_ray.experiment.numbers import as_number
+from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 
-__all__ = ["Ended", "UnderWay", "scalars"]
+__all__ = ["Ended", "UnderWay", "replicate_seed", "scalars"]
+
+_MASK = (1 << 31) - 1  # seeds have 31 bits
 
 
 @dataclass
@@ -105,3 +109,22 @@ def _pull_from_record(record: Mapping[str, Any]) -> Pull:
     if "shortlist" in record:
         return Replicate(arm, fidelity, limit, tuple(record["shortlist"]))
     return Pull(arm, fidelity, limit)
+
+
+def replicate_seed(
+    seed: int, arm: int, fidelity: int, r: int, *, n_arms: int, n_fidelities: int
+) -> int:
+    """The seed of an arm's r-th pull at a fidelity, from 0 to 2**31 - 1.
+
+    No two pulls of a race share one, before 2**31 divided by the number of pairs of arms and
+    fidelities were begun of one pair.
+
+    >>> replicate_seed(7, 0, 0, 0, n_arms=2, n_fidelities=3)
+    232282773
+    """
+    number = (r * n_arms + arm) * n_fidelities + fidelity
+    # Each step maps the numbers of 31 bits onto themselves one to one, so that none occurs twice.
+    for key in np.random.SeedSequence(seed).generate_state(3).tolist():
+        number = ((number ^ (key & _MASK)) * ((key << 1 | 1) & _MASK)) & _MASK
+        number ^= number >> 16
+    return number

@@ -15,7 +15,7 @@ from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
 from mfhpo_ray.experiment.encoding import decode, encode
-from mfhpo_ray.experiment.journal import Journal
+from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.space import Config, picked
 
 __all__ = [
@@ -55,7 +55,24 @@ class Luckiest:
 
 
 @dataclass(frozen=True)
-class TuneRecommendation(UserRecommendation):
+class _BesideLuckiest:
+    """An answer beside what Tune would hand over."""
+
+    params: dict[str, Any]
+    luckiest: Luckiest | None = None
+
+    @property
+    def config(self) -> Config:
+        """The configuration, without what the search sets and constants of ``param_space``."""
+        return self.params
+
+    def __str__(self) -> str:
+        text = super(_BesideLuckiest, replace(self, params=_flat(self.params))).__str__()
+        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
+
+
+@dataclass(frozen=True)
+class TuneRecommendation(_BesideLuckiest, UserRecommendation):
     """Which configuration to be content with, and how sure that is.
 
     The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and:
@@ -66,17 +83,6 @@ class TuneRecommendation(UserRecommendation):
         What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
         for with the results.
     """
-
-    luckiest: Luckiest | None = None
-
-    @property
-    def config(self) -> Config:
-        """The configuration, without the fidelity, the seed and constants of ``param_space``."""
-        return self.params
-
-    def __str__(self) -> str:
-        text = super(TuneRecommendation, replace(self, params=_flat(self.params))).__str__()
-        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
 
 
 @dataclass(frozen=True)
@@ -119,31 +125,16 @@ class TuneRaceRecommendation(TuneRecommendation):
 
 
 @dataclass(frozen=True)
-class TuneLimitRecommendation(UserLimitRecommendation):
+class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
     """Which configuration to run, for how long, and the gain of that.
 
-    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and:
-
-    Parameters
-    ----------
-    luckiest
-        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
-        for with the results.
+    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and the
+    `luckiest` of `TuneRecommendation`.
     """
-
-    luckiest: Luckiest | None = None
-
-    @property
-    def config(self) -> Config:
-        """The configuration, without the limit, the seed and constants of ``param_space``."""
-        return self.params
-
-    def __str__(self) -> str:
-        text = super(TuneLimitRecommendation, replace(self, params=_flat(self.params))).__str__()
-        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
 
 
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
+
 
 _KINDS: dict[type[Answer], str] = {
     TuneRecommendation: "arm",
@@ -160,15 +151,13 @@ def recommendation(what: Any) -> Answer:
     what
         A searcher or a scheduler of this package; or the results of ``Tuner.fit``, also those that
         ``Tuner.restore(...).get_results()`` reads on another machine: the answer is in the
-        experiment's storage, at most five seconds old while the race runs. For that the
-        experiment has to be run with one of our schedulers: ``search.scheduler()`` is the one of
-        a searcher.
+        experiment's storage, at most five seconds old while the race runs, if the experiment was
+        run with one of our schedulers, as ``search.scheduler()``.
 
     Returns
     -------
     TuneRecommendation or TuneRaceRecommendation or TuneLimitRecommendation
-        The answer; from results, beside the trial that ``get_best_result`` hands over, which may
-        only be lucky.
+        The answer; from results, beside the trial that ``get_best_result`` hands over.
 
     Raises
     ------
@@ -272,7 +261,8 @@ def _of_results(results: ResultGrid) -> Answer:
             f"or the experiment was run without TuneConfig(scheduler=search.scheduler()); then "
             f"the searcher alone has it: recommendation(search)."
         )
-    answer = from_record(record)
+    with of_this_version(f"the answer in {results.experiment_path}"):
+        answer = from_record(record)
     return replace(answer, luckiest=_luckiest(results, answer, record))
 
 

@@ -266,8 +266,7 @@ def _shown(domain: Any) -> str:
 def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
     """Draw `n` different configurations, as Tune's own variant generator does.
 
-    A finite space with at most `n` is returned whole. The draw is repeatable, but for the functions
-    of ``tune.sample_from``, which have their own randomness.
+    A finite space with at most `n` is returned whole. The draw is repeatable, but for functions.
     """
     spec: dict[str, Any] = copy.deepcopy(dict(space))
     _, domains, grids = parse_spec_vars(spec)

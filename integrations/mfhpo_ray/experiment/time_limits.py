@@ -1,9 +1,8 @@
 """Limits of time on running trials, kept from the loop of Tune's controller.
 
-Tune itself cannot end a step that hangs: ``stop={"time_total_s": ...}`` is looked at when a step
-has ended, and a trial that is stopped keeps its slot until its process answers, for ten minutes.
-What runs at every turn of the loop, about ten times a second, is ``choose_trial_to_run`` of the
-scheduler: from there a trial is stopped and its process killed.
+Tune itself cannot end a step that hangs. What runs at every turn of its loop, about ten times a
+second, is ``choose_trial_to_run`` of the scheduler: from there a trial is stopped and its process
+killed.
 """
 
 from __future__ import annotations
@@ -12,9 +11,11 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ray
+from ray.air.constants import EXPR_RESULT_FILE
 from ray.exceptions import RayError
 from ray.tune.experiment import Trial
 from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
@@ -24,7 +25,7 @@ from mfhpo._validation import check_limit
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["CENSORED_KEY", "TimeLimits", "finite_limit", "stop_at_once"]
+__all__ = ["CENSORED_KEY", "TimeLimits", "finite_limit", "give_folder", "stop_at_once"]
 
 CENSORED_KEY = "mfhpo/censored_at"
 """Where the last result of a trial that was ended for its time has the limit, in seconds."""
@@ -33,13 +34,7 @@ _RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, withou
 
 
 def finite_limit(name: str, value: Any) -> float | None:
-    """A limit in seconds as `check_limit` returns it; what is infinite is no limit.
-
-    Examples
-    --------
-    >>> finite_limit("limit", 60), finite_limit("limit", math.inf)
-    (60.0, None)
-    """
+    """A limit in seconds as `check_limit` returns it; what is infinite is no limit."""
     limit = check_limit(name, value)
     return None if limit is None or math.isinf(limit) else limit
 
@@ -63,33 +58,12 @@ class TimeLimits:
     ``choose_trial_to_run``, `exceeded` in ``on_trial_result``, `settle` and then `forget` in
     ``on_trial_complete``, and `forget` in ``on_trial_remove`` and ``on_trial_error``.
 
-    A trial is charged for what it trains: its clock starts when the loop sees it RUNNING, so that
-    the start of its process is free, and starts again when it runs again, after a pause, a failure
-    or a restored experiment. The ``setup`` of a class belongs to the start of its process, so that
-    a trial that hangs there is not ended. At each report the clock is set to what the trial itself
-    says that it has trained in this run (``time_since_restore``), so that a slow driver and the way
-    to it are not charged.
-
-    Notes
-    -----
-    A turn of the loop takes up to 0.1 seconds if nothing happens, and this much later a trial may
-    be ended. While the driver itself is busy, with a slow search algorithm or storage, nobody looks
-    at the limits; a result that has come in by then is heard first. A trial whose last result is
-    there and that is saving its checkpoint is not ended.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> now = 0.0
-    >>> limits = TimeLimits(clock=lambda: now)
-    >>> trial = SimpleNamespace(
-    ...     trial_id="a", status="RUNNING", run_metadata=SimpleNamespace(last_result={})
-    ... )
-    >>> limits.set(trial, 60)
-    >>> limits.enforce(SimpleNamespace(get_live_trials=lambda: [trial]))
-    >>> now = 61.0
-    >>> limits.exceeded(trial), limits.seconds(trial)
-    (True, 61.0)
+    A trial's clock starts when the loop sees it RUNNING, so that the start of its process, with the
+    ``setup`` of a class, is free; and starts again when it runs again, after a pause, a failure or
+    a restored experiment. At each report the clock is set to what the trial itself says that it has
+    trained in this run (``time_since_restore``), so that a slow driver is not charged. While the
+    driver is busy, nobody looks at the limits; a result that has come in by then is heard first. A
+    trial whose last result is there and that is saving its checkpoint is not ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -104,9 +78,8 @@ class TimeLimits:
     def enforce(self, tune_controller: TuneController) -> None:
         """Start the clocks of trials that run by now, and end those beyond their limits.
 
-        A trial that is ended here is TERMINATED at once, with no error counted, and its last result
-        says what it is censored at; its process is killed, whatever it does. The work is
-        proportional to the number of running trials.
+        A trial that is ended here is TERMINATED at once, its last result says what it is censored
+        at, and its process is killed.
         """
         now = self._clock()
         running = {
@@ -127,13 +100,13 @@ class TimeLimits:
                 watch.ended_after = now - watch.began
                 stop_at_once(tune_controller, trial, {CENSORED_KEY: watch.limit})
 
-    def exceeded(self, trial: Trial, result: Mapping[str, Any] | None = None) -> bool:
+    def exceeded(self, trial: Trial, result: Mapping[str, Any]) -> bool:
         """Whether a trial that reports is beyond its limit: the scheduler then returns STOP."""
         watch = self._watches.get(trial.trial_id)
         if watch is None:
             return False
         now = self._clock()
-        trained = None if result is None else result.get(_RUN_SECONDS)
+        trained = result.get(_RUN_SECONDS)
         if trained is not None:
             watch.began = now - float(trained)
         if watch.began is None or not watch.is_beyond(now):
@@ -174,15 +147,10 @@ def stop_at_once(
 ) -> None:
     """Stop a trial and kill its process if it has one, whatever it does.
 
-    The trial is TERMINATED, no error is counted, and its slot is free as soon as Ray has noticed
-    that the process is gone, which takes some hundredths of a second.
-
-    Notes
-    -----
-    The process ends as by ``os._exit``: neither ``finally`` nor ``atexit`` of the trial runs. Ray
-    kills its process group and its children as well (data loaders, ``multiprocessing``), and the
-    actors that it owns, as the workers of a trainer. What a child has started in a session of its
-    own, as by ``setsid``, stays.
+    The trial is TERMINATED, no error is counted, and its slot is free within hundredths of a
+    second. Neither ``finally`` nor ``atexit`` of the trial runs. Ray kills its process group, its
+    children and the actors that it owns as well; what a child has started in a session of its own
+    stays.
     """
     controller = _unwrapped(tune_controller)
     process = trial.temporary_state.ray_actor
@@ -251,3 +219,11 @@ def _first_result(trial: Trial) -> dict[str, Any]:
         except RayError:
             return {}
     return dict(known or {})
+
+
+def give_folder(trial: Trial) -> None:
+    """Give a trial that may never report the folder, and the file of results, that Ray expects."""
+    if trial.storage is not None and ray.is_initialized():
+        trial.init_local_path()
+        if trial.local_path is not None:
+            Path(trial.local_path, EXPR_RESULT_FILE).touch()

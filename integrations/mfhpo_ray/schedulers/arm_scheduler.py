@@ -2,8 +2,7 @@
 
 Ray starts whatever is PENDING, in the order of arrival. A scheduler that is to decide sets what
 arrives to PAUSED, and names the trial to start in `choose_trial_to_run`, which Ray calls at every
-step of its loop. Ray saves no scheduler's state, so that what was observed is written to the
-experiment's journal at once, and read from there after ``Tuner.restore``.
+step of its loop.
 """
 
 from __future__ import annotations
@@ -11,24 +10,26 @@ from __future__ import annotations
 import abc
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler, TrialScheduler
 from ray.tune.search import BasicVariantGenerator
 from ray.tune.utils import flatten_dict
 
+from mfhpo import Recommendation
 from mfhpo._validation import check_count
 from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.encoding import decode, encode
-from mfhpo_ray.experiment.folders import give_folder
 from mfhpo_ray.experiment.journal import of_this_version
 from mfhpo_ray.experiment.losses import Losses, was_lost
-from mfhpo_ray.experiment.numbers import as_number
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, stop_at_once
-from mfhpo_ray.schedulers.notebook import Notebook
+from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.notebook import Notebook
+from mfhpo_ray.experiment.recommendation import Answer
+from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.schedulers.room import live_trials, most_at_once, slots_for, suggests
 from mfhpo_ray.schedulers.runs import Run, Runs
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
 __all__ = ["ArmScheduler", "Entry"]
+
+AnswerT = TypeVar("AnswerT", bound=Recommendation)
 
 # Seconds after which the cluster is asked for its size again.
 _CLUSTER_PERIOD = 5.0
@@ -63,6 +66,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     # Decisions are about single results.
     _supports_buffered_results = False
 
+    # What `mfhpo.racing.options.runs` sets.
+    _policy_class: Callable[..., Any]
+    _defaults: dict[str, Any]
+
     def __init__(
         self,
         *,
@@ -73,10 +80,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         limit: float | None = None,
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        if mode not in (None, "max", "min"):
-            raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
-        if metric is not None and not isinstance(metric, str):
-            raise TypeError(f"metric must be the name of a metric or None, got {metric!r}.")
+        check_aim(metric, mode)
         if not isinstance(replicate, Collection) or not all(isinstance(k, str) for k in replicate):
             raise TypeError(
                 f"replicate must be a key of the configuration or several: {replicate!r}."
@@ -102,6 +106,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._closed = False
         self._n_raced = 0
         self._may_find_one = True
+        self._warned: set[object] = set()
         self._slots = math.inf
         self._slots_known_at = -math.inf
         # A simulation has another clock, and other slots.
@@ -174,12 +179,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Hold a new trial back until it is chosen."""
-        if self._metric is None or self._mode is None:
-            missing = "metric" if self._metric is None else "mode"
-            raise ValueError(
-                f"{type(self).__name__} needs to know {missing}; give it to "
-                f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
-            )
+        for missing, value in (("metric", self._metric), ("mode", self._mode)):
+            if value is None:
+                raise ValueError(
+                    f"{type(self).__name__} needs to know {missing}; give it to "
+                    f"tune.TuneConfig(metric=..., mode=...) or to the scheduler."
+                )
         self._notebook.open(trial, type(self).__name__)
         self._may_find_one = True
         if trial in self._runs:  # it failed, and Ray tries it again
@@ -311,6 +316,17 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     # What subclasses use.
 
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise ValueError("there is nothing to recommend yet: no trial was started.")
+
+    def _without_more(self, answer: AnswerT, nothing_is_left: bool) -> AnswerT:
+        """An answer that says so where no trials are left that could change it."""
+        if answer.finished or not (self._closed or nothing_is_left):
+            return answer
+        reason = f"no replicates are left to tell: {answer.reason}"
+        return replace(answer, finished=True, reason=reason)
+
     @property
     def _sign(self) -> float:
         return -1.0 if self._mode == "min" else 1.0
@@ -319,6 +335,13 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         """The metric in a result, larger is better; None if it is missing or no number."""
         value = as_number(result.get(str(self._metric)))
         return None if value is None else self._sign * value
+
+    def _warn_once(
+        self, about: object, message: str, category: type[Warning] = UserWarning
+    ) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(message, category, stacklevel=3)
 
     def _doom(self, run: Run) -> None:
         """Have a run stopped at the next step."""
@@ -331,20 +354,16 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._doom(run)
 
     def _write(self, run: Run, record: Mapping[str, Any]) -> None:
-        """Write what is known of a run at once, so that a restart finds it."""
         self._notebook.write(run.trial.trial_id, {"config": encode(run.trial.config), **record})
 
     def _note_answer(self) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
         self._noted_at = self._clock()
         if self._notebook.is_kept:
             # Trials of an arm differ in nothing that a scheduler sets.
-            answer = self.recommendation()
-            record = to_record(answer, str(self._metric), str(self._mode), owned="")
-            self._notebook.write(RECOMMENDATION, record)
+            self._notebook.write_answer(self.recommendation(), self._metric, self._mode)
 
     def _room(self) -> float:
-        """How many trials the cluster has room for at once; infinite where that is not known."""
+        """How many trials the cluster has room for at once; infinite if that is not known."""
         now = self._clock()
         if now - self._slots_known_at > _CLUSTER_PERIOD:
             self._slots_known_at = now
@@ -363,7 +382,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._note_answer()
 
     def _close(self, tune_controller: TuneController) -> None:
-        """End the experiment: the race is over."""
         if self._closed:
             return
         self._closed = True
@@ -385,7 +403,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._time_limits.set(run.trial, self._limit)
 
     def _notice_ends(self) -> None:
-        """Take note of trials that do not run any more."""
         for name, run in list(self._busy.items()):
             if run.trial.status in (Trial.PENDING, Trial.RUNNING):
                 continue
@@ -452,7 +469,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._doomed = patient
 
     def _has_room(self, search: Any) -> bool:
-        """Whether another trial may be started: Ray must not be told more than it has room for."""
+        """Whether another trial may be started: Ray must not be told more than fit."""
         if not self._busy:
             return True
         room = min(most_at_once(search), self._room())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -42,9 +41,8 @@ class MFEliminationScheduler(ArmScheduler):
     is a heuristic, and never certifies. It needs no replicates: a hundred configurations with one
     trial each will do. Where there are replicates, an arm is the configuration without their key.
     It loses all its trials at once, those that were waiting never start, and an arm is never
-    stopped by its own replicates. With declared bounds, an arm leaves when the upper end of what it
-    can come to is below the lower end of another one, each by the level that says most. When no
-    other arm's bounds reach the best one, `recommendation` says so, and the race ends.
+    stopped by its own replicates. When no other arm's bounds reach the best one, `recommendation`
+    says so, and the race ends.
 
     Parameters
     ----------
@@ -69,21 +67,17 @@ class MFEliminationScheduler(ArmScheduler):
 
     Raises
     ------
-    ValueError
-        If an argument is out of its range, the bounds grow with the level, or no level is left to
-        judge trials at before the last one.
-    TypeError
-        If an argument is no number where one is needed.
+    TypeError, ValueError
+        If an argument is of another kind or out of range, the bounds grow with the level, or no
+        level is left to judge trials at before the last one.
 
     Notes
     -----
     * The order. Where trials pause at no cost, all come to the first level, and from there on the
-      one that may get highest goes first: one at a time, that trains no level in vain. (In the
-      heuristic, all trials come to a level before any goes on, and the best goes first.) A trial
-      that pauses without a checkpoint begins anew, which costs more than the order saves: such
-      trials run on until they are stopped. A training function shows with every result whether it
-      was saved, and a class whether it can be; where neither can be told, one trial pauses to show
-      it.
+      one that may get highest goes first. (In the heuristic, all trials come to a level before any
+      goes on, and the best goes first.) A trial that pauses without a checkpoint begins anew, which
+      costs more than the order saves: such trials run on until they are stopped. Where it cannot be
+      told whether a trial can be saved, one pauses to show it.
     * Replicates. With bounds, an arm's second trial starts only when its first has come to its end
       and left open whether the arm is the best. In the heuristic all replicates count, by their
       mean at the last level to which all that have begun have come.
@@ -94,10 +88,10 @@ class MFEliminationScheduler(ArmScheduler):
     * Where a trial that has ended contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so once for each level, the bound is widened as far as
       needed, trials that were stopped before stay stopped, and nothing is certified any more.
-    * Everything observed is written to the experiment's storage at once: after a crash of the
-      driver, ``Tuner.restore`` goes on with all of it. An arm that Ray restores no trial of stays
-      in the race with what it has shown. The cost of the answer is the time trained in the unit of
-      `time_attr`, repeats included, but for what was trained between a last level and a crash.
+    * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. An arm that
+      Ray restores no trial of stays in the race with what it has shown. The cost of the answer is
+      the time trained in the unit of `time_attr`, repeats included, but for what was trained
+      between a last level and a crash.
 
     Examples
     --------
@@ -145,13 +139,12 @@ class MFEliminationScheduler(ArmScheduler):
             raise TypeError(f"breadth_first must be True, False or None, got {breadth_first!r}.")
         self._time_attr = time_attr
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
-        if bias is not None and not callable(bias):
-            bounds = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = levels_with_bounds(bounds, levels, max_t)
-            self._bias = bounds
-        else:
+        if bias is None or callable(bias):
             self._bias = bias
             levels = levels_of(levels, max_t, grace_period, reduction_factor)
+        else:
+            self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
+            levels = levels_with_bounds(self._bias, levels, max_t)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:
@@ -177,30 +170,18 @@ class MFEliminationScheduler(ArmScheduler):
         self._written: dict[str, dict[str, Any]] = {}
         # Runs that are to wait, once Ray has put them to rest.
         self._resting: list[Run] = []
-        self._warned: set[object] = set()
         self._make_race(1.0)  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far; with declared bounds, whether it is certainly the best.
-
-        Raises
-        ------
-        ValueError
-            If the race has not begun.
-        """
-        if not self._is_open:
-            raise ValueError("the race has not begun: no trial was started yet.")
+        """The best answer so far, or ValueError before any trial."""
+        self._check_open()
         nothing_is_left = self._all_known and self._runs.all_over
         finished = self._closed or self._over or nothing_is_left
         answer = self._race.recommend(self._cost, finished, self._all_known)
         level = self._levels[answer.fidelity]
-        return TuneRecommendation.of(
-            answer,
-            self._sign,
-            self._runs.config(answer.arm),
-            int(level) if level == int(level) else level,
-            self._bias is not None,
-        )
+        level = int(level) if level == int(level) else level
+        config = self._runs.config(answer.arm)
+        return TuneRecommendation.of(answer, self._sign, config, level, self._bias is not None)
 
     # What `ArmScheduler` asks.
 
@@ -307,7 +288,6 @@ class MFEliminationScheduler(ArmScheduler):
                 f"trial {run.trial.trial_id} ended at {self._time_attr}={run.shown:g}, before the "
                 f"last level {self._levels[-1]:g}: its last value counts as its final one, and so "
                 f"will others. Give max_t={run.shown:g}, or levels that trials reach.",
-                UserWarning,
             )
         self._observe(run, self._last, value)
 
@@ -362,7 +342,6 @@ class MFEliminationScheduler(ArmScheduler):
         record["shown"] = shown
 
     def _observe(self, run: Run, stage: int, value: float) -> None:
-        """Learn the value of a run at a level."""
         race = self._race
         run.reached = stage
         curve = self._curves.setdefault(run.trial.trial_id, self._new_curve())
@@ -383,16 +362,8 @@ class MFEliminationScheduler(ArmScheduler):
         self._may_find_one = True
 
     def _record(self, run: Run) -> dict[str, Any]:
-        """What is written of a run."""
-        empty = {
-            "observed": [],
-            "reached": -1,
-            "shown": 0.0,
-            "cost": 0.0,
-            "over": False,
-            "out": False,
-        }
-        return self._written.setdefault(run.trial.trial_id, empty)
+        empty = {"reached": -1, "shown": 0.0, "cost": 0.0, "over": False, "out": False}
+        return self._written.setdefault(run.trial.trial_id, {"observed": [], **empty})
 
     def _standing(self, arm: int) -> int:
         """The level that all of an arm's runs have come to, of those that have begun."""
@@ -407,7 +378,7 @@ class MFEliminationScheduler(ArmScheduler):
         self._on_failure(run)
 
     def _fail_without(self, arm: int, run: Run | None) -> None:
-        """Take an arm out of which nothing is left to run, and nothing has come to its end."""
+        """Take an arm out that never came to its end, and has nothing left to run."""
         race = self._race
         left = any(other is not run for other in self._runs.of(arm))
         if not left and arm not in race.out and not race.n_finished(arm):
@@ -416,7 +387,7 @@ class MFEliminationScheduler(ArmScheduler):
     def _was_cut_short(self, run: Run) -> bool:
         """Whether a trial was ended before a restart, by a time budget or a stopper of Tune's.
 
-        That says nothing against its arm, which must not be left out of a certificate.
+        That says nothing against its arm.
         """
         trial = run.trial
         if trial.status != Trial.TERMINATED or CENSORED_KEY in trial.run_metadata.last_result:
@@ -424,7 +395,6 @@ class MFEliminationScheduler(ArmScheduler):
         return not self._written.get(trial.trial_id, {}).get("over")
 
     def _let_go(self) -> None:
-        """Stop all trials of arms that cannot be the best."""
         for arm, _ in self._race.let_go():
             for run in self._runs.of(arm):
                 record = self._record(run)
@@ -440,7 +410,6 @@ class MFEliminationScheduler(ArmScheduler):
             self._turns.add(arm)
 
     def _take_in_resting(self) -> None:
-        """Queue what has come to rest since the last time."""
         resting, self._resting = self._resting, []
         for run in resting:
             if run.waits:
@@ -478,20 +447,12 @@ class MFEliminationScheduler(ArmScheduler):
                 BiasContradictedWarning,
             )
         if not contradicted:
-            shown = ", ".join(
-                f"{value:.5g} at {level:g}"
-                for level, value in zip(self._levels, curve, strict=True)
-                if math.isfinite(value)
-            )
+            values = zip(self._levels, curve, strict=True)
+            shown = [f"{value:.5g} at {level:g}" for level, value in values if math.isfinite(value)]
             self._warn_once(
                 "interval",
                 f"no final value agrees with what was declared and with what trial "
-                f"{run.trial.trial_id} ({shown}) and other replicates have shown; {stopped}. "
-                f"Declare wider bounds, or larger noise.",
+                f"{run.trial.trial_id} ({', '.join(shown)}) and other replicates have shown; "
+                f"{stopped}. Declare wider bounds, or larger noise.",
                 BiasContradictedWarning,
             )
-
-    def _warn_once(self, about: object, message: str, category: type[Warning]) -> None:
-        if about not in self._warned:
-            self._warned.add(about)
-            warnings.warn(message, category, stacklevel=3)

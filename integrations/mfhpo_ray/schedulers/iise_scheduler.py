@@ -4,46 +4,40 @@ from __future__ import annotations
 
 import warnings
 from bisect import bisect_right
-from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
 
-from mfhpo import IISE, Labels, MaximumFidelityExploit, Observation, Pull, SuccessiveElimination
+from mfhpo import IISE, Labels, Observation, Pull
 from mfhpo._validation import check_count
+from mfhpo.certification.choice import make_elimination
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
-from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.declaration import (
-    BiasLike,
-    Declaration,
-    SigmaLike,
-    check_options,
-    mirrored_radius,
-)
-from mfhpo.racing.options import EstimatedBias
+from mfhpo.racing.declaration import Declaration, check_options
+from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.losses import with_losses
+from mfhpo_ray.experiment.open_pulls import WaitedFor, with_waiting
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.level_order import Arrived, Place
 from mfhpo_ray.schedulers.level_race import LevelRace
-from mfhpo_ray.schedulers.levels import levels_of
-from mfhpo_ray.schedulers.meter import Meter
+from mfhpo_ray.schedulers.levels import Meter, levels_of
 from mfhpo_ray.schedulers.room import searchers_of
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
+    from typing_extensions import Unpack
 
 __all__ = ["IISEScheduler"]
 
 
+@runs(IISE, IISEOptions, epsilon=None, measure=None)
 class IISEScheduler(ArmScheduler):
     """Races configurations over replicates, short runs first, and certifies the best.
 
@@ -52,12 +46,7 @@ class IISEScheduler(ArmScheduler):
     to resume or to stop. The trials of an arm that leaves the race are stopped if they run; those
     that wait stay until the end, in case that values contradict the declared bias. The race ends
     when one arm is left, or the leader is within `epsilon` of all others, or no replicates are left
-    to tell. `recommendation` has the answer, and how sure it is.
-
-    With probability at least 1 - `delta`, the certified arm is at most `epsilon` worse than the
-    best one, provided that what was declared is true. Where no bias is declared, only values at the
-    last level are evidence. Noise that is not declared is estimated from the first trials, and the
-    certificate names it.
+    to tell. What `recommendation` guarantees is what `IISESearch` does.
 
     Parameters
     ----------
@@ -65,18 +54,16 @@ class IISEScheduler(ArmScheduler):
         What the levels are of, in every result: a number that grows while a trial trains.
     max_t
         The time at which a trial is complete; the levels are then geometric.
-    grace_period
-        Least level that is made from `max_t`.
-    reduction_factor
-        How many times longer a level is than the one before, where they are made from `max_t`.
+    grace_period, reduction_factor
+        Least level that is made from `max_t`, and how many times longer each level is than the one
+        before.
     levels
         The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
-        With measured costs, what a second of each resource that a trial holds costs, such as
-        ``{"CPU": 1, "GPU": 20}``; None: a second costs 1.
+        See `mfhpo_ray.searchers.options.FidelitySearchOptions`; no other scheduler is needed.
     replicate
         The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
         ones.
@@ -86,41 +73,24 @@ class IISEScheduler(ArmScheduler):
         search and grids.
     metric, mode
         What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
-    epsilon
-        Tolerance in the unit of the metric; None: one standard deviation of its noise at the last
-        level.
-    sigma
-        What is known of the noise among replicates: a sub-Gaussian scale, or one for each level,
-        or `mfhpo.Bounded` with the bounds of the metric, or `mfhpo.Gaussian`. None: estimated,
-        from at least `pilot_pulls` replicates.
-    bias
-        Bounds on how far a level's mean may be from the last one's, one for each level and the
-        last one 0: numbers, or `mfhpo.Bias`. None: nothing is known of it; see `estimated_bias`.
-    variant
-        "max" or "order": how bounds given as numbers are meant, or which kind is estimated. "se"
-        ignores the cheaper levels, "mfe" explores them as far as they go. None: what `bias`
-        declares; of bounds that are estimated, "order".
-    measure
-        Number of replicates of the winner that are run to the last level; None: ten, or as many
-        as each arm has.
-    max_failures
-        See `mfhpo.IISE`. A trial that Ray tries again (``FailureConfig``, or
-        ``Tuner.restore(resume_errored=True)``) counts when Ray gives it up.
     limit
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
         slot, and the race, for ever.
-    delta, budget, radius, pilot_arms, pilot_pulls, estimated_bias, seed
-        See `mfhpo.IISE`; a level is a fidelity there, and a replicate's value a pull.
+    seed
+        Of the pilot.
+    **options
+        Those of the policy, `mfhpo.racing.options.IISEOptions`: a level is a fidelity there, and a
+        replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
+        level, or as many as each arm has. A trial that Ray tries again (``FailureConfig``, or
+        ``Tuner.restore(resume_errored=True)``) has failed when Ray gives it up.
 
     Raises
     ------
-    ValueError
-        For arguments out of range; when the trials are known, if an arm has too few replicates to
-        estimate what was not declared. Where a search algorithm suggests them, that is known when
-        it has ended; it warns before, if nothing seems to repeat its suggestions.
-    TypeError
-        For arguments of another kind.
+    TypeError, ValueError
+        For arguments of another kind or out of range; when the trials are known, if an arm has too
+        few replicates to estimate what was not declared. Where a search algorithm suggests them,
+        that is known when it has ended; it warns before, if nothing seems to repeat them.
 
     Notes
     -----
@@ -134,14 +104,9 @@ class IISEScheduler(ArmScheduler):
     for: one that grows on demand is not asked to, so begin with the nodes that you want.
 
     Values of an arm at a level count in the order in which its trials were sent there, those that
-    fail too. A trial that ends before an earlier one pauses until that one is there. The race never
-    gives up on a slow trial: once ten wait for it, or three for each busy trial, no more of that
-    arm are sent to that level, and `recommendation` names it. A trial whose process dies, and that
-    Ray does not run again, is left out, which is right if its value had nothing to do with that.
-
-    Everything observed is written to the experiment's storage at once: after a crash of the
-    driver, ``Tuner.restore`` goes on with all of it. Trials that others waited for keep their
-    places if Ray runs them again.
+    fail too, as in `IISESearch`; a trial that ends before an earlier one pauses until that one is
+    there. After a crash of the driver, ``Tuner.restore`` goes on with everything observed. Trials
+    that others waited for keep their places if Ray runs them again.
 
     Examples
     --------
@@ -182,102 +147,59 @@ class IISEScheduler(ArmScheduler):
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
-        delta: float = 0.05,
-        epsilon: float | None = None,
-        sigma: SigmaLike = None,
-        bias: BiasLike = None,
-        budget: float | None = None,
-        variant: Literal["max", "order", "se", "mfe"] | None = None,
-        radius: Radius | None = None,
-        measure: int | None = None,
-        max_failures: int = 3,
         limit: float | None = None,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-        estimated_bias: EstimatedBias = "steer",
         seed: int = 0,
+        **options: Unpack[IISEOptions],
     ) -> None:
-        if variant not in (None, "max", "order", "se", "mfe"):
-            raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
+        own = with_defaults(type(self), options)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
         given = levels_of(levels, max_t, grace_period, reduction_factor)
         self._fidelity = Fidelity(time_attr, given, costs)
         self._meter = Meter(self._fidelity, prices)
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
-        self._variant = variant
-        kind: Kind = "order" if variant == "order" else "max"
-        self._declaration = Declaration.of(self._fidelity, sigma, bias, kind)
-        self._measure = None if measure is None else check_count("measure", measure, 1)
-        self._radius = radius
-        self._options: dict[str, Any] = {
-            "delta": delta,
-            "epsilon": epsilon,
-            "budget": budget,
-            "max_failures": max_failures,
-            "pilot_arms": pilot_arms,
-            "pilot_pulls": pilot_pulls,
-            "estimated_bias": estimated_bias,
-            "seed": seed,
-        }
+        kind: Kind = "order" if own["variant"] == "order" else "max"
+        self._declaration = Declaration.of(self._fidelity, own.pop("sigma"), own.pop("bias"), kind)
+        if own["measure"] is not None:
+            check_count("measure", own["measure"], 1)
+        self._options = {**own, "seed": seed}
         check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
         self._race: LevelRace  # from `_open` on
-        # By the trial's name: number, level, value and cost of each observation, and its place.
-        self._observed: defaultdict[str, list[list[Any]]] = defaultdict(list)
-        self._places: defaultdict[str, list[Place]] = defaultdict(list)
         self._n_observed = 0
         # Trials whose value at some level was left out: their process, or the driver, has died.
         self._lost: set[str] = set()
-        self._warned_of_length = False
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, with its certificate once the race has ended.
-
-        Raises
-        ------
-        ValueError
-            If the race has not begun.
-        """
-        if not self._is_open:
-            raise ValueError("the race has not begun: no trial was started yet.")
+        """The best answer so far, or ValueError if no trial was started yet."""
+        self._check_open()
         race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
-        if not answer.finished and (self._closed or race.nothing_is_left):
-            reason = f"no replicates are left to tell: {answer.reason}"
-            answer = replace(answer, finished=True, reason=reason)
-        elif not answer.finished and (waits := race.waits_in_words()):
-            reason = (
-                f"{answer.reason}; values count in the order in which trials began, and the race "
-                f"waits for {waits}"
-            )
-            answer = replace(answer, reason=reason)
+        answer = self._without_more(answer, race.nothing_is_left)
+        answer = with_waiting(answer, race.in_order.waited_for, self._in_words)
         config = self._runs.config(answer.arm)
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
+
+    def _in_words(self, waits: WaitedFor) -> str:
+        labels = self._race.policy.labels
+        return (
+            f"trial {waits.trial_id} of {labels.arm(waits.pull.arm)} on its way to "
+            f"{labels.fidelity(waits.pull.fidelity)} ({waits.n_held} later ones are there)"
+        )
 
     # The policy, and whether there are replicates enough for it.
 
     def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
-        """Make the policy; `replicates` is the least number of an arm's trials, if it is known."""
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
+        options = dict(self._options)
+        if options["measure"] is None:
+            options["measure"] = 10 if replicates is None else min(10, replicates)
         problem = self._declaration.problem(n_arms, self._levels, self._sign)
-        measure = self._measure
-        if measure is None:
-            measure = 10 if replicates is None else min(10, replicates)
-        options = {
-            **self._options,
-            "measure": measure,
-            "radius": self._radius if self._sign > 0.0 else mirrored_radius(self._radius),
-        }
-        if self._variant == "se":
-            return SuccessiveElimination(problem, **options)
-        if self._variant == "mfe":
-            return MaximumFidelityExploit(problem, **options)
-        return IISE(problem, variant=self._variant, **options)
+        return make_elimination(problem, self._sign, options)
 
     def _undeclared(self) -> list[str]:
         """What has to be estimated from replicates."""
-        needs_bias = self._variant not in ("se", "mfe")
+        needs_bias = self._options["variant"] not in ("se", "mfe")
         missing = {
             "sigma": isinstance(self._declaration.noise, EstimatedNoise),
             "bias": needs_bias and self._declaration.bias is None,
@@ -317,9 +239,9 @@ class IISEScheduler(ArmScheduler):
 
     def _open(self, n_arms: int, search: Any) -> None:
         complete = self._runs.n_arms == n_arms
-        policy = self._make_policy(n_arms, self._runs.fewest_replicates if complete else None)
+        policy = self._make_policy(n_arms, min(self._runs.n_replicates) if complete else None)
         policy.labels = Labels(
-            arm=lambda arm: f"arm {arm} {self._runs.config(arm)}",
+            arm=self._runs.label,
             fidelity=lambda fidelity: f"{self._fidelity.name}={self._levels[fidelity]!r}",
             value=lambda value: self._sign * value,
         )
@@ -337,7 +259,7 @@ class IISEScheduler(ArmScheduler):
         # What waited for more suggestions waits no longer.
         self._may_find_one = True
         if race.policy.piloting and race.active and not self._closed:
-            numbers = Counter(run.arm for run in self._runs)
+            numbers = self._runs.n_replicates
             self._check_replicates(len(race.active), min(numbers[arm] for arm in race.active))
 
     def _recover(self, entries: Sequence[Entry]) -> None:
@@ -354,9 +276,7 @@ class IISEScheduler(ArmScheduler):
                     run.owed += observed.pop()[3]
             places = [Place(*place) for place in record["places"][: len(observed)]]
             if run is not None:
-                run.reached = record["reached"]
-                self._observed[run.trial.trial_id] = observed
-                self._places[run.trial.trial_id] = places
+                run.reached, run.observed, run.places = record["reached"], observed, places
             for (number, fidelity, value, cost), place in zip(observed, places, strict=True):
                 self._n_observed = max(self._n_observed, number)
                 arrived = Arrived(run, Pull(arm, fidelity), Observation(value, cost))
@@ -373,10 +293,7 @@ class IISEScheduler(ArmScheduler):
             self._lost = self._lost_trials(alive)
 
     def _lost_trials(self, alive: Collection[str]) -> set[str]:
-        """The trials that had not come to a level, and that Ray does not run again.
-
-        Those that Ray has ended, of arms that have left, were stopped for that.
-        """
+        """The trials that had not come to a level, and that Ray does not run again."""
         known: set[str] = set()
         awaited: set[tuple[str, int]] = set()
         there: set[tuple[str, int]] = set()
@@ -432,13 +349,12 @@ class IISEScheduler(ArmScheduler):
             return
         self._meter.note(run, result)
         level = self._levels[run.granted]
-        if run.shown < level and not self._warned_of_length:
-            self._warned_of_length = True
-            warnings.warn(
+        if run.shown < level:
+            self._warn_once(
+                "length",
                 f"trial {run.trial.trial_id} ended at {self._fidelity.name}={run.shown:g}, before "
                 f"the level {level!r}: its last value counts as the one there, and so will others. "
                 f"Give max_t={run.shown:g}, or levels that trials reach.",
-                stacklevel=2,
             )
         # There will be no other value of it, at any level.
         self._observe(run, result, len(self._levels) - 1)
@@ -476,8 +392,7 @@ class IISEScheduler(ArmScheduler):
     def _observe(self, run: Run, result: Mapping[str, Any], last: int) -> bool:
         """Tell the policy of a run at its level; return whether it gave no value.
 
-        Where results are so far apart that several levels lie between them, up to `last`, all of
-        these have the same value, whatever way a run has come there.
+        Where results are far apart, the levels between them, up to `last`, have the same value.
         """
         assert run.granted is not None
         first, run.granted = run.granted, None
@@ -491,28 +406,23 @@ class IISEScheduler(ArmScheduler):
         return observation.failed
 
     def _tell(self, run: Run, pull: Pull, observation: Observation, *, is_over: bool) -> None:
-        """Take in an observation; a trial that `is_over` has nothing more to say if it is run."""
-        name = run.trial.trial_id
+        """Take in an observation; a trial that `is_over` has no more to say if it is run."""
         self._n_observed += 1
         place = self._race.in_order.place(run, pull)
-        self._observed[name].append(
-            [self._n_observed, pull.fidelity, observation.value, observation.cost]
-        )
-        self._places[name].append(place)
+        run.observed.append([self._n_observed, pull.fidelity, observation.value, observation.cost])
+        run.places.append(place)
         self._learn_from(self._race.in_order.arrive(place, Arrived(run, pull, observation)))
         self._note(run, is_over=is_over)
         self._sweep()
 
     def _note(self, run: Run, *, is_over: bool) -> None:
-        """Write down what is known of a run."""
-        name = run.trial.trial_id
         record = {
-            "observed": self._observed[name],
-            "places": self._places[name],
+            "observed": run.observed,
+            "places": run.places,
             "reached": run.reached,
             "shown": run.shown,
             "over": is_over,
-            "lost": name in self._lost,
+            "lost": run.trial.trial_id in self._lost,
         }
         self._write(run, record)
 

@@ -95,8 +95,7 @@ class LevelOrder:
     def cut(self, arm: int) -> list[Run]:
         """Give up all of an arm that was not handed on, and return the runs that had arrived.
 
-        Those on their way are stopped when an arm leaves the race. They are the slow ones: without
-        them, what has arrived would not be like the arm.
+        Without those on their way, which are the slow ones, these would not be like the arm.
         """
         runs = []
         for pull, order in self._orders.items():
@@ -117,7 +116,6 @@ class LevelOrder:
         """Take in what had arrived, numbered and placed; yield what was handed on, in that order.
 
         Those of `runs`, by the names of their trials, may still arrive, and keep their tickets.
-        Others that were on their way died with the driver.
         """
         by_pull: defaultdict[Pull, list[tuple[int, Place, Arrived]]] = defaultdict(list)
         for number, place, arrived in sorted(places, key=lambda entry: entry[1].ticket):

@@ -22,8 +22,6 @@ IntArray = npt.NDArray[np.int64]
 
 # How often the policy is asked for something else when there is no trial for what it wants.
 _MOST_CHOICES = 4
-# A reason names so many of the trials that are waited for.
-_MOST_NAMED = 3
 
 
 class Order(NamedTuple):
@@ -34,10 +32,7 @@ class Order(NamedTuple):
 
 
 class LevelRace:
-    """A policy's race over runs that pause at levels.
-
-    The policy is told of values in the order in which runs were sent to a level.
-    """
+    """A race over runs that pause at levels; values are told in the order of `LevelOrder`."""
 
     def __init__(self, policy: BestArmPolicy, runs: Runs, n_arms: int, n_levels: int) -> None:
         self.policy = policy
@@ -105,7 +100,7 @@ class LevelRace:
             self._ladder.put(run)
 
     def sweep(self, busy: Collection[Run]) -> list[Run]:
-        """The runs to stop: those under way, and held back, of arms that have left the race.
+        """The runs to stop, of arms that have left the race: those under way, and held back.
 
         Those that wait do so until the end: an arm that is put back needs them.
         """
@@ -118,28 +113,12 @@ class LevelRace:
         sent = [run for run in busy if run.granted is not None and run.arm not in self.active]
         return held_back + sent
 
-    def waits_in_words(self) -> str:
-        """Which runs hold back others that have come to their level; empty if none does."""
-        waits = sorted(self.in_order.waited_for, key=lambda waits: -waits.n_held)
-        labels = self.policy.labels
-        parts = [
-            f"trial {each.trial_id} of {labels.arm(each.pull.arm)} on its way to "
-            f"{labels.fidelity(each.pull.fidelity)} ({each.n_held} later ones are there)"
-            for each in waits[:_MOST_NAMED]
-        ]
-        if len(waits) > _MOST_NAMED:
-            parts.append(f"and {len(waits) - _MOST_NAMED} more")
-        return ", ".join(parts)
-
     def _tell(self, pull: Pull, observation: Observation) -> None:
         self.policy.tell(pull, observation)
         self._seen[pull.arm, pull.fidelity] += observation.has_value
 
     def _order(self, busy: Collection[Run], at_rest: Run | None) -> Order | None:
-        """What the policy wants next, and the run that it falls to; None if none can.
-
-        A run that has just come to its level, and is not paused yet, is among those that can.
-        """
+        """What the policy wants next, and the run that it falls to, maybe the one `at_rest`."""
         under_way = [Pull(run.arm, run.granted) for run in busy if run.granted is not None]
         under_way += self.in_order.held
         absent: list[Pull] = []
@@ -168,10 +147,7 @@ class LevelRace:
     def _substitute(
         self, level: int, under_way: Sequence[Pull], n_busy: int, at_rest: Run | None
     ) -> Order | None:
-        """What to run where no trials are left for what the policy asks: the next best level.
-
-        Of all arms in the race the one that was seen least often there, so that they stay alike.
-        """
+        """The arm seen least often, where no trials are left for what the policy asks."""
         coming = self._seen.copy()
         for pull in under_way:
             coming[pull.arm, pull.fidelity] += 1
@@ -208,15 +184,12 @@ class Ladder:
             self._numbers[run.arm, following] += 1
 
     def with_runs_below(self, arms: IntArray, level: int) -> IntArray:
-        """Those of some arms that may have a run for `furthest_below`, and no other, shape (n,)."""
+        """Those of some arms that may have a run for `furthest_below`, shape (n,)."""
         chosen: IntArray = arms[self._numbers[arms, : level + 1].any(axis=1)]
         return chosen
 
     def furthest_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
-        """Of an arm's runs that were not yet at a level, the one that has come furthest.
-
-        A run that has just come to a level, `at_rest`, can go on though it is not paused.
-        """
+        """Of an arm's waiting runs below a level, and the one `at_rest`, the furthest."""
         for following in range(level, -1, -1):
             found = None
             over = []

@@ -1,18 +1,22 @@
-"""The levels of a time attribute, and how far a trial has come by its results."""
+"""The levels of a time attribute, how far a trial has come by its results, and at what cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from ray.tune.experiment import Trial
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves.curves import check_steps
 from mfhpo.identification.curves.gains import Bound
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo_ray.experiment.prices import Prices
+from mfhpo_ray.schedulers.runs import Run
 
-__all__ = ["levels_of", "levels_with_bounds", "saved_metrics", "time_in"]
+__all__ = ["Meter", "levels_of", "levels_with_bounds", "saved_metrics", "time_in"]
 
 
 def levels_of(
@@ -21,13 +25,7 @@ def levels_of(
     grace_period: int,
     reduction_factor: float,
 ) -> tuple[float, ...]:
-    """The levels of a time attribute: as given, or geometric up to `max_t`.
-
-    Examples
-    --------
-    >>> levels_of(None, 81, 3, 3)
-    (3, 9, 27, 81)
-    """
+    """The levels of a time attribute: as given, or geometric up to `max_t`."""
     if max_t is None and levels is not None:
         return tuple(levels)
     if max_t is None or levels is not None:
@@ -77,3 +75,40 @@ def saved_metrics(trial: Trial) -> dict[str, Any]:
     """The result that a trial had reported when it was last saved; empty without a checkpoint."""
     saved = trial.latest_checkpoint_result
     return flatten_dict(saved.metrics) if saved and saved.metrics else {}
+
+
+class Meter:
+    """Follows runs by their results, and charges for increments."""
+
+    def __init__(self, fidelity: Fidelity, prices: Mapping[str, float] | None) -> None:
+        self._name = fidelity.name
+        self._levels = tuple(fidelity.levels or ())
+        self._prices = Prices(prices, fidelity.costs)
+        self._costs = fidelity.costs_of(self._levels)  # None where they are measured
+
+    def note(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Take in how far a run has come, and where it set out if this is its first result."""
+        shown = time_in(result, self._name)
+        if run.began_at is None:
+            run.began_at, run.began_with = 0.0, 0.0
+            saved = saved_metrics(run.trial)
+            time = float(saved.get(self._name, 0.0))
+            if 0.0 < time < shown:  # else it has begun anew, though it may have a checkpoint
+                run.began_at, run.began_with = time, float(saved.get("time_total_s", 0.0))
+        run.shown = shown
+        run.seconds = float(result.get("time_total_s", 0.0))
+
+    def pay(self, run: Run) -> float:
+        """What a run has cost, as far as it has reported; it is paid then."""
+        owed, run.owed = run.owed, 0.0
+        if run.began_at is None:
+            return owed
+        before, seconds_before = run.began_at, run.began_with
+        run.began_at, run.began_with = run.shown, run.seconds
+        if self._costs is None:
+            seconds = max(0.0, run.seconds - seconds_before)
+            return owed + seconds * self._prices.per_second(run.trial)
+        # Linear between the levels.
+        marks, costs = (0.0, *self._levels), (0.0, *self._costs)
+        cost, paid = (float(np.interp(time, marks, costs)) for time in (run.shown, before))
+        return owed + max(0.0, cost - paid)

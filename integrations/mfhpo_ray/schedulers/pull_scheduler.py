@@ -3,55 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.utils import flatten_dict
 
-from mfhpo_ray.experiment.folders import give_folder
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, stop_at_once
+from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["PullScheduler", "PullSearch"]
-
-
-@runtime_checkable
-class PullSearch(Protocol):
-    """A searcher each of whose trials is one pull, as its companion sees it."""
-
-    def connect(self, journal: Journal) -> None:
-        """Write each observation to a journal from now on, and take over what is there already."""
-
-    def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
-        """Hear what a trial holds while it runs, by name; ``"CPU"`` and ``"GPU"`` are there."""
-
-    def completed(self, trial_id: str) -> Mapping[str, Any] | None:
-        """The last result of a pull that the journal has, None if it has not."""
-
-    def keep(self, trial_ids: Collection[str]) -> None:
-        """Hear which pulls run or wait; all others are not under way any more."""
-
-    def note_seconds(self, trial_id: str, seconds: float) -> None:
-        """Hear how long a trial has run that failed, before hearing of its failure."""
-
-    def lose(self, trial_id: str) -> None:
-        """Hear that the process or the node of a trial has died, before hearing of its failure."""
-
-    def discard(self, trial_id: str) -> None:
-        """Hear that a pull is given up: how its trial ends is no observation."""
-
-    @property
-    def finished(self) -> bool:
-        """Whether no pull is needed any more."""
+__all__ = ["PullScheduler"]
 
 
 class PullScheduler(FIFOScheduler):
@@ -63,15 +32,14 @@ class PullScheduler(FIFOScheduler):
     the limit as ``"mfhpo/censored_at"``.
 
     It is the companion of the searchers of this package, which make it by ``search.scheduler()``:
-    it writes their observations to the experiment's storage at once, so that none is lost with
-    the driver, does not run a pull again that had been observed, tells them what a trial holds
-    (CPUs, GPUs), and stops trials that are not needed any more when the race is over.
+    it writes their observations to the experiment's storage at once, does not run a pull again that
+    had been observed, and tells them what a trial holds (CPUs, GPUs).
 
     Parameters
     ----------
     limit
-        Seconds that a trial may run, or None. What Ray needs to start its process, and a result to
-        reach the driver, does not count.
+        Seconds that a trial may run, or None. What Ray needs to start its process, ``setup`` of a
+        class included, and a result to reach the driver, does not count.
     limit_key
         Where the configuration of a trial has a limit of its own, which then counts instead of
         `limit`; None there means no limit. Nested keys are joined by ``"/"``.
@@ -81,20 +49,16 @@ class PullScheduler(FIFOScheduler):
 
     Raises
     ------
-    TypeError
-        If `limit` is no number or `limit_key` no string. When a trial is added, if its own limit
-        is no number.
-    ValueError
-        If `limit` is not positive, or `limit_key` empty. When a trial is added, if its own limit
-        is not positive.
+    TypeError, ValueError
+        If `limit` is not a positive number or `limit_key` not the name of a key; for a trial's own
+        limit, when the trial is added.
 
     Notes
     -----
     A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
     reports beyond its limit is stopped as by any scheduler, and its process is used again if
     ``reuse_actors`` says so; one that does not report is killed, without ``finally`` or ``atexit``,
-    and its children with it. What a class does in ``setup`` is part of the start of its process,
-    and has no limit. The clock starts again when a trial runs again, after a failure or
+    and its children with it. The clock starts again when a trial runs again, after a failure or
     ``Tuner.restore``.
 
     Examples
@@ -123,25 +87,25 @@ class PullScheduler(FIFOScheduler):
         self._clock = time.monotonic
         self._limits = TimeLimits(self._now)
         self._censored = 0
-        self._search: PullSearch | None = None
+        self._search: Any = None  # a `PolicySearch`, which imports this module
         self._folder: str | None = None
         self._knows_what_is_kept = True
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
         self._connect(tune_controller.search_alg, Journal.of(trial))
+        search = self._search
+        result = None if search is None else search.completed(trial.trial_id)
         if trial.is_finished():
-            if self._search is not None and self._search.completed(trial.trial_id) is None:
-                self._search.discard(trial.trial_id)
+            if search is not None and result is None:
+                search.discard(trial.trial_id)
             return
-        if self._search is not None:
-            result = self._search.completed(trial.trial_id)
-            if result is not None:
-                _end_as_completed(tune_controller, trial, result)
-                return
-            self._search.note_resources(
-                trial.trial_id, {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
-            )
+        if result is not None:
+            _end_as_completed(tune_controller, trial, result)
+            return
+        if search is not None:
+            resources = {"CPU": 0.0, "GPU": 0.0, **required_resources(trial)}
+            search.note_resources(trial.trial_id, resources)
         self._limits.set(trial, self._limit_of(trial))
 
     def on_trial_result(
@@ -179,7 +143,7 @@ class PullScheduler(FIFOScheduler):
             self._search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
         self._limits.enforce(tune_controller)
         if self._stop_surplus and self._search is not None and self._search.finished:
-            self._stop_all(tune_controller, self._search)
+            self._stop_all(tune_controller)
 
     def debug_string(self) -> str:
         """One line for Tune's own report of its progress."""
@@ -198,7 +162,7 @@ class PullScheduler(FIFOScheduler):
 
     def _connect(self, search_alg: Any, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
-        search = next((s for s in searchers_of(search_alg) if isinstance(s, PullSearch)), None)
+        search = next((s for s in searchers_of(search_alg) if hasattr(s, "note_resources")), None)
         folder = None if journal is None else journal.folder
         if search is None or (search is self._search and folder == self._folder):
             return
@@ -213,9 +177,9 @@ class PullScheduler(FIFOScheduler):
         found = find(trial.config, self._limit_key)
         return finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
 
-    def _stop_all(self, tune_controller: TuneController, search: PullSearch) -> None:
+    def _stop_all(self, tune_controller: TuneController) -> None:
         for trial in _unfinished(tune_controller):
-            search.discard(trial.trial_id)
+            self._search.discard(trial.trial_id)
             self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)
@@ -228,7 +192,7 @@ def _unfinished(tune_controller: TuneController) -> list[Trial]:
 def _end_as_completed(
     tune_controller: TuneController, trial: Trial, result: Mapping[str, Any]
 ) -> None:
-    """End a trial that Ray queues again though it had been observed before the driver died."""
+    """End a trial that Ray queues again though it had been observed."""
     # Tune looks at the status after it has added the trial, and counts it as it is then.
     trial.set_status(Trial.TERMINATED)
     tune_controller.get_live_trials().discard(trial)

@@ -3,65 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.schedulers import TrialScheduler
 
 from mfhpo import RCUCB, Labels, Observation, Pull
-from mfhpo._validation import check_number
-from mfhpo.censored import Charge, Confidence, Survival
+from mfhpo.censored.options import RCUCBOptions, check_limits, mirrored
+from mfhpo.racing.options import runs, with_defaults
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.runs import Run
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 __all__ = ["RCUCBScheduler"]
 
-# So many limits are derived where none are given, and at most where a number is.
-_N_LIMITS = 10
-_MOST_LIMITS = 50
 
-
+@runs(RCUCB, RCUCBOptions, reward_range=None)
 class RCUCBScheduler(ArmScheduler):
     """Chooses which trial to start next, and the time limit that it runs with.
 
-    For when the trials themselves count, and their time: `mfhpo.RCUCB` says what is maximised. A
-    trial is one replicate of an arm: the arm is the configuration without the replicate's key.
-
-    A trial beyond its limit is stopped, also if it hangs; it is TERMINATED, counts as no error,
-    and its last result has the limit as ``"mfhpo/censored_at"``: the scheduler learns from it as
-    from any other.
+    For when the trials themselves count, and their time: see `RCUCBSearch`. A trial is one
+    replicate of an arm: the arm is the configuration without the replicate's key. A trial beyond
+    its limit is stopped, also if it hangs: see `PullScheduler`.
 
     Parameters
     ----------
     limits
-        Time limits in seconds to choose from, positive and increasing; or how many are to be
-        derived from the first durations, 50 at most. None: 10 derived ones.
-    reward_range
-        Least and largest value of the metric. None: of those seen so far, which makes the bounds
-        approximate.
-    horizon
-        Number of trials, without those that fail, after which the experiment ends. None: when all
+        See `RCUCBSearch`.
+    replicate, arms, metric, mode
+        See `IISEScheduler`. To let the arms be repeated without end, use `RCUCBSearch`.
+    **options
+        See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
         trials were run. The last ones are of arms that are not worth it: what an experiment gains
         depends on ending it, or on replicates enough.
-    longest
-        Limit in seconds of the trials that limits are derived from. None: they run to their end,
-        so that one which hangs is not stopped.
-    replicate, arms, metric, mode
-        See `mfhpo_ray.IISEScheduler`. To let the arms be repeated without end, use `RCUCBSearch`.
-    cost, penalty, confidence, survival, exploration, delta, max_failures
-        See `mfhpo.RCUCB`; a trial is a pull there, and its metric the reward.
 
     Raises
     ------
     TypeError, ValueError
         For arguments of another kind or out of range.
-
-    Notes
-    -----
-    Everything observed is written to the experiment's storage at once: after a crash of the
-    driver, ``Tuner.restore`` goes on with all of it.
 
     Examples
     --------
@@ -73,12 +55,10 @@ class RCUCBScheduler(ArmScheduler):
 
     and, with a function ``train`` that reports ``accuracy``::
 
+        models = tune.grid_search(["forest", "boosting", "svm"])
         tuner = tune.Tuner(
             train,
-            param_space={
-                "model": tune.grid_search(["forest", "boosting", "svm"]),
-                "seed": tune.grid_search(list(range(100))),
-            },
+            param_space={"model": models, "seed": tune.grid_search(list(range(100)))},
             tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=True),
         )
         print(mfhpo_ray.recommendation(tuner.fit()))
@@ -88,43 +68,16 @@ class RCUCBScheduler(ArmScheduler):
         self,
         limits: Sequence[float] | int | None = None,
         *,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = None,
-        horizon: int | None = None,
         replicate: str | Collection[str] = "seed",
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
-        confidence: Confidence = "kl+",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        longest: float | None = None,
-        delta: float = 0.05,
-        max_failures: int = 3,
+        **options: Unpack[RCUCBOptions],
     ) -> None:
-        if isinstance(limits, Integral) and int(limits) > _MOST_LIMITS:
-            raise ValueError(
-                f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
-                f"one limit of {limits} seconds give limits=[{limits}]."
-            )
-        check_number("exploration", exploration)
-        check_number("delta", delta)
+        own = with_defaults(type(self), options)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms)
-        self._reward_range = reward_range
-        self._options: dict[str, Any] = {
-            "limits": _N_LIMITS if limits is None else limits,
-            "longest": longest,
-            "cost": cost,
-            "penalty": penalty,
-            "confidence": confidence,
-            "survival": survival,
-            "exploration": exploration,
-            "delta": delta,
-            "horizon": horizon,
-            "max_failures": max_failures,
-        }
-        RCUCB(2, **self._options, reward_range=reward_range)  # raises before any trial runs
+        self._options = {**own, "limits": check_limits(limits)}
+        RCUCB(2, **self._options)  # raises before any trial runs
         self._policy: RCUCB  # from `_open` on
         self._granted: dict[str, tuple[Run, float | None]] = {}
         # Arms whose trials, as far as they are known, are all over.
@@ -132,20 +85,10 @@ class RCUCBScheduler(ArmScheduler):
         self._n_observed = 0
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best pair of arm and time limit so far, and its gain.
-
-        Raises
-        ------
-        ValueError
-            If no trial was started yet.
-        """
-        if not self._is_open:
-            raise ValueError("there is nothing to recommend yet: no trial was started.")
-        answer = self._policy.recommend()
-        exhausted = self._closed or (self._complete and self._runs.all_over)
-        if exhausted and not answer.finished:
-            reason = f"no replicates are left to tell: {answer.reason}"
-            answer = replace(answer, finished=True, reason=reason)
+        """The best arm, limit and gain so far, or ValueError before any trial."""
+        self._check_open()
+        nothing_is_left = self._complete and self._runs.all_over
+        answer = self._without_more(self._policy.recommend(), nothing_is_left)
         config = self._runs.config(answer.arm)
         return TuneLimitRecommendation.of(answer, self._sign, config)
 
@@ -153,12 +96,9 @@ class RCUCBScheduler(ArmScheduler):
 
     def _open(self, n_arms: int, search: Any) -> None:
         self._exhausted = {arm for arm in range(self._runs.n_arms) if not self._runs.of(arm)}
-        mirrored = self._reward_range
-        if mirrored is not None and self._sign < 0.0:
-            mirrored = (-mirrored[1], -mirrored[0])
-        self._policy = RCUCB(n_arms, **self._options, reward_range=mirrored)
+        self._policy = RCUCB(n_arms, **mirrored(self._options, self._sign))
         self._policy.labels = Labels(
-            arm=lambda arm: f"arm {arm} {self._runs.config(arm)}",
+            arm=self._runs.label,
             value=lambda value: self._sign * value + 0.0,  # the sum makes 0 of -0
         )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ray.tune.experiment import Trial
@@ -34,6 +35,9 @@ class Run:
     # The same when it was last paid for, started or resumed; None until its first result.
     began_at: float | None = None
     began_with: float = 0.0
+    # What was observed of it, as it is written in the journal, and the places of that.
+    observed: list[list[Any]] = field(default_factory=list)
+    places: list[Any] = field(default_factory=list)
     # What was paid for an attempt that failed, and is not told yet.
     owed: float = 0.0
 
@@ -45,17 +49,13 @@ class Run:
 
 
 class Runs:
-    """The runs of an experiment, by trial and by arm.
-
-    Replicates of one arm differ in `replicate_keys` of their configurations only.
-    """
+    """The runs of an experiment; those of one arm differ in `replicate_keys` only."""
 
     def __init__(self, replicate_keys: Collection[str]) -> None:
         self._replicate_keys = frozenset(replicate_keys)
         self._by_trial: dict[str, Run] = {}
         self._arms: dict[str, int] = {}
         self._by_arm: list[list[Run]] = []
-        self._n_replicates: list[int] = []
         self.configs: list[dict[str, Any]] = []
 
     def __contains__(self, trial: Trial) -> bool:
@@ -73,9 +73,10 @@ class Runs:
         return len(self._by_arm)
 
     @property
-    def fewest_replicates(self) -> int:
-        """The least number of trials, over or not, that an arm has."""
-        return min(self._n_replicates, default=0)
+    def n_replicates(self) -> list[int]:
+        """The number of trials of each arm, over or not."""
+        numbers = Counter(run.arm for run in self)
+        return [numbers[arm] for arm in range(self.n_arms)]
 
     @property
     def all_over(self) -> bool:
@@ -86,6 +87,10 @@ class Runs:
         """The configuration of an arm; empty for one that is not there (yet)."""
         return {} if arm is None or arm >= self.n_arms else self.configs[arm]
 
+    def label(self, arm: int) -> str:
+        """How messages name an arm."""
+        return f"arm {arm} {self.config(arm)}"
+
     def of(self, arm: int) -> list[Run]:
         """The runs of an arm that are not over."""
         return self._by_arm[arm] if arm < self.n_arms else []
@@ -95,15 +100,10 @@ class Runs:
         run = Run(trial, self.arm(trial.config))
         self._by_trial[trial.trial_id] = run
         self._by_arm[run.arm].append(run)
-        self._n_replicates[run.arm] += 1
         return run
 
     def sort(self) -> None:
-        """Number arms, and order runs, as their trials were made.
-
-        A restored experiment adds its trials in another order, and what is decided about an arm
-        must not depend on that.
-        """
+        """Number arms, and order runs, as their trials were made, also in a restored experiment."""
         made = sorted(self._by_trial.values(), key=_number)
         order = list(dict.fromkeys(run.arm for run in made))
         order += [arm for arm in range(self.n_arms) if arm not in order]
@@ -113,7 +113,6 @@ class Runs:
         self._by_trial = {run.trial.trial_id: run for run in made}
         self._arms = {key: place[arm] for key, arm in self._arms.items()}
         self._by_arm = [sorted(self._by_arm[arm], key=_number) for arm in order]
-        self._n_replicates = [self._n_replicates[arm] for arm in order]
         self.configs = [self.configs[arm] for arm in order]
 
     def retire(self, run: Run) -> None:
@@ -129,19 +128,17 @@ class Runs:
         if key not in self._arms:
             self._arms[key] = self.n_arms
             self._by_arm.append([])
-            self._n_replicates.append(0)
             self.configs.append(_without(config, self._replicate_keys))
         return self._arms[key]
 
 
 def _number(run: Run) -> float:
-    """Which of the experiment's trials a run is: Tune numbers them in their tags."""
+    """The number that Tune gives a trial, in its tag."""
     number = (run.trial.experiment_tag or "").split("_")[0]
     return float(number) if number.isdigit() else math.inf
 
 
 def _without(config: Mapping[str, Any], keys: Collection[str], prefix: str = "") -> dict[str, Any]:
-    """A copy of nested dictionaries without some keys."""
     kept: dict[str, Any] = {}
     for key, value in config.items():
         path = f"{prefix}{key}"

@@ -1,14 +1,25 @@
-"""Searchers that find the best configuration and certify it, one for each policy."""
+"""Searchers that find the best configuration and certify it, by one policy or by the best."""
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import IISE, Policy, Problem
-from mfhpo.certification.choice import make_elimination, make_lucb
+from mfhpo.certification.choice import (
+    LOSSES_ARE_MAXIMISED,
+    PolicyChoice,
+    check_parts,
+    make_best_policy,
+    make_elimination,
+    make_lucb,
+    recommend_policy,
+)
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
+from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
 from mfhpo_ray.searchers.arms import ArmsLike
@@ -17,12 +28,15 @@ from mfhpo_ray.searchers.options import (
     IISESearchOptions,
     MFGradSearchOptions,
     MFLUCBSearchOptions,
+    MFSearchOptions,
 )
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["IISESearch", "MFGradSearch", "MFLUCBSearch"]
+__all__ = ["IISESearch", "MFGradSearch", "MFLUCBSearch", "MFSearch"]
+
+_logger = logging.getLogger("mfhpo_ray")
 
 
 @runs(IISE, IISESearchOptions, epsilon=None, measure=10, seed_key="seed")
@@ -48,10 +62,8 @@ class IISESearch(DeclaredSearch):
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Where no bias is declared, only
     values at the target level are evidence. Noise that is not declared is estimated from the first
-    trials, and the certificate names it.
-
-    Trials must be noisy in the way that matters: draw a new split and initial state from
-    ``config["seed"]`` in each.
+    trials, and the certificate names it. Trials must be noisy in the way that matters: draw a new
+    split and initial state from ``config["seed"]`` in each.
 
     Parameters
     ----------
@@ -85,20 +97,18 @@ class IISESearch(DeclaredSearch):
     they run to their ends. Schedulers that stop trials early, such as ASHA, falsify the values.
 
     Evaluations of one configuration at one level count in the order in which they were begun, those
-    that fail too. With several workers the quick ones end first, and where they are not like the
-    slow ones, their mean would be biased. The race never gives up on a slow one: once ten have
-    ended after it, or three for each concurrent trial, no more of that configuration and level are
-    begun, and slots may stay free until it ends. A trial that hangs stops the race in this way.
-    `recommendation` and a warning in the log name it; the answer is not certified by values that
-    wait for it. Give trials a limit, ``search.scheduler(limit=...)``: one that is stopped there
-    counts in its turn. A trial whose process or node dies is left out, as is one that is under way
-    when the driver dies and that Ray does not run again. That is right if their values had nothing
-    to do with it.
+    that fail too: else the quick ones, which may be unlike the slow ones, would bias their mean.
+    The race never gives up on a slow one: once ten have ended after it, or three for each
+    concurrent trial, no more of that configuration and level are begun, and slots may stay free
+    until it ends. `recommendation` and a warning in the log name it; the answer is not certified by
+    values that wait for it. Give trials a limit, ``search.scheduler(limit=...)``: one that is
+    stopped there counts in its turn. A trial whose process or node dies is left out, as is one that
+    is under way when the driver dies and that Ray does not run again. That is right if their values
+    had nothing to do with it.
 
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
-    where it stopped. Ray's own results lack trials that were begun after its last snapshot; the
-    answer counts them. With another scheduler, what was observed since then, about ten seconds, is
-    evaluated again.
+    where it stopped, and the answer counts trials that Ray's own results lack. With another
+    scheduler, what was observed in the last ten seconds or so is evaluated again.
 
     Examples
     --------
@@ -152,25 +162,6 @@ class MFGradSearch(DeclaredSearch):
     **options
         See `mfhpo.racing.options.MFGradOptions` and
         `mfhpo_ray.searchers.options.FidelitySearchOptions`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mfhpo_ray import MFGradSearch
-    >>> from mfhpo import Fidelity
-    >>> search = MFGradSearch(
-    ...     Fidelity("epochs", levels=[1, 9]), [{"x": -0.5}, {"x": 0.1}, {"x": 0.8}],
-    ...     metric="loss", mode="min", epsilon=0.05, seed=0,
-    ... )
-    >>> for number in range(2000):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
-    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
-    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
-    >>> search.recommendation().certified, search.recommendation().config
-    (True, {'x': 0.1})
     """
 
     def __init__(
@@ -211,7 +202,6 @@ class MFLUCBSearch(DeclaredSearch):
     No loss is below 0, and a second arm below 0.3 is sure to be among these. One epoch's loss is
     within 0.2 of that of nine:
 
-    >>> import numpy as np
     >>> from mfhpo_ray import MFLUCBSearch
     >>> from mfhpo import Fidelity
     >>> search = MFLUCBSearch(
@@ -219,15 +209,9 @@ class MFLUCBSearch(DeclaredSearch):
     ...     metric="loss", mode="min", explore="A", best_no_better_than=0.0,
     ...     second_no_worse_than=0.3, bias=[0.2, 0.0], epsilon=0.05, seed=0,
     ... )
-    >>> for number in range(2000):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
-    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
-    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
-    >>> search.recommendation().certified, search.recommendation().config
-    (True, {'x': 0.1})
+    >>> config = search.suggest("trial_0")
+    >>> config["x"], config["epochs"]
+    (-0.5, 1)
     """
 
     def __init__(
@@ -237,3 +221,71 @@ class MFLUCBSearch(DeclaredSearch):
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return make_lucb(problem, sign, options)
+
+
+@runs(MFTopTwo, MFSearchOptions, aim="best arm", epsilon=None, measure=None, seed_key="seed")
+class MFSearch(DeclaredSearch):
+    """Chooses the policy that is known to be cheapest for the problem, and runs it.
+
+    When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
+    aim, the number of arms and levels, and what is declared; it is made known in one line of the
+    log "mfhpo_ray", and `choice` tells which and why.
+
+    What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
+    `IISESearch` describes. With the other aims nothing is certified, and the run ends when the
+    budget is spent.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESearch`.
+    **options
+        See `mfhpo.racing.options.ChoiceOptions` and
+        `mfhpo_ray.searchers.options.FidelitySearchOptions`. Without `measure`, the winner for
+        "best arm" gets 10 evaluations.
+
+    Raises
+    ------
+    ValueError, TypeError, RuntimeError
+        As `IISESearch` does, and for an option that has no part in the aim.
+
+    Examples
+    --------
+    >>> from ray import tune
+    >>> from mfhpo_ray import MFSearch
+    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
+    >>> search = MFSearch("epochs", arms=8, metric="loss", mode="min", space=space, seed=0)
+    >>> config = search.suggest("trial_0")
+    >>> search.choice.policy.__name__
+    'MFTopTwo'
+    """
+
+    def __init__(
+        self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSearchOptions]
+    ) -> None:
+        check_parts(options)
+        self._choice: PolicyChoice | None = None
+        super().__init__(fidelity, arms, options)
+
+    @property
+    def choice(self) -> PolicyChoice:
+        """Which policy was chosen, and why; ValueError before the first suggestion."""
+        if self._choice is None:
+            raise ValueError(
+                "no policy is chosen yet: it is, with the number of arms and levels, in the first "
+                "suggestion."
+            )
+        return self._choice
+
+    def _make_policy(self, n_arms: int, sign: float) -> Policy:
+        aim = self._options["aim"]
+        choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
+        if self._choice is None:
+            _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
+            if aim == "reward per pull" and sign < 0.0:
+                warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=4)
+        self._choice = choice
+        return super()._make_policy(n_arms, sign)
+
+    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return make_best_policy(problem, sign, options)

@@ -1,13 +1,12 @@
-"""Where the arms of a search come from: a list, a search space, or another searcher."""
+"""Where the arms of a search come from: a list, or a search space."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ray.tune.search import Searcher
-
-from mfhpo_ray.experiment.encoding import differ
+from mfhpo.search import Numeric, OneOf, Point
+from mfhpo_ray.experiment.encoding import decode, differ, encode
 from mfhpo_ray.experiment.space import (
     Config,
     assign,
@@ -17,9 +16,13 @@ from mfhpo_ray.experiment.space import (
     open_part,
     without,
 )
-from mfhpo_ray.searchers.arms import Arms, ArmSearch, ArmsLike, check_arms
+from mfhpo_ray.searchers.arms import Arms, ArmsLike, check_arms
+from mfhpo_ray.searchers.parameters import Parameters
 
-__all__ = ["Candidates"]
+__all__ = ["Candidates", "OpenCandidates"]
+
+# Draws that repeat a known configuration before the space is taken to have no other.
+_MOST_DRAWS = 100
 
 
 class Candidates:
@@ -29,7 +32,6 @@ class Candidates:
         self,
         arms: ArmsLike,
         space: Mapping[str, Any] | None,
-        arm_search: Searcher | None,
         keys: Sequence[str],
     ) -> None:
         self._given = check_arms(arms, keys)
@@ -37,54 +39,34 @@ class Candidates:
         self._tuner_space: dict[str, Any] = {}
         if space is not None and not isinstance(space, Mapping):
             raise TypeError(f"space must be a dictionary of Tune's domains or None, got {space!r}.")
-        if arm_search is not None and not isinstance(arm_search, Searcher):
-            raise TypeError(
-                f"arm_search must be a Searcher of Tune such as OptunaSearch(space) or None, got "
-                f"{arm_search!r}."
-            )
-        sources = {
-            "space": space is not None,
-            "arm_search": arm_search is not None,
-            "arms=[...]": isinstance(self._given, list),
-        }
-        named = [name for name, given in sources.items() if given]
-        if len(named) > 1:
+        if space is not None and isinstance(self._given, list):
             raise ValueError(
-                f"{' and '.join(named)} are given, but arms come from one of them; leave the other "
-                f"out. With space or arm_search, arms is a number."
+                "space and arms=[...] are given, but arms come from one of them; leave the other "
+                "out. With space, arms is a number."
             )
         self._space = None if space is None else dict(space)
-        self.search = None if arm_search is None else ArmSearch(arm_search, keys)
 
     @property
     def space(self) -> dict[str, Any]:
         """All that is known of the search space."""
         return {**(self._space or {}), **self._tuner_space}
 
-    def take(
-        self, config: Mapping[str, Any], metric: str | None, mode: str | None, **spec: Any
-    ) -> bool:
+    def take(self, config: Mapping[str, Any]) -> bool:
         """Take the Tuner's search space; False if what it draws is not the search's to draw."""
         self._tuner_space = dict(config)
-        rest = without(config, self._keys)
-        names = open_names(rest)
-        if self.search is not None and names:
-            return bool(self.search.search.set_search_properties(metric, mode, rest, **spec))
+        names = open_names(without(config, self._keys))
         if isinstance(self._given, list):
             _check_cover(self._given, names)
             return True
         return self._space is None or not names
 
     def make(self, seed: int, while_drawing: Any) -> Arms:
-        """The arms, drawn if they come from a space; those of another searcher are not yet.
+        """The arms, drawn if they come from a space.
 
-        The first key that the search sets has the value `while_drawing` meanwhile, at which
-        functions of the space may look.
+        The first key that the search sets has the value `while_drawing` meanwhile.
         """
         if isinstance(self._given, list):
             return Arms(self._given)
-        if self.search is not None:
-            return Arms([None] * self._given)
         space, rest = self._to_draw_from(
             f"arms={self._given}", "the search a space=..., or the arms themselves, arms=[...]"
         )
@@ -120,6 +102,60 @@ class Candidates:
                 f"arms are {len(given)} configurations, which are not the {len(arms)} of the saved "
                 f"race; restore it with the arms that it was begun with."
             )
+
+
+class OpenCandidates(Candidates):
+    """The space that a search draws from, before and after the Tuner has handed it over."""
+
+    def __init__(self, space: Mapping[str, Any] | None, keys: Sequence[str]) -> None:
+        super().__init__(1, space, keys)
+        self._state: dict[str, Any] = {}
+        self._parameters = Parameters({})
+        self._open: Config | None = None
+
+    def make(self, seed: int, while_drawing: Any) -> Arms:
+        """Settle for the space as it is known now; no arm is drawn yet. See `Candidates`."""
+        space, _ = self._to_draw_from("configurations", "the search a space=...")
+        values = dict(zip(self._keys, (while_drawing, seed), strict=False))
+        owned = {name: values.get(name) for name in self._keys if has(space, name)}
+        self._settle(space, owned, self._space is None)
+        return Arms()
+
+    @property
+    def kinds(self) -> dict[str, Numeric | OneOf]:
+        """The parameters of the space that a model can place."""
+        return self._parameters.kinds
+
+    def draw(self, arm: int, point: Point | None, seed: int, arms: Arms) -> Config:
+        """A configuration at a point; or anywhere, unlike those so far if there is one."""
+        config = first = self._drawn(point, [seed, arm])
+        attempt = 0
+        while point is None and arms.equal_to(config) is not None and attempt < _MOST_DRAWS:
+            attempt += 1
+            config = self._drawn(None, [seed, arm, attempt])
+        return first if arms.equal_to(config) is not None else config
+
+    def point_of(self, config: Config) -> Point:
+        """Where a configuration lies."""
+        return self._parameters.point_of(config)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The space, as plain JSON values; a restored experiment may not hand it over again."""
+        return self._state
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Settle for the space that was saved."""
+        self._settle(decode(state["space"]), decode(state["owned"]), bool(state["from_tuner"]))
+
+    def _settle(self, space: Config, owned: Config, from_tuner: bool) -> None:
+        self._state = {"space": encode(space), "owned": encode(owned), "from_tuner": from_tuner}
+        self._parameters = Parameters(space, owned)
+        # The Tuner has the constants of its space, which may be large.
+        self._open = without(space, self._keys) if from_tuner else None
+
+    def _drawn(self, point: Point | None, key: list[int]) -> Config:
+        config = self._parameters.draw(point, key)
+        return config if self._open is None else open_part(self._open, config)
 
 
 def _check_cover(arms: Sequence[Config], names: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
+from mfhpo_ray.experiment.open_pulls import with_waiting
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
@@ -33,9 +33,8 @@ __all__ = ["DeclaredSearch", "FidelitySearch"]
 class FidelitySearch(PolicySearch[Policy]):
     """Runs a policy that chooses arms and levels of a fidelity.
 
-    Values are maximised inside. What is declared of them is declared in the unit and the direction
-    of the metric, and is mirrored for one that is minimised. Options are tried at once, so that
-    wrong ones raise here and not in the first trial.
+    What is declared is declared in the unit and the direction of the metric, and is mirrored for
+    one that is minimised. Options are tried at once, so that wrong ones raise here.
     """
 
     def __init__(
@@ -58,7 +57,6 @@ class FidelitySearch(PolicySearch[Policy]):
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
         self._options = dict(options)
         self._n_stopped = 0
-        self._warned_of_budget = False
         signs = (1.0, -1.0) if self._mode is None else (self._sign,)
         self._declaration.rehearse(self._policy_for, self._options, self._levels, signs)
         self._check_budget()
@@ -68,13 +66,7 @@ class FidelitySearch(PolicySearch[Policy]):
         """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, with its certificate once the race has ended.
-
-        Raises
-        ------
-        ValueError
-            If the race has not begun.
-        """
+        """The best answer so far, or ValueError if the race has not begun."""
         return self._answer(self._made_policy())
 
     # What the base asks.
@@ -100,7 +92,7 @@ class FidelitySearch(PolicySearch[Policy]):
 
     def _answer(self, policy: Policy) -> TuneRecommendation:
         answer = policy.recommend()
-        params = {} if answer.arm is None else dict(self._known_arms().shown(answer.arm))
+        params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
         certifies = not isinstance(policy, RewardPolicy)
         level = self._levels[answer.fidelity]
         if self._n_stopped:
@@ -110,10 +102,8 @@ class FidelitySearch(PolicySearch[Policy]):
             )
             answer = replace(answer, assumptions=(*answer.assumptions, assumption))
         answer = with_losses(answer, self._n_lost)
-        waiting = "" if answer.finished else self._waiting_in_words()
-        if waiting:
-            reason = f"{answer.reason}; values count in the order in which trials began, and the "
-            answer = replace(answer, reason=f"{reason}race waits for {waiting}")
+        labels = self._labels()
+        answer = with_waiting(answer, self._open.waited_for, lambda each: each.in_words(labels))
         return TuneRecommendation.of(answer, self._sign, params, level, certifies)
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
@@ -168,9 +158,8 @@ class FidelitySearch(PolicySearch[Policy]):
     def _check_budget(self) -> None:
         """Warn once of a budget that pays for nothing, if the levels tell."""
         objection = self._declaration.objection_to(self._options["budget"], self._levels)
-        if objection is not None and not self._warned_of_budget:
-            self._warned_of_budget = True
-            warnings.warn(objection, stacklevel=5)
+        if objection is not None:
+            self._warn_once("budget", objection, stacklevel=5)
 
 
 class DeclaredSearch(FidelitySearch):

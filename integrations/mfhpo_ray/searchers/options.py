@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
-from ray.tune.search import Searcher
-
 from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
 from mfhpo.racing.options import ChoiceOptions, IISEOptions, MFGradOptions, MFLUCBOptions
 
@@ -39,9 +37,6 @@ class SearchOptions(TypedDict, total=False):
         Search space of the arms, in Tune's terms. None: the ``param_space`` of the Tuner, whose
         constants are part of each trial anyway. A ``tune.sample_from`` of the ``param_space`` is
         drawn by Tune anew in each trial; in `space`, it is drawn once for each arm.
-    arm_search
-        A searcher such as ``OptunaSearch(space, metric=..., mode=...)`` that draws the arms, when
-        they are first evaluated. It is told the first value of each. None: independent draws.
     seed_key
         The key of the configuration that gets a seed from 0 to 2**31 - 1, no two trials of a race
         the same. None: no seed is set, and trials have to draw their own.
@@ -52,7 +47,6 @@ class SearchOptions(TypedDict, total=False):
     metric: str | None
     mode: str | None
     space: Mapping[str, Any] | None
-    arm_search: Searcher | None
     seed_key: str | None
     seed: int | None
 

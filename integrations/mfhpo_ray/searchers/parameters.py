@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from ray.tune.search.sample import Categorical, Domain, Float, Integer
+from ray.tune.search.sample import (
+    Categorical,
+    Domain,
+    Float,
+    Integer,
+    LogUniform,
+    Normal,
+    Quantized,
+    Sampler,
+)
 from ray.tune.search.variant_generator import assign_value, parse_spec_vars
+from scipy.special import ndtr, ndtri
 
-from mfhpo.search import Numeric, OneOf, Point
-from mfhpo_ray.experiment.space import Config, assign, without
-from mfhpo_ray.searchers.places import kind_of, place_of, value_at
+from mfhpo._validation import is_number
+from mfhpo.search import Numeric, OneOf, Point, place_in_range
+from mfhpo_ray.experiment.space import Config, assign, bounds_of, step_of, without
 
-__all__ = ["Parameters"]
+__all__ = ["Parameters", "kind_of", "place_of", "value_at"]
+
+_BELOW_1 = 1.0 - 1e-12
+_TAIL = 1e-9  # of a normal distribution, on either side
 
 _Path = tuple[Any, ...]
 
@@ -24,14 +38,8 @@ class Parameters:
 
     Nested keys are joined by ``"/"``. What is open within a category, such as in
     ``tune.choice([{"kind": "svm", "C": tune.uniform(0, 1)}, {"kind": "tree"}])``, has the index of
-    the category in its name; it applies to configurations of that category alone. Functions, and
-    domains that Tune does not have, are drawn without a model.
-
-    Parameters
-    ----------
-    space, owned
-        The space, and values of keys that are no part of its configurations, for functions to look
-        at.
+    the category in its name. Functions, and domains that Tune does not have, are drawn without a
+    model. The values in `owned` are no part of the configurations: functions may look at them.
 
     Attributes
     ----------
@@ -60,7 +68,7 @@ class Parameters:
     def draw(self, point: Point | None, key: list[int]) -> Config:
         """The configuration at a point; what the point lacks is drawn at random.
 
-        The key makes the draw repeatable, but for functions, which have their own randomness.
+        The key makes the draw repeatable, but for functions.
         """
         functions: list[tuple[_Path, Domain]] = []
         config: Config = self._built(self._space, "", (), point or {}, key, functions)
@@ -174,3 +182,101 @@ def _children(part: Any) -> list[tuple[Any, Any]]:
 
 def _below(name: str, key: Any) -> str:
     return f"{name}/{key}" if name else str(key)
+
+
+# Between the values of a domain and their places.
+
+
+def kind_of(domain: Domain) -> Numeric | OneOf | None:
+    """What a domain is to a model; None if there is nothing to choose, or no model of it."""
+    if isinstance(domain, Categorical):
+        n = len(domain.categories)
+        return OneOf(n) if n > 1 else None
+    if isinstance(domain, Integer):
+        first, last, _ = _steps(domain)
+        return _stepwise(domain) if first < last else None
+    if not isinstance(domain, Float):
+        return None
+    if isinstance(_inner(domain), Normal):
+        return Numeric()
+    low, high, step = bounds_of(domain)
+    if step is not None:
+        return _stepwise(domain) if round(low / step) < round(high / step) else None
+    return Numeric() if low < high else None
+
+
+def place_of(value: Any, domain: Float | Integer) -> float | None:
+    """Where a number lies in its domain, from 0 to 1; None if it is none of its values.
+
+    A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
+    are in the middle of what is rounded to them.
+    """
+    if not is_number(value):
+        return None
+    if isinstance(domain, Integer):
+        first, last, step = _steps(domain)
+        index = float(value) / step
+        if not first <= index <= last:
+            return None
+        if _is_log(domain):
+            middle = (math.log(index) + math.log(index + 1.0)) / 2.0
+            return (middle - math.log(first)) / math.log((last + 1.0) / first)
+        return (index - first + 0.5) / (last - first + 1)
+    sampler = _inner(domain)
+    if isinstance(sampler, Normal):
+        return float(ndtr((value - sampler.mean) / sampler.sd))
+    low, high, _ = bounds_of(domain)
+    if not low <= value <= high:
+        return None
+    return place_in_range(float(value), low, high, _is_log(domain))
+
+
+def value_at(place: float, domain: Domain) -> Any:
+    """The value at a place, or of the index of a category; a uniform place gives Tune's draws."""
+    if isinstance(domain, Categorical):
+        return domain.categories[min(int(place), len(domain.categories) - 1)]
+    place = min(max(place, 0.0), _BELOW_1)
+    if isinstance(domain, Integer):
+        first, last, factor = _steps(domain)
+        if _is_log(domain):
+            index = int(_on_log_scale(place, first, last + 1.0))
+        else:
+            index = first + int(place * (last - first + 1))
+        return domain.cast(min(max(index, first), last) * factor)
+    if not isinstance(domain, Float):
+        raise TypeError(f"cannot place a value of a {type(domain).__name__}.")
+    sampler, step = _inner(domain), step_of(domain)
+    if isinstance(sampler, Normal):
+        value = sampler.mean + sampler.sd * float(ndtri(min(max(place, _TAIL), 1.0 - _TAIL)))
+        return domain.cast(value if step is None else round(value / step) * step)
+    low, high, _ = bounds_of(domain)
+    value = _on_log_scale(place, low, high) if _is_log(domain) else low + place * (high - low)
+    if step is not None:
+        value = round(value / step) * step
+    return domain.cast(min(high, max(low, value)))
+
+
+def _stepwise(domain: Float | Integer) -> Numeric:
+    return Numeric.stepwise(
+        lambda place: value_at(place, domain), lambda value: place_of(value, domain) or 0.0
+    )
+
+
+def _steps(domain: Integer) -> tuple[int, int, int]:
+    """First and last of the whole numbers that are drawn, and what they are multiplied by."""
+    low, high, given = bounds_of(domain)
+    step = 1 if given is None else int(given)
+    return round(low / step), round(high / step), step
+
+
+def _inner(domain: Domain) -> Sampler:
+    sampler: Sampler = domain.get_sampler()
+    return sampler.get_sampler() if isinstance(sampler, Quantized) else sampler
+
+
+def _is_log(domain: Domain) -> bool:
+    return isinstance(_inner(domain), LogUniform)
+
+
+def _on_log_scale(place: float, low: float, high: float) -> float:
+    return math.exp(math.log(low) + place * (math.log(high) - math.log(low)))

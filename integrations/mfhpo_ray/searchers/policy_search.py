@@ -19,15 +19,15 @@ from mfhpo._validation import check_count
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.losses import Losses
-from mfhpo_ray.experiment.numbers import as_number
+from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
-from mfhpo_ray.experiment.pulls import Ended, UnderWay, scalars
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
-from mfhpo_ray.experiment.seeds import replicate_seed
+from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed, scalars
+from mfhpo_ray.experiment.recommendation import Answer
 from mfhpo_ray.experiment.space import Config, assign
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
-from mfhpo_ray.searchers.arms import Arms, ArmSearch, ArmsLike
+from mfhpo_ray.searchers.arms import Arms, ArmsLike
 from mfhpo_ray.searchers.candidates import Candidates
 
 __all__ = ["PolicySearch"]
@@ -38,28 +38,14 @@ _logger = logging.getLogger("mfhpo_ray")
 
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
-# A reason names so many of the trials that are waited for.
-_MOST_NAMED = 3
 
 
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     """Runs a policy: each trial is one pull, and the run ends by itself.
 
-    The values of an arm at a level count in the order in which their trials were begun, so that
-    quick ones are not over-represented where the time that a trial takes goes with its value. A
-    trial that ends, with a value or without one, is held back while an earlier one of the same arm
-    and level runs. The search waits for that one as long as it takes: once ten have ended after it,
-    or three for each concurrent trial, no more of that arm and level are begun. Slots then go to
-    what else the race needs, and stay free if it needs nothing else. `recommendation` names the
-    trial that is waited for. A time limit ends one that hangs. What is still held back at the end
-    is not used.
-
-    Parameters
-    ----------
-    metric, mode, arms, arm_search, space, seed_key, seed
-        See `IISESearch` and `SearchOptions`.
-    owned
-        The key of the configuration, besides the seed's, that the search itself sets.
+    The values of an arm at a level are told in the order in which their trials were begun. See the
+    notes of `IISESearch`, and `SearchOptions` for the arguments; `owned` is the key of the
+    configuration, besides the seed's, that the search itself sets.
     """
 
     # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
@@ -71,13 +57,12 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         metric: str | None,
         mode: str | None,
         arms: ArmsLike,
-        arm_search: Searcher | None,
         space: Mapping[str, Any] | None,
         owned: str,
         seed_key: str | None,
         seed: int | None,
     ) -> None:
-        _check_aim(metric, mode)
+        check_aim(metric, mode)
         if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
             raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
         if seed_key == owned:
@@ -86,17 +71,12 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._owned = owned
         self._seed_key = seed_key
         self._keys = (owned,) if seed_key is None else (owned, seed_key)
-        if isinstance(arm_search, PolicySearch):
-            raise TypeError(
-                f"arm_search={type(arm_search).__name__} draws no arms but races them; give one "
-                f"that proposes configurations, such as OptunaSearch(space)."
-            )
-        self._candidates = Candidates(arms, space, arm_search, self._keys)
+        self._candidates = Candidates(arms, space, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
         self._most: int | None = None
         self._clock = time.monotonic
-        self._arms: Arms | None = None
+        self._arms = Arms()  # until the race begins
         self._policy: PolicyT | None = None
         self._over = False
         self._announced_end = False
@@ -106,16 +86,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._n_lost = 0
         # Whether pulls of a saved state may be waited for that Tune does not run again.
         self._is_unsure_of_trials = False
-        self._journal: Journal | None = None
+        self._notebook = Notebook()
         self._has_companion = False
-        self._completed: dict[str, dict[str, Any]] = {}
-        # Arms that are known from the journal only, and what was reported of them first.
-        self._recovered: dict[int, dict[str, Any]] = {}
         self._written_at = float("-inf")
         self._losses = Losses()
-        self._warned_of_no_number = False
-        self._warned_of_waiting: set[str | None] = set()
-        self._warned_of_merging = False
+        self._warned: set[str | None] = set()
 
     # What differs from search to search.
 
@@ -125,17 +100,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     @abc.abstractmethod
     def _settings(self, pull: Pull) -> Any:
-        """The value of the key that the search owns, for a pull."""
+        """The value of the owned key."""
 
     @abc.abstractmethod
     def _observed(
         self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
     ) -> Observation:
-        """What came back from a pull, in the unit and the direction of the metric.
-
-        Given the metric or None, the seconds that the trial took, and the limit in seconds at which
-        it was stopped, or None.
-        """
+        """What came back from a pull, in the unit and the direction of the metric."""
 
     @abc.abstractmethod
     def _answer(self, policy: PolicyT) -> Answer:
@@ -172,29 +143,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def scheduler(self, limit: float | None = None, stop_surplus: bool = True) -> PullScheduler:
         """The scheduler to run the search with: ``TuneConfig(scheduler=search.scheduler())``.
 
-        With it, each observation is in the experiment's storage as soon as it is made, so that
-        none is lost with the driver; trials have time limits, also those that hang; and those that
-        still run when the race is over are stopped.
-
-        Parameters
-        ----------
-        limit
-            See `PullScheduler`. A trial that is stopped at it gives no value: means are those of
-            the trials that end in time, and the answer says how many did not. It is for trials that
-            hang, and belongs well above what others take.
-        stop_surplus
-            See `PullScheduler`.
+        See `PullScheduler`. A trial that is stopped at `limit` gives no value: means are those of
+        the trials that end in time, and the answer says how many did not. It is for trials that
+        hang, and belongs well above what others take.
         """
         return PullScheduler(limit=limit, stop_surplus=stop_surplus)
 
     def recommendation(self) -> Answer:
-        """The best answer so far, with its certificate once the race has ended.
-
-        Raises
-        ------
-        ValueError
-            If the race has not begun.
-        """
+        """The best answer so far, or ValueError if the race has not begun."""
         return self._answer(self._made_policy())
 
     # What Tune calls.
@@ -202,11 +158,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take metric, mode and search space from the Tuner.
-
-        False if something is to be drawn that is not the search's to draw.
-        """
-        _check_aim(metric, mode)
+        """Take metric, mode and search space; False if something to draw is not the search's."""
+        check_aim(metric, mode)
         self._take("metric", metric)
         self._take("mode", mode)
         if spec.get("stop"):
@@ -216,9 +169,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 f"trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
                 stacklevel=3,
             )
-        if self._arms is not None:
+        if self._policy is not None:
             return True  # the race goes on with the arms that it has
-        taken = self._candidates.take(config, self._metric, self._mode, **spec)
+        taken = self._candidates.take(config)
         self._look_up_levels(self._candidates.space)
         return taken
 
@@ -243,7 +196,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if self._open.has_begun:
             self._check_companion()
         pull = self._next_pull(policy)
-        if self._is_over(policy):  # it was found that there are no more arms to draw
+        if self._is_over(policy):  # it was found that there is nothing more to evaluate
             self._write_answer(policy, urgent=True)
             return self.FINISHED
         if pull is None:
@@ -261,8 +214,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> None:
         """Tell the policy what came back from a pull.
 
-        A trial that the search does not know, or that ended before, is ignored. One without a
-        result that did not fail was stopped before it ran, and observed nothing.
+        A trial that the search does not know is ignored. One without a result that did not fail was
+        stopped before it ran, and observed nothing.
         """
         begun = self._open.get(trial_id)
         if begun is None or self._policy is None:
@@ -274,7 +227,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         seconds = begun.took(result, self._clock())
         value = None if error else self._value(trial_id, result)
         observation = self._observed(trial_id, begun, value, seconds, result.get(CENSORED_KEY))
-        arms = self._known_arms()
+        arms = self._arms
         arms.learn(begun.pull.arm, result)
         ended = Ended(
             number=self._ended,
@@ -284,7 +237,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             config=arms.encoded(begun.pull.arm),
             result=scalars(result),
         )
-        self._write(trial_id, ended.to_record())
+        self._notebook.write(trial_id, ended.to_record())
         self._end(self._policy, ended)
         self._write_answer(self._policy, urgent=self._is_over(self._policy))
 
@@ -293,13 +246,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def connect(self, journal: Journal) -> None:
         """Write each observation to the experiment's journal, and learn from what is there."""
         self._has_companion = True
-        self._journal = journal
-        records = journal.read()
-        records.pop(RECOMMENDATION, None)
+        self._notebook.connect(journal)
         with of_this_version("the journal in the experiment's storage"):
-            ends = {trial_id: Ended.from_record(record) for trial_id, record in records.items()}
-        self._completed = {trial_id: ended.result for trial_id, ended in ends.items()}
-        unknown = [ended for ended in ends.values() if ended.number >= self._ended]
+            ends = [Ended.from_record(record) for record in self._notebook.records.values()]
+        unknown = [ended for ended in ends if ended.number >= self._ended]
         if not unknown:
             return
         policy = self._begin() if self._policy is None else self._policy
@@ -311,7 +261,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         n_lost, released = self._open.drop_lost()
         if not policy.finished:
             self._n_lost += n_lost
-        self._tell_released(policy, released)
+        self._tell_released(released)
         _logger.info("%d observations are taken over from the journal.", len(unknown))
         self._write_answer(policy, urgent=True)
 
@@ -330,7 +280,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
         """The last result of a trial that ended before a restart, or None."""
-        return self._completed.get(trial_id)
+        record = self._notebook.records.get(trial_id)
+        return None if record is None else record["result"]
 
     def keep(self, trial_ids: Collection[str]) -> None:
         """Drop all pulls that are not evaluated by one of these trials, which run or wait."""
@@ -340,8 +291,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def lose(self, trial_id: str) -> None:
         """Drop a pull whose process or node has died: it is no failure of its arm.
 
-        An arm whose pulls are lost time and again takes its processes down itself: from then on
-        they count as failed.
+        An arm whose pulls are lost time and again takes its processes down itself: they count as
+        failed.
         """
         begun = self._open.get(trial_id)
         if begun is not None and self._losses.excuse(begun.pull.arm):
@@ -370,17 +321,14 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         }
         if self._policy is None:
             return state
-        search = self._candidates.search
         return {
             **state,
-            "arm_search": None if search is None else search.state_dict(),
             **self._details(),
-            "arms": self._known_arms().state_dict(),
+            "arms": self._arms.state_dict(),
             "policy": self._policy.state_dict(),
             "open": self._open.state_dict(),
             "ended": self._ended,
             "lost": self._n_lost,
-            "recovered": [list(item) for item in self._recovered.items()],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -401,20 +349,16 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._most = state["most"]
         if state["policy"] is None:
             return
-        if self._candidates.search is not None:
-            self._candidates.search.load_state_dict(state["arm_search"])
         self._load_details(state)
         arms = Arms.from_state_dict(state["arms"])
         self._candidates.check_same(arms)
-        self._arms = arms
-        policy = self._begin()
+        policy = self._begin(arms)
         policy.load_state_dict(state["policy"])
         self._open = OpenPulls(self._in_order)
         self._open.load_state_dict(state["open"], self._clock())
         self._is_unsure_of_trials = len(self._open) > 0
         self._ended = int(state["ended"])
         self._n_lost = int(state["lost"])
-        self._recovered = {int(arm): result for arm, result in state["recovered"]}
         self._over = policy.finished
 
     def save(self, checkpoint_path: str) -> None:
@@ -430,7 +374,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def __getstate__(self) -> dict[str, Any]:
         attributes = self.__dict__.copy()
         # Policies hold functions, and a journal may hold an open connection.
-        attributes |= {"_policy": None, "_journal": None, "_has_companion": False}
+        attributes |= {"_policy": None, "_notebook": Notebook(), "_has_companion": False}
         return {"attributes": attributes, "state": self.get_state()}
 
     def __setstate__(self, saved: dict[str, Any]) -> None:
@@ -440,7 +384,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     # Beginning.
 
-    def _begin(self) -> PolicyT:
+    def _begin(self, arms: Arms | None = None) -> PolicyT:
         """Make the policy, now that arms and direction are known."""
         for name, value in (("metric", self._metric), ("mode", self._mode)):
             if not value:
@@ -449,7 +393,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                     f"{type(self).__name__}(..., metric='accuracy', mode='max'). What TuneConfig "
                     f"has reaches a search only together with a param_space."
                 )
-        arms = self._arms
         if arms is None:
             self._look_up_levels(self._candidates.space)
             arms = self._candidates.make(self._seed, self._while_drawing())
@@ -482,13 +425,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             )
         return self._policy
 
-    def _known_arms(self) -> Arms:
-        if self._arms is None:
-            raise RuntimeError("the race has not begun.")
-        return self._arms
-
     def _arm_label(self, arm: int) -> str:
-        return f"arm {arm} {self._known_arms().shown(arm)}"
+        return f"arm {arm} {self._arms.shown(arm)}"
 
     def _label_of_value(self, value: float) -> float:
         return self._sign * value + 0.0  # the sum makes 0 of -0
@@ -500,10 +438,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return self._over
 
     def _next_pull(self, policy: PolicyT) -> Pull | None:
-        """The next pull that may begin, or None if there is none now.
-
-        Where too many wait for an earlier one, it is what the policy wants besides those.
-        """
+        """The next pull that may begin; where too many wait, what is wanted besides those."""
         pending = self._open.pending
         passed_over: list[Pull] = []
         while True:
@@ -516,52 +451,12 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             passed_over.append(pull)
 
     def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
-        """What the policy wants next, of an arm that is drawn, or None if there is none now."""
-        while True:
-            pulls = policy.ask(1, pending)
-            if not pulls:
-                return None
-            arm = int(pulls[0].arm)
-            if self._known_arms().is_known(arm) or self._draw(policy, arm):
-                return pulls[0]
-            if arm in policy.active:
-                return None  # the other searcher has none for it now
-
-    def _draw(self, policy: PolicyT, arm: int) -> bool:
-        """Draw an arm from the other searcher, and return whether it is one to be pulled."""
-        arms, search = self._known_arms(), self._candidates.search
-        if search is None:
-            raise RuntimeError(f"arm {arm} has no configuration.")
-        is_drawn, equal = search.draw_new(arm, arms, self._recovered)
-        if equal is not None:
-            self._merge(policy, arm, equal)
-        elif not is_drawn and search.exhausted:
-            self._end_draws(policy, arms, search)
-        return is_drawn and equal is None
-
-    def _end_draws(self, policy: PolicyT, arms: Arms, search: ArmSearch) -> None:
-        known = next((arm for arm in range(len(arms)) if arms.is_known(arm)), None)
-        if known is None:
-            raise ValueError(f"arm_search={search.search!r} has no configuration to begin with.")
-        for arm in arms.unknown:
-            # Nothing is claimed of arms that there are not.
-            policy.withdraw(arm, duplicate_of=known)
-        self._over = policy.finished
-
-    def _merge(self, policy: PolicyT, arm: int, equal: int) -> None:
-        if not self._warned_of_merging:
-            self._warned_of_merging = True
-            warnings.warn(
-                f"arms {equal} and {arm} were drawn equal, {self._known_arms().shown(arm)}: they "
-                f"are merged, and so will be others. The space is small: a plain arms="
-                f"{len(self._known_arms())} without arm_search races all of it.",
-                stacklevel=5,
-            )
-        policy.withdraw(arm, duplicate_of=equal)
-        self._over = policy.finished
+        """What the policy wants next, or None if there is none now."""
+        pulls = policy.ask(1, pending)
+        return pulls[0] if pulls else None
 
     def _config(self, pull: Pull, replicate: int) -> Config:
-        arms = self._known_arms()
+        arms = self._arms
         config = arms.config(pull.arm)
         assign(config, self._owned, self._settings(pull))
         if self._seed_key is not None:
@@ -580,28 +475,25 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """The metric, or None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
         value = as_number(reported)
-        if value is None and reported is not None and not self._warned_of_no_number:
-            self._warned_of_no_number = True
-            warnings.warn(
+        if value is None and reported is not None:
+            self._warn_once(
+                "no number",
                 f"trial {trial_id} reported {self._metric}={reported!r}, which is no number: it "
                 f"counts as failed. Report float(...).",
                 stacklevel=3,
             )
         return value if value is not None and Observation(value).has_value else None
 
-    def _waiting_in_words(self) -> str:
-        """Which trials hold back others that have ended; empty if none does."""
-        waits = sorted(self._open.waited_for, key=lambda waits: -waits.n_held)
-        parts = [each.in_words(self._labels()) for each in waits[:_MOST_NAMED]]
-        if len(waits) > _MOST_NAMED:
-            parts.append(f"and {len(waits) - _MOST_NAMED} more")
-        return ", ".join(parts)
+    def _warn_once(self, about: str, message: str, stacklevel: int) -> None:
+        if about not in self._warned:
+            self._warned.add(about)
+            warnings.warn(message, stacklevel=stacklevel + 1)
 
     def _warn_of_waiting(self, pull: Pull) -> None:
         for waits in self._open.waited_for:
             same = (waits.pull.arm, waits.pull.fidelity) == (pull.arm, pull.fidelity)
-            if same and waits.trial_id not in self._warned_of_waiting:
-                self._warned_of_waiting.add(waits.trial_id)
+            if same and waits.trial_id not in self._warned:
+                self._warned.add(waits.trial_id)
                 _logger.warning(
                     "The race waits for %s. Values count in the order in which their trials "
                     "began, so no more of this arm is begun at this level until that trial ends. "
@@ -610,9 +502,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 )
 
     def _end(self, policy: PolicyT, ended: Ended) -> None:
-        """Tell of a pull that has ended, and of those that waited for it, if it is their turn."""
         self._ended = ended.number + 1
-        self._tell_all(policy, self._open.end(ended))
+        for told in self._open.end(ended):
+            self._tell(policy, told)
 
     def _lose(self, trial_ids: Collection[str]) -> None:
         """Leave out pulls that were under way; once the race is over they are merely surplus."""
@@ -621,21 +513,19 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._drop(trial_ids)
 
     def _drop(self, trial_ids: Iterable[str]) -> None:
-        released = self._open.drop(trial_ids)
-        if self._policy is not None:
-            self._tell_released(self._policy, released)
+        self._tell_released(self._open.drop(trial_ids))
 
-    def _tell_released(self, policy: PolicyT, released: Iterable[Ended]) -> None:
+    def _tell_released(self, released: Iterable[Ended]) -> None:
         """Tell of pulls that waited for others which were dropped."""
-        if policy.finished:
-            # Those dropped are surplus, and these are the quick ones among the surplus.
-            return
-        self._tell_all(policy, released)
+        # Once the race is over, those are surplus, and these the quick ones among it.
+        if self._policy is not None and not self._policy.finished:
+            for ended in released:
+                self._tell(self._policy, ended)
 
     def _drop_those_that_are_gone(self) -> None:
         """Drop the pulls of a saved state that Tune does not run again, if that is known."""
         gone = self._open.unannounced
-        if self._journal is not None:
+        if self._notebook.is_kept:
             self._lose(gone)
         elif self._most is not None and len(gone) >= self._most:
             _logger.warning(
@@ -648,13 +538,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _recover_arm(self, ended: Ended) -> None:
         """Take the configuration of a pull from the journal; ValueError if the arm has another."""
-        arms, arm, config = self._known_arms(), ended.pull.arm, decode(ended.config)
-        if not arms.is_known(arm):
-            arms.adopt(arm, config)
-            self._recovered[arm] = ended.result
-        elif differ(arms.config(arm), config):
+        arm, config = ended.pull.arm, decode(ended.config)
+        known = self._arms.config(arm)
+        if differ(known, config):
             raise ValueError(
-                f"arm {arm} is {arms.config(arm)!r}, but {config!r} in the experiment's storage: "
+                f"arm {arm} is {known!r}, but {config!r} in the experiment's storage: "
                 f"restore the search that was saved, or begin a new experiment, "
                 f"RunConfig(name=...), with new arms."
             )
@@ -667,39 +555,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._losses.forget(ended.pull.arm)
         self._over = policy.finished
 
-    def _tell_all(self, policy: PolicyT, told: Iterable[Ended]) -> None:
-        """Tell the policy of pulls, and the searcher that draws the arms, if there is one."""
-        search = self._candidates.search
-        for ended in told:
-            self._tell(policy, ended)
-            arm = ended.pull.arm
-            if search is not None and ended.observation.has_value:
-                search.tell(arm, ended.result)
-            elif search is not None and arm not in policy.active:
-                search.give_up(arm)
-
     # The journal.
-
-    def _write(self, name: str, record: Mapping[str, Any]) -> None:
-        if self._journal is None:
-            return
-        try:
-            self._journal.write(name, record)
-        except Exception as error:  # file systems raise whatever they like
-            # The race itself goes on: Ray saves the search every now and then.
-            _logger.warning("%s is not written to the experiment's storage: %s", name, error)
 
     def _write_answer(self, policy: PolicyT, urgent: bool) -> None:
         now = self._clock()
-        if self._journal is None or not (urgent or now - self._written_at >= _ANSWER_PERIOD):
-            return
-        self._written_at = now
-        record = to_record(self._answer(policy), str(self._metric), str(self._mode), self._owned)
-        self._write(RECOMMENDATION, record)
-
-
-def _check_aim(metric: Any, mode: Any) -> None:
-    if metric is not None and not isinstance(metric, str):
-        raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
-    if mode not in (None, "max", "min"):
-        raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
+        if self._notebook.is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
+            self._written_at = now
+            answer = self._answer(policy)
+            self._notebook.write_answer(answer, self._metric, self._mode, self._owned)

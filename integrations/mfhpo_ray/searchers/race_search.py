@@ -19,12 +19,12 @@ from mfhpo.search import (
     SearchSpace,
     has_levels,
 )
-from mfhpo_ray.experiment.pulls import Ended
+from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.pulls import Ended, replicate_seed
 from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation
-from mfhpo_ray.experiment.seeds import replicate_seed
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
+from mfhpo_ray.searchers.candidates import OpenCandidates
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
-from mfhpo_ray.searchers.open_candidates import OpenCandidates
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -164,7 +164,6 @@ class RaceSearch(FidelitySearch):
             metric=metric,
             mode=mode,
             space=space,
-            arm_search=None,
             sigma=own["sigma"],
             bias=None,
             prices=prices,
@@ -196,7 +195,7 @@ class RaceSearch(FidelitySearch):
 
     def _race(self, sign: float, seed: int) -> SearchRace:
         def params(arm: int) -> Config:
-            return dict(self._known_arms().shown(arm))
+            return dict(self._arms.shown(arm))
 
         return self._declared.race(self._levels, seed=seed, sign=sign, params=params)
 
@@ -218,8 +217,7 @@ class RaceSearch(FidelitySearch):
             # With nothing under way that may change it, that is the end.
             self._over = self._over or not pending
             return None
-        arms, arm = self._known_arms(), pulls[0].arm
-        arms.make_room(arm)
+        arms, arm = self._arms, pulls[0].arm
         if not arms.is_known(arm):
             point = _as_race(policy).point_of(arm)
             config = self._candidates.draw(arm, point, self._seed, arms)
@@ -231,7 +229,7 @@ class RaceSearch(FidelitySearch):
         _as_race(policy).search.describe(arm, self._candidates.point_of(config))
 
     def _config(self, pull: Pull, replicate: int) -> Config:
-        config = self._known_arms().config(pull.arm)
+        config = self._arms.config(pull.arm)
         if has_levels(self._fidelity):
             assign(config, self._owned, self._settings(pull))
         if self._declared.checkpoints:
@@ -241,7 +239,7 @@ class RaceSearch(FidelitySearch):
         return config
 
     def _training_of(self, pull: Pull, replicate: int) -> str:
-        digest = zlib.crc32(fingerprint(self._known_arms().config(pull.arm)).encode())
+        digest = zlib.crc32(fingerprint(self._arms.config(pull.arm)).encode())
         name = f"configuration-{pull.arm}-{digest:08x}"
         return f"{name}-replicate-{replicate}" if isinstance(pull, Replicate) else name
 
@@ -261,13 +259,12 @@ class RaceSearch(FidelitySearch):
         )
 
     def _recover_arm(self, ended: Ended) -> None:
-        arms, arm = self._known_arms(), ended.pull.arm
-        arms.make_room(arm)
-        is_new = not arms.is_known(arm)
-        super()._recover_arm(ended)
-        self._recovered.clear()  # no other searcher waits for what was reported of them
-        if is_new:
-            self._describe(self._made_policy(), arm, arms.config(arm))
+        arms, arm = self._arms, ended.pull.arm
+        if arms.is_known(arm):
+            super()._recover_arm(ended)
+            return
+        arms.adopt(arm, decode(ended.config))
+        self._describe(self._made_policy(), arm, arms.config(arm))
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
         pull, search = ended.pull, _as_race(policy).search
@@ -285,7 +282,7 @@ class RaceSearch(FidelitySearch):
 
     def _owner_of(self, arm: int, search: SearchPolicy) -> int:
         """The first arm with the same configuration that was brought to the target, or this one."""
-        arms = self._known_arms()
+        arms = self._arms
         this = fingerprint(arms.config(arm))
         known = search.finished_arms()
         return next((k for k in known if fingerprint(arms.config(k)) == this), arm)

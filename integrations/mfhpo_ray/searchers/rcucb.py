@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
@@ -33,9 +32,8 @@ __all__ = ["RCUCBSearch", "ZoomingRCUCBSearch"]
 class LimitSearch(PolicySearch[CensoredPolicy]):
     """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
-    Values are maximised inside: those of a metric that is minimised are mirrored, with the range
-    that was declared of them. Charges worsen the gain of a trial in either direction. Options are
-    tried at once, so that wrong ones raise here and not in the first trial.
+    Values are maximised inside; a declared range is mirrored with them. Options are tried at once,
+    so that wrong ones raise here and not in the first trial.
     """
 
     # All that ends counts, however long it took: what was stopped counts, too.
@@ -56,21 +54,17 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         super().__init__(arms=arms, owned=limit_key, **host)
         self._options = own
         self._own_limit: float | None = None
-        self._warned_of_range = False
-        self._warned_of_companion = False
-        self._warned_of_other_limit = False
         self._policy_class(2, **own)
 
     # What users call.
 
     def scheduler(self, limit: float | None = None, stop_surplus: bool = False) -> PullScheduler:
-        """The scheduler to run the search with, which keeps the limits.
+        """The scheduler to run the search with, which keeps the limits; see `PullScheduler`.
 
         Parameters
         ----------
         limit
-            Limit in seconds of the trials that limits are derived from, as `longest`. None: they
-            run to their end.
+            Limit in seconds of the trials that limits are derived from, as `longest`.
         stop_surplus
             Whether to stop the trials that still run when the horizon is reached. They are the slow
             ones: without them the answer takes arms for quicker than they are.
@@ -91,23 +85,11 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return PullScheduler(limit=limit, limit_key=self._owned, stop_surplus=stop_surplus)
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best pair of arm and time limit so far, and its gain.
-
-        Raises
-        ------
-        ValueError
-            If no trial was suggested yet.
-        """
+        """The best arm, limit and gain so far, or ValueError before any suggestion."""
         return self._answer(self._made_policy())
 
     def best_limit(self) -> float:
-        """The recommended time limit in seconds, of the recommended arm.
-
-        Raises
-        ------
-        ValueError
-            If there is no answer yet: nothing was observed, or limits are still being derived.
-        """
+        """The recommended limit in seconds; ValueError if there is none yet."""
         answer = self.recommendation()
         if answer.limit is None:
             raise ValueError(f"there is no best limit yet: {answer.reason}.")
@@ -139,7 +121,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     def _answer(self, policy: CensoredPolicy) -> TuneLimitRecommendation:
         answer = policy.recommend()
-        params = {} if answer.arm is None else dict(self._known_arms().shown(answer.arm))
+        params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
         return TuneLimitRecommendation.of(answer, self._sign, params)
 
     @property
@@ -147,9 +129,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return 1
 
     def _check_companion(self) -> None:
-        if not self._has_companion and not self._warned_of_companion:
-            self._warned_of_companion = True
-            warnings.warn(
+        if not self._has_companion:
+            self._warn_once(
+                "companion",
                 "nobody enforces the limits: trials run to their end, and count as stopped if they "
                 "took longer. Give the Tuner TuneConfig(scheduler=search.scheduler()), which stops "
                 "any trial.",
@@ -159,9 +141,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
     # Helpers.
 
     def _check_other_limit(self, trial_id: str, stopped_at: float, limit: float | None) -> None:
-        if limit is not None and stopped_at < limit and not self._warned_of_other_limit:
-            self._warned_of_other_limit = True
-            warnings.warn(
+        if limit is not None and stopped_at < limit:
+            self._warn_once(
+                "other limit",
                 f"trial {trial_id} was stopped at {stopped_at:g} seconds, below the limit of "
                 f"{limit:g} that the search set: it counts as stopped at the latter. Leave time "
                 f"limits to the search.",
@@ -174,9 +156,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         if reward_range is None or not math.isfinite(value):
             return value
         low, high = reward_range
-        if not low <= value <= high and not self._warned_of_range:
-            self._warned_of_range = True
-            warnings.warn(
+        if not low <= value <= high:
+            self._warn_once(
+                "range",
                 f"trial {trial_id} has the value {value:g}, outside "
                 f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
                 f"will others. Declare the range that the metric really has, or leave it out.",
@@ -200,13 +182,10 @@ class RCUCBSearch(LimitSearch):
 
         tune.TuneConfig(search_alg=search, scheduler=search.scheduler(), num_samples=-1)
 
-    A trial that is stopped ends TERMINATED, with its limit as ``"mfhpo/censored_at"`` in its last
-    result; that it took longer is what the search learns from it. With any other scheduler a
-    warning says that nobody keeps the limits: trials run to their end, and those that took longer
-    count as stopped.
-
-    The search maximises the sum of all gains: RCUCB of paper 004. See
-    `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
+    With any other scheduler a warning says that nobody keeps the limits: trials run to their end,
+    and those that took longer count as stopped. The search maximises the sum of all gains: RCUCB of
+    paper 004. See `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are
+    ``time_total_s``.
 
     Parameters
     ----------
@@ -231,7 +210,6 @@ class RCUCBSearch(LimitSearch):
     --------
     A slow model scores better than a quick one, but every third run of it never ends:
 
-    >>> import numpy as np
     >>> from mfhpo.censored import Linear
     >>> from mfhpo_ray import RCUCBSearch
     >>> search = RCUCBSearch(
@@ -277,9 +255,6 @@ class ZoomingRCUCBSearch(LimitSearch):
     and adds shorter ones to those configurations that are played often: z-RCUCB of paper 004. With
     fewer trials, `RCUCBSearch` with a few limits, given or derived, gains more.
 
-    The gain of a trial, how limits are kept, and how a run is restored are as described for
-    `RCUCBSearch`.
-
     Parameters
     ----------
     arms
@@ -297,22 +272,13 @@ class ZoomingRCUCBSearch(LimitSearch):
 
     Examples
     --------
-    >>> from mfhpo.censored import Linear
     >>> from mfhpo_ray import ZoomingRCUCBSearch
     >>> search = ZoomingRCUCBSearch(
     ...     [{"model": "bad"}, {"model": "good"}], longest=1.0, metric="score", mode="max",
-    ...     cost=Linear(0.1), reward_range=(0, 1), smoothness=2.0, horizon=60,
+    ...     reward_range=(0, 1), smoothness=2.0, horizon=60,
     ... )
-    >>> search.note_resources("trial_0", {"CPU": 1})  # what the search's scheduler does
-    >>> for number in range(200):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     score = {"good": 0.9, "bad": 0.3}[config["model"]]
-    ...     result = {"score": score, "time_total_s": 0.001}
-    ...     search.on_trial_complete(f"trial_{number}", result)
-    >>> search.recommendation().config, search.best_limit() < 1.0
-    ({'model': 'good'}, True)
+    >>> search.suggest("trial_0")["time_limit_s"]
+    1.0
     """
 
     def __init__(

@@ -1,11 +1,10 @@
 """Any Tune scheduler and searcher, on curves that are known, in virtual time and without a cluster.
 
 A stand-in for Tune's controller calls a real scheduler, and a real searcher if there is one, just
-as ``ray.tune.execution.tune_controller`` does: the same methods in the same order, with Tune's own
-`Trial` objects. Training takes virtual seconds and gives what `Curves` say, so that hours on a
-cluster are seconds here, and what a scheduler's answer is worth can be read from the curves.
+as ``ray.tune.execution.tune_controller`` does, with Tune's own `Trial` objects. Training takes
+virtual seconds and gives what `Curves` say.
 
-What is simplified: checkpoints are saved and restored at once; all trials hold the same resources;
+Simplified: checkpoints are saved and restored at once; all trials hold the same resources;
 callbacks, stoppers and exports are left out, and so is what reaches for Ray's actors (population-
 based training, changing of resources); where Ray starts waiting trials in the order of a set
 (``reuse_actors``), they start in the order of their arrival. What a scheduler or a searcher raises

@@ -19,12 +19,11 @@ from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 from ray.tune.utils import flatten_dict
 
+from mfhpo_ray.simulation.cluster import Actor, SimulatedTrial, Slots
 from mfhpo_ray.simulation.curves import Curves, Step
 from mfhpo_ray.simulation.outcome import Event, SimulatedRun
 from mfhpo_ray.simulation.search import search_algorithm
 from mfhpo_ray.simulation.settings import Settings
-from mfhpo_ray.simulation.slots import Actor, Slots
-from mfhpo_ray.simulation.trial import SimulatedTrial
 
 __all__ = ["Controller"]
 
@@ -40,10 +39,7 @@ _MOST_IDLE_TURNS = 1_000_000
 
 
 class Controller:
-    """Runs trials in virtual time; what schedulers use of Tune's controller has the same name.
-
-    See `mfhpo_ray.simulation.simulate` for the arguments.
-    """
+    """Runs trials in virtual time; what schedulers use of Tune's controller has the same name."""
 
     def __init__(
         self,
@@ -56,18 +52,15 @@ class Controller:
         self._scheduler_alg: Any = scheduler
         self._curves = curves
         self._settings = settings
-        self._resources = PlacementGroupFactory([dict(settings.resources)])
         self.search_alg: Any = search_algorithm(
             trials,
             self._make_trial,
             num_samples=settings.num_samples,
             param_space=settings.param_space,
-            max_concurrent=settings.max_concurrent_trials,
+            max_concurrent=settings.max_concurrent_trials or 0,
         )
-        self._max_pending_trials = self.search_alg.max_pending
 
         self._seconds = 0.0
-        self._iterations = 0
         self._events: list[Event] = []
         # What will happen: (when, its rank at that time, a number that breaks ties, what to do).
         self._ahead: list[tuple[float, int, int, Callable[[], None]]] = []
@@ -75,22 +68,16 @@ class Controller:
 
         self._trials: list[Trial] = []
         self._live_trials: set[Trial] = set()
-        self._pending_trials: set[Trial] = set()
+        statuses = (Trial.PENDING, Trial.RUNNING, Trial.PAUSED, Trial.TERMINATED, Trial.ERROR)
+        self._by_status: dict[str, set[Trial]] = {status: set() for status in statuses}
+        # As Tune names them, for those who look.
+        self._pending_trials = self._by_status[Trial.PENDING]
+        self._running_trials = self._by_status[Trial.RUNNING]
         self._pending_trials_list: deque[Trial] = deque()
-        self._running_trials: set[Trial] = set()
-        self._paused_trials: set[Trial] = set()
-        self._by_status: dict[str, set[Trial]] = {
-            Trial.PENDING: self._pending_trials,
-            Trial.RUNNING: self._running_trials,
-            Trial.PAUSED: self._paused_trials,
-            Trial.TERMINATED: set(),
-            Trial.ERROR: set(),
-        }
         self._decisions_after_saving: dict[Trial, str] = {}
 
         self._slots = Slots(settings.slots)
-        # Trials that are to have a slot: those in the queue for one, and those about to start.
-        self._staged_trials: set[Trial] = set()
+        # Trials that wait for a slot, in turn.
         self._requests: deque[Trial] = deque()
         self._trial_to_actor: dict[Trial, Actor] = {}
         self._started_actors: set[Actor] = set()
@@ -120,8 +107,8 @@ class Controller:
     def stop_trial(self, trial: Trial) -> None:
         """End a trial, whatever its status; the scheduler and the searcher are told.
 
-        In the middle of an iteration its slot is held on until that is over, or until Tune would
-        kill its process after ten minutes.
+        In the middle of an iteration its slot is held on until that is over, for ten minutes at
+        most.
         """
         if trial.is_finished():
             return
@@ -186,13 +173,13 @@ class Controller:
             events=tuple(self._events),
             metric=self._settings.metric,
             slot_seconds=self._slots.seconds(self._seconds),
-            iterations=self._iterations,
+            iterations=sum(event.kind == "result" for event in self._events),
             makespan=self._seconds,
         )
 
     def step(self) -> None:
         """One turn of the loop: new trials, starts, then the next event."""
-        while len(self._pending_trials) < self._max_pending_trials:
+        while len(self._pending_trials) < self.search_alg.max_pending:
             trial = self.search_alg.next_trial() or self._awaited_trial()
             if trial is None:
                 break
@@ -227,7 +214,7 @@ class Controller:
 
     @property
     def _any_is_live(self) -> bool:
-        return bool(self._pending_trials or self._running_trials or self._paused_trials)
+        return any(self._by_status[s] for s in (Trial.PENDING, Trial.RUNNING, Trial.PAUSED))
 
     def _now(self) -> float:
         return self._seconds
@@ -258,7 +245,7 @@ class Controller:
             storage=self._settings.storage,
             evaluated_params=flatten_dict(configuration),
             experiment_tag=str(number),
-            placement_group_factory=self._resources,
+            placement_group_factory=PlacementGroupFactory([dict(self._settings.resources)]),
             stopping_criterion=self._settings.stop,
             max_failures=self._settings.max_failures,
             stub=True,
@@ -280,17 +267,16 @@ class Controller:
         chosen = self._scheduler_alg.choose_trial_to_run(self)
         if chosen is not None:
             self._queue_chosen(chosen)
-        while self._pending_trials_list and len(self._requests) < self._max_pending_trials:
+        while self._pending_trials_list and len(self._requests) < self.search_alg.max_pending:
             trial = self._pending_trials_list.popleft()
-            if trial in self._pending_trials and trial not in self._staged_trials:
-                self._staged_trials.add(trial)
+            is_staged = trial in self._requests or trial in self._trial_to_actor
+            if trial in self._pending_trials and not is_staged:
                 self._requests.append(trial)
         while self._requests and self._slots.are_free:
             trial = self._requests.popleft()
-            actor = self._slots.take(self._seconds, self._on_killed)
+            start_seconds = 0.0 if self._slots.have_idle else self._settings.start_seconds
+            actor = self._slots.take(self._seconds, start_seconds, self._on_killed)
             self._trial_to_actor[trial] = actor
-            if actor.is_new:
-                actor.busy_until += self._settings.start_seconds
             self._later(actor.busy_until, trial, actor, self._on_started)
 
     def _queue_chosen(self, chosen: Trial) -> None:
@@ -301,10 +287,9 @@ class Controller:
             )
         if chosen in self._trial_to_actor:
             return
-        is_queued = chosen in self._staged_trials
+        is_queued = chosen in self._requests
         if not is_queued:
             self._set_trial_status(chosen, Trial.PENDING)
-            self._staged_trials.add(chosen)
         # An idle process is the chosen trial's at once; new ones are asked for in turn.
         if self._slots.have_idle:
             if is_queued:
@@ -344,7 +329,6 @@ class Controller:
         heapq.heappush(self._ahead, (when, rank, next(self._numbers), happen))
 
     def _on_started(self, trial: Trial, actor: Actor) -> None:
-        self._staged_trials.discard(trial)
         self._started_actors.add(actor)
         state: Any = trial.temporary_state
         state.ray_actor = actor
@@ -375,7 +359,6 @@ class Controller:
     def _on_trained(self, trial: Trial, actor: Actor, step: Step) -> None:
         actor.iteration += 1
         actor.seconds += step.seconds
-        self._iterations += 1
         result: dict[str, Any] = {
             self._settings.metric: step.value,
             "done": False,
@@ -473,11 +456,9 @@ class Controller:
         trial.temporary_state.saving_to = None
         self._decisions_after_saving.pop(trial, None)
         actor = self._trial_to_actor.pop(trial, None)
-        if trial in self._staged_trials:
-            self._staged_trials.remove(trial)
-            if actor is None:
-                self._requests.remove(trial)
         if actor is None:
+            if trial in self._requests:
+                self._requests.remove(trial)
             return
         trial.temporary_state.ray_actor = None
         # Whoever is going to kill a process takes it out of these, so that it is not used again.

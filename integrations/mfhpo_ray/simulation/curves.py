@@ -42,12 +42,7 @@ class Curves(Protocol):
     def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
         """Train for one iteration; None if the training function has returned already.
 
-        Parameters
-        ----------
-        config
-            The trial's configuration.
-        iteration
-            From 1; it follows the last one that was saved in a checkpoint, if there is one.
+        `iteration` counts from 1, and follows the last one that was saved in a checkpoint.
         """
 
 
@@ -63,11 +58,10 @@ class ReplayedCurves:
     sigma
         Standard deviation of the normal noise around the means.
     seed
-        The same seed gives the same noise. It depends on nothing else but the arm, the replicate
-        and the iteration, so that all schedulers see the same.
+        The noise depends on it, the arm, the replicate and the iteration alone, so that all
+        schedulers see the same.
     arm_key, seed_key
-        Names in the configuration of the arm's index and of the replicate's number; a
-        configuration without the latter is replicate 0.
+        Names in the configuration of the arm's index and of the replicate's number, 0 if missing.
 
     Raises
     ------
@@ -79,8 +73,6 @@ class ReplayedCurves:
     >>> curves = ReplayedCurves([[0.1, 0.2], [0.3, 0.4]], seconds=5.0)
     >>> curves.step({"arm": 1, "seed": 0}, 2)
     Step(value=0.4, seconds=5.0, failed=False)
-    >>> curves.step({"arm": 1, "seed": 0}, 3) is None
-    True
     """
 
     def __init__(

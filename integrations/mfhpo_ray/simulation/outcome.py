@@ -68,12 +68,7 @@ class SimulatedRun:
     def best(self, mode: Mode = "max", scope: Scope = "last") -> tuple[Trial, float]:
         """What ``ResultGrid.get_best_result`` would hand over: a trial and the value it claims.
 
-        Parameters
-        ----------
-        mode
-            Whether the largest or the smallest value is the best.
-        scope
-            Which values of a trial count: its last one, the best of all, or an average.
+        `scope` says which values of a trial count: its last one, all, or an average.
         """
         name = mode if scope == "all" else scope
         best: tuple[Trial, float] | None = None

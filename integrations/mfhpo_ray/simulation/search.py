@@ -12,6 +12,8 @@ from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter, Searcher
 from ray.tune.search.search_generator import SearchGenerator
 from ray.tune.utils import merge_dicts
 
+from mfhpo_ray.schedulers.room import searchers_of
+
 __all__ = ["ListedConfigurations", "MakeTrial", "SuggestedConfigurations", "search_algorithm"]
 
 MakeTrial = Callable[[str, dict[str, Any], int], Trial]
@@ -33,14 +35,9 @@ class ListedConfigurations(BasicVariantGenerator):
         super().__init__(max_concurrent=max_concurrent)
         left = [dict(configuration) for configuration in configurations]
         self._total_samples = len(left)
-        self._left = iter(left)
-        self._made = 0
+        self._left = enumerate(left, start=1)
         self._make_trial = make_trial
-
-    @property
-    def max_pending(self) -> int:
-        """How many trials may wait for a slot."""
-        return _MAX_PENDING
+        self.max_pending = _MAX_PENDING
 
     def next_trial(self) -> Trial | None:
         """The next trial, None if there is none now."""
@@ -48,14 +45,12 @@ class ListedConfigurations(BasicVariantGenerator):
             return None
         if self.max_concurrent > 0 and len(self._live_trials) >= self.max_concurrent:
             return None
-        configuration = next(self._left, None)
+        number, configuration = next(self._left, (0, None))
         if configuration is None:
             self._finished = True
             return None
-        self._made += 1
-        trial_id = f"simulated_{self._made:05d}"
-        self._live_trials.add(trial_id)
-        return self._make_trial(trial_id, configuration, self._made)
+        self._live_trials.add(_name(number))
+        return self._make_trial(_name(number), configuration, number)
 
 
 class SuggestedConfigurations(SearchGenerator):
@@ -73,24 +68,16 @@ class SuggestedConfigurations(SearchGenerator):
         self._make_trial = make_trial
         self._param_space = dict(param_space)
         self._asked = 0
-
-    @property
-    def max_pending(self) -> int:
-        """How many trials may wait for a slot: so many are suggested ahead."""
-        searcher: Any = self.searcher
-        while searcher is not None:
-            if isinstance(searcher, ConcurrencyLimiter):
-                return int(searcher.max_concurrent)
-            searcher = getattr(searcher, "searcher", None)
-        return 1
+        limits = (each for each in searchers_of(self) if isinstance(each, ConcurrencyLimiter))
+        # So many are suggested ahead.
+        self.max_pending = next((int(limit.max_concurrent) for limit in limits), 1)
 
     def next_trial(self) -> Trial | None:
         """The next trial, None if nothing is suggested now."""
         if self.is_finished():
             return None
         self._asked += 1
-        trial_id = f"simulated_{self._asked:05d}"
-        suggested: Any = self.searcher.suggest(trial_id)
+        suggested: Any = self.searcher.suggest(_name(self._asked))
         if suggested == Searcher.FINISHED:
             self._finished = True
             return None
@@ -98,7 +85,7 @@ class SuggestedConfigurations(SearchGenerator):
             return None
         self._counter += 1
         configuration = merge_dicts(self._param_space, copy.deepcopy(suggested))
-        return self._make_trial(trial_id, configuration, self._counter)
+        return self._make_trial(_name(self._asked), configuration, self._counter)
 
 
 def search_algorithm(
@@ -115,3 +102,7 @@ def search_algorithm(
     if max_concurrent and not isinstance(trials, ConcurrencyLimiter):
         trials = ConcurrencyLimiter(trials, max_concurrent)
     return SuggestedConfigurations(trials, make_trial, num_samples, param_space)
+
+
+def _name(number: int) -> str:
+    return f"simulated_{number:05d}"

@@ -12,8 +12,6 @@ from mfhpo_ray.experiment.checkpoints import Checkpoints
 
 
 class Saved(Trainable):
-    """A trainable that can be saved."""
-
     def save_checkpoint(self, checkpoint_dir):
         return None
 

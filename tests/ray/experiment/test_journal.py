@@ -12,7 +12,7 @@ import pytest
 from ray.train._internal.storage import StorageContext
 
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.simulation.trial import SimulatedTrial
+from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 @pytest.fixture

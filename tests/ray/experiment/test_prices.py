@@ -8,7 +8,7 @@ import pytest
 from ray.tune import PlacementGroupFactory
 
 from mfhpo_ray.experiment.prices import Prices
-from mfhpo_ray.simulation.trial import SimulatedTrial
+from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 def test_what_is_not_named_is_free() -> None:

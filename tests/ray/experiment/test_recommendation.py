@@ -11,17 +11,19 @@ import pytest
 from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
-from mfhpo.censored import Linear
 from mfhpo_ray import (
     Luckiest,
-    RCUCBSearch,
     TuneLimitRecommendation,
     TuneRecommendation,
     recommendation,
 )
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
-from tests.ray.searchers.searching import make, run
+from mfhpo_ray.experiment.recommendation import (
+    RECOMMENDATION,
+    from_record,
+    to_record,
+)
+from tests.ray.searchers.searching import limited, make, run
 
 
 def _race(**options: Any) -> Any:
@@ -31,17 +33,7 @@ def _race(**options: Any) -> Any:
 
 
 def _limits(horizon: int = 20) -> Any:
-    search = RCUCBSearch(
-        [{"x": (1, 2)}, {"x": (3, 4)}],
-        [1.0, 2.0],
-        metric="loss",
-        mode="min",
-        cost=Linear(0.1),
-        reward_range=(0, 1),
-        horizon=horizon,
-        seed=0,
-    )
-    search.note_resources("none", {})
+    search = limited([{"x": (1, 2)}, {"x": (3, 4)}], horizon=horizon)
     for number in range(horizon):
         config = search.suggest(str(number))
         result: dict[str, Any] = {"loss": 0.1 * config["x"][0], "time_total_s": 0.5}
@@ -112,8 +104,6 @@ def test_how_it_is_shown():
 
 
 class Results(ResultGrid):
-    """What ``Tuner.fit`` gives, as far as it is asked."""
-
     def __init__(self, folder: str, best: Any) -> None:
         self._folder = folder
         self._best = best
@@ -165,9 +155,13 @@ def test_metrics_may_be_nested(tmp_path):
     assert answer.luckiest == Luckiest("eval/loss", 0.25, {"x": 0.6, "train": {"epochs": 3}})
 
 
-def test_results_without_an_answer(tmp_path):
+def test_results_without_an_answer_or_with_one_of_an_earlier_version(tmp_path):
     with pytest.raises(ValueError, match=r"no answer is stored in .*scheduler=search.scheduler"):
         recommendation(Results(str(tmp_path), None))
-    Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "mfhpo" / "run")).write("trial", {"a": 1})
+    journal = Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "mfhpo" / "run"))
+    journal.write("trial", {"a": 1})
     with pytest.raises(ValueError, match="no answer is stored"):
+        recommendation(Results(str(tmp_path), None))
+    journal.write(RECOMMENDATION, {"kind": "arm", "answer": {"arm": 0}})
+    with pytest.raises(ValueError, match="is of an earlier version of mfhpo"):
         recommendation(Results(str(tmp_path), None))

@@ -47,8 +47,6 @@ class Spoiled:
 
 
 class Suggesting(Searcher):
-    """Suggests the configurations of a list, and remembers what it was told."""
-
     def __init__(self, configs, *, ends=True):
         super().__init__(metric="value", mode="max")
         self.left = [dict(config) for config in configs]
@@ -85,7 +83,6 @@ class Watched(IISEScheduler):
 
     @property
     def pairs(self):
-        """Arms and levels in the order in which they were observed."""
         return [(run.arm, pull.fidelity) for run, pull, _ in self.told]
 
     def choose_trial_to_run(self, tune_controller):

@@ -15,7 +15,8 @@ import mfhpo_ray
 from mfhpo_ray import IISEScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import Step, simulate
-from mfhpo_ray.simulation.trial import SimulatedTrial
+from mfhpo_ray.simulation.cluster import SimulatedTrial
+from tests.ray.experiments import tuner_of
 
 
 def make_trial(number, storage=None, **config):
@@ -31,8 +32,6 @@ def make_trial(number, storage=None, **config):
 
 
 class Search:
-    """A search algorithm with a searcher, as schedulers see it."""
-
     searcher = SimpleNamespace()
     total_samples = 3
 
@@ -50,8 +49,6 @@ class Search:
 
 
 class Controller:
-    """Stops trials at once, and starts none."""
-
     def __init__(self, search):
         self.search_alg = search
 
@@ -116,8 +113,6 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
 
 
 class Ten:
-    """Ten reports, one in a second."""
-
     def step(self, config, iteration):
         return Step(0.1 * config["arm"], 1.0) if iteration <= 10 else None
 
@@ -163,8 +158,6 @@ def test_a_running_trial_whose_arm_is_out_has_a_second_to_report():
 
 
 class AfterThree(tune.Stopper):
-    """Ends the experiment after three results."""
-
     def __init__(self):
         self._n_results = 0
 
@@ -181,19 +174,16 @@ def test_an_experiment_that_ray_ends_has_its_results(ray_cluster, tmp_path):
     def train(config):
         tune.report({"value": 0.1 * config["arm"]})
 
-    tuner = tune.Tuner(
+    results = tuner_of(
         train,
-        param_space={"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))},
-        tune_config=tune.TuneConfig(
-            metric="value",
-            mode="max",
-            scheduler=RCUCBScheduler([60.0], reward_range=(0, 1)),
-            max_concurrent_trials=2,
-            reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0, stop=AfterThree()),
-    )
-    results = tuner.fit()
+        tmp_path,
+        space={"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))},
+        metric="value",
+        mode="max",
+        scheduler=RCUCBScheduler([60.0], reward_range=(0, 1)),
+        max_concurrent_trials=2,
+        stop=AfterThree(),
+    ).fit()
     assert len(results) == 27
     ended = [result for result in results if result.metrics and "value" in result.metrics]
     assert 2 <= len(ended) <= 6

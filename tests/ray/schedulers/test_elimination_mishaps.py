@@ -131,8 +131,6 @@ def test_when_all_fail_there_is_no_answer():
 
 
 class Noting(MFEliminationScheduler):
-    """Keeps the last answer that it would have written to the experiment's storage."""
-
     def _note_answer(self):
         super()._note_answer()
         self.noted = self.recommendation()
@@ -148,7 +146,6 @@ class Noting(MFEliminationScheduler):
     st.sampled_from(["list", "limited list", "search", "limited search"]),
 )
 def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_failures, source):
-    """Trials crash, end early, or have no number, and all that is left comes to its end."""
     rng = np.random.default_rng(seed)
     rows = rng.uniform(0.0, 1.0, (6, 9)).cumsum(axis=1) / 9
     fate = {
@@ -191,30 +188,6 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
     assert answer.trials <= len(started) <= 12
     assert 0 < answer.cost <= run.iterations + 1e-9
     assert scheduler.noted.finished
-
-
-# Search algorithms.
-
-
-@pytest.mark.parametrize(("checkpoints", "most"), [(True, None), (False, 2)])
-def test_a_search_algorithm_suggests_the_trials(checkpoints, most):
-    scheduler = scheduler_of()
-    run = simulate(
-        scheduler,
-        Suggesting(arms(3)),
-        ReplayedCurves(WORKED),
-        slots=2,
-        num_samples=3,
-        checkpoints=checkpoints,
-        max_concurrent_trials=most,
-    )
-    assert len(run.trials) == 3
-    assert lengths(run)[2] == 9
-    answer = scheduler.recommendation()
-    assert (answer.config, answer.certified, answer.compared) == ({"arm": 2}, True, 3)
-
-
-# Restarts.
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,13 @@ from mfhpo import BiasContradictedWarning
 from mfhpo_ray import MFEliminationScheduler, recommendation
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from tests.ray.experiments import tuner_of
 
 # Accuracies that gain at most .4 after iteration 1 and .1 after 3, and end at 9.
 BIAS = {1: (0.0, 0.4), 3: (0.0, 0.1)}
 
 
 def table(*rows):
-    """Curves of nine iterations from their values at 1, 3 and 9."""
     return [[first] * 2 + [second] * 6 + [last] for first, second, last in rows]
 
 
@@ -48,16 +48,11 @@ def kinds(run):
 
 
 class Values:
-    """Curves of nine iterations from a function of the configuration and the iteration."""
-
     def __init__(self, value):
         self._value = value
 
     def step(self, config, iteration):
         return Step(self._value(config, iteration), 1.0) if iteration <= 9 else None
-
-
-# By bounds.
 
 
 @pytest.mark.parametrize(("mode", "sign"), [("max", 1.0), ("min", -1.0)])
@@ -82,7 +77,6 @@ def test_worked_example_with_checkpoints(mode, sign):
 
 @st.composite
 def races(draw):
-    """Final means, and curves and noise that respect the bounds."""
     n_arms = draw(st.integers(2, 8))
     n_replicates = draw(st.integers(1, 3))
     noise = draw(st.sampled_from([0.0, 0.05]))
@@ -249,9 +243,6 @@ def test_a_result_without_the_time_is_refused():
         simulate(scheduler, arms(2), ReplayedCurves(WORKED), slots=1)
 
 
-# The heuristic.
-
-
 def test_without_bounds_the_tolerance_halves_and_nothing_is_certified():
     """First values spread evenly from 0 to 1: W = .8, and the tolerances are 1.6, .8 and .4."""
     rows = [(i / 10, i / 10, i / 10) for i in range(11)]
@@ -334,9 +325,6 @@ def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypat
     assert looks[1] < 1.3 * looks[0] < 12
 
 
-# Arguments.
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -344,9 +332,6 @@ def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypat
         ({"bias": BIAS}, "give max_t, the time at which a trial is complete"),
         ({"bias": BIAS, "levels": [1, 3, 9]}, "and not levels"),
         ({"bias": {9: 0.1}, "max_t": 9}, "is not before max_t=9"),
-        ({"bias": {}, "max_t": 9}, "at least one step"),
-        ({"bias": {1: 0.1, 3: 0.2}, "max_t": 9}, "must not grow"),
-        ({"bias": {1: -0.1}, "max_t": 9}, "at least 0"),
         ({"bias": {0: 0.1}, "max_t": 9}, "must be above 0"),
         ({"levels": [3, 1]}, "increase strictly"),
         ({"max_t": 1}, "nothing would ever be stopped"),
@@ -373,18 +358,14 @@ def test_bounds_as_a_function_are_asked_at_the_levels():
 
     scheduler = MFEliminationScheduler(max_t=27, bias=bias, reduction_factor=3, grace_period=3)
     assert asked == [3, 9]
-    with pytest.raises(ValueError, match="the race has not begun"):
+    with pytest.raises(ValueError, match="no trial was started"):
         scheduler.recommendation()
-
-
-# Real runs.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("saves", [True, False])
 @pytest.mark.usefixtures("ray_cluster")
 def test_a_real_run(tmp_path, saves):
-    """Eight configurations: those that are saved go on from where they were, others run on."""
     log = tmp_path / "log"
     log.mkdir()
 
@@ -407,15 +388,14 @@ def test_a_real_run(tmp_path, saves):
 
     heights = [0.2, 0.9, 0.3, 0.8, 0.4, 0.5, 0.6, 0.7]
     scheduler = MFEliminationScheduler(max_t=9, bias={1: (0.0, 0.3), 3: (0.0, 0.1)})
-    tuner = tune.Tuner(
+    results = tuner_of(
         train,
-        param_space={"height": tune.grid_search(heights)},
-        tune_config=tune.TuneConfig(
-            metric="accuracy", mode="max", scheduler=scheduler, reuse_actors=True
-        ),
-        run_config=tune.RunConfig(storage_path=str(tmp_path / "results"), verbose=0),
-    )
-    results = tuner.fit()
+        tmp_path / "results",
+        space={"height": tune.grid_search(heights)},
+        metric="accuracy",
+        mode="max",
+        scheduler=scheduler,
+    ).fit()
     assert not results.errors
     answer = recommendation(results)
     assert answer.certified

@@ -13,6 +13,7 @@ from ray import tune
 
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
+from tests.ray.experiments import tuner_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 
@@ -96,12 +97,8 @@ KILLED = KINDS[:4]
 def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_cluster, tmp_path):
     """One run of all kinds in four slots, whose actors are used again."""
     scheduler = Watched()
-    results = tune.Tuner(
-        steps(),
-        param_space={"kind": tune.grid_search(KINDS)},
-        tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=True),
-        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
-    ).fit()
+    space = {"kind": tune.grid_search(KINDS)}
+    results = tuner_of(steps(), tmp_path, space=space, scheduler=scheduler).fit()
     assert (results.num_errors, results.num_terminated) == (0, len(KINDS))
     metrics = {result.config["kind"]: result.metrics for result in results}
     censored = {kind: metrics[kind].get(CENSORED_KEY) for kind in KINDS}
@@ -140,12 +137,9 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
         tune.report({"acc": 0.5})
 
     scheduler = Watched()
-    results = tune.Tuner(
-        train,
-        param_space={"kind": tune.grid_search(["hangs", "while_the_driver_is_away"])},
-        tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=False),
-        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
-    ).fit()
+    space = {"kind": tune.grid_search(["hangs", "while_the_driver_is_away"])}
+    options = {"scheduler": scheduler, "reuse_actors": False}
+    results = tuner_of(train, tmp_path, space=space, **options).fit()
     assert results.num_errors == 0
     assert scheduler.was_away
     censored = {result.config["kind"]: result.metrics.get(CENSORED_KEY) for result in results}
@@ -159,7 +153,6 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
 
 
 def is_running(process):
-    """Whether there is a process of that number, and it is no zombie."""
     try:
         state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
     except FileNotFoundError:

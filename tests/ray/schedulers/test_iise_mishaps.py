@@ -66,17 +66,6 @@ def test_nan_between_the_levels_is_nobodys_business():
     assert scheduler.recommendation() == plain.recommendation()
 
 
-def test_a_crashed_trial_is_replaced_by_another():
-    curves = Spoiled(
-        curves_of(), lambda config, iteration: config["seed"] % 4 == 0 and iteration == 2
-    )
-    scheduler = declared()
-    run = race(scheduler, grid(5, 20), curves, slots=3, checkpoints=False)
-    assert Trial.ERROR in {trial.status for trial in run.trials}
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.certified, answer.compared) == (3, True, 5)
-
-
 @pytest.mark.parametrize(("checkpoints", "reuse_actors"), [(True, False), (False, True)])
 def test_a_trial_that_ray_tries_again_goes_on(checkpoints, reuse_actors):
     crashed = set()
@@ -176,9 +165,6 @@ def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal):
     # What the crashed attempts have cost is paid.
     owed = sum(run.owed for run in after._runs)
     assert answer.cost + owed >= before.recommendation().cost
-
-
-# At random.
 
 
 @st.composite

@@ -37,8 +37,6 @@ from tests.ray.schedulers.races import (
     started,
 )
 
-# The same race as the bare policy's.
-
 
 def bare_policy(variant, n_arms, **options):
     options = {"delta": 0.05, "epsilon": 0.05, "measure": 5} | options
@@ -52,8 +50,6 @@ def bare_policy(variant, n_arms, **options):
 
 
 class Replicates:
-    """Values for a bare policy: of the replicate that has come furthest of those below a level."""
-
     def __init__(self, curves, n_arms, n_replicates):
         self.curves = curves
         self.reached = [[-1] * n_replicates for _ in range(n_arms)]
@@ -94,8 +90,6 @@ def test_with_one_slot_it_pulls_what_the_bare_policy_pulls(variant, checkpoints)
 
 def test_choosing_again_changes_nothing():
     class Twice(Watched):
-        """Asks at every turn what it would do at the next one, though nothing has happened."""
-
         def choose_trial_to_run(self, tune_controller):
             chosen = super().choose_trial_to_run(tune_controller)
             if chosen is None and self._is_open:
@@ -111,9 +105,6 @@ def test_choosing_again_changes_nothing():
     for scheduler in (once, twice):
         race(scheduler, grid(5, 20), curves_of(), slots=3, checkpoints=True)
     assert once.pairs == twice.pairs
-
-
-# Who is stopped, and when.
 
 
 @pytest.mark.parametrize(("slots", "checkpoints"), [(1, True), (16, False)])
@@ -194,9 +185,6 @@ def test_where_the_noise_is_estimated_a_certificate_takes_17_replicates():
     assert [each.certified for each in answers] == [False, True]
 
 
-# Searchers.
-
-
 @pytest.mark.parametrize(
     ("num_samples", "limit", "checkpoints"), [(-1, None, True), (60, 1, False), (60, 3, True)]
 )
@@ -260,9 +248,6 @@ def test_an_endless_search_ends_with_the_first_suggestion_beyond_the_arms():
     assert scheduler.recommendation().compared == 10
 
 
-# What trials report.
-
-
 @pytest.mark.parametrize("checkpoints", [True, False])
 def test_a_level_that_is_skipped_has_the_next_value(checkpoints):
     # Reported at 5, 10, 15, ...: the levels 1 and 3 both have the value at 5, and 9 the one at 10,
@@ -302,8 +287,6 @@ def test_the_stop_of_the_run_config_at_the_last_level_is_told():
 
 
 class Mirrored:
-    """The same curves with the opposite sign."""
-
     def __init__(self, curves):
         self.curves = curves
 
@@ -325,9 +308,6 @@ def test_minimising_mirrors_maximising(sigma, bias):
     assert (one.arm, one.certified, one.cost) == (other.arm, other.certified, other.cost)
     assert one.mean == -other.mean
     assert one.interval == (-other.interval[1], -other.interval[0])
-
-
-# Costs, and the answer.
 
 
 def test_a_trial_is_charged_with_the_increments_or_with_all_that_it_runs_again():
@@ -366,34 +346,12 @@ def test_a_budget_ends_the_race():
     assert "budget" in answer.reason
 
 
-def test_the_answer_is_what_the_trials_reported():
-    scheduler = declared()
-    run = race(scheduler, grid(5, 30), curves_of(), checkpoints=False)
-    answer = scheduler.recommendation()
-    assert (answer.certified, answer.level, answer.params) == (True, 27, {"arm": 3})
-    at_the_end = [
-        event.value
-        for trial in run.trials
-        if trial.config["arm"] == 3
-        for event in run.history(trial.trial_id)
-        if event.iteration == 27
-    ]
-    assert answer.mean == pytest.approx(np.mean(np.array(at_the_end, dtype=float)))
-    assert len(at_the_end) >= 5  # measure=5
-    assert answer.trials == len(scheduler.told)
-
-
-# Errors.
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"max_t": 27, "levels": (1, 27)}, ValueError, "either max_t"),
         ({"max_t": None}, ValueError, "either max_t"),
         ({"variant": "sh"}, ValueError, "variant must be"),
-        ({"delta": 1.5}, ValueError, "delta"),
-        ({"epsilon": -1.0}, ValueError, "epsilon"),
         ({"bias": (0.1, 0.0)}, ValueError, "bias"),
         ({"measure": 0}, ValueError, "measure"),
         ({"budget": 0.0}, ValueError, "budget"),
@@ -401,12 +359,9 @@ def test_the_answer_is_what_the_trials_reported():
         ({"grace_period": 28}, ValueError, "grace_period"),
         ({"prices": {"CPU": 1.0}}, ValueError, "measured"),
         ({"max_t": None, "levels": (3, 1)}, ValueError, "increase"),
-        ({"sigma": "small"}, TypeError, "sigma"),
         ({"budget": "all"}, TypeError, "budget"),
         ({"grace_period": 1.9}, TypeError, "grace_period"),
         ({"max_t": 27.5}, TypeError, "max_t"),
-        ({"mode": "maximum"}, ValueError, "mode must be"),
-        ({"metric": 5}, TypeError, "metric must be the name"),
         ({"replicate": (1, 2)}, TypeError, "replicate must be"),
         ({"arms": 1}, ValueError, "arms must be at least 2"),
         ({"limit": 0.0}, ValueError, "limit must be a positive number"),
@@ -420,7 +375,7 @@ def test_wrong_arguments_are_named(options, error, message):
 
 def test_too_few_replicates_to_estimate_from():
     scheduler = IISEScheduler(levels=LEVELS, bias=BIAS)
-    with pytest.raises(ValueError, match="has not begun"):
+    with pytest.raises(ValueError, match="no trial was started"):
         scheduler.recommendation()
     with pytest.raises(ValueError, match=r"sigma cannot be estimated.*only 1 replicate,.*'seed'"):
         race(scheduler, grid(4, 1), curves_of(), slots=2)
@@ -451,9 +406,6 @@ def test_metric_and_mode_have_to_be_known_and_are_given_once():
     assert scheduler.metric == "loss"
 
 
-# The error probability.
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_wrong_certificates_are_as_rare_as_promised():
@@ -476,9 +428,6 @@ def test_wrong_certificates_are_as_rare_as_promised():
         wrong += answer.certified and answer.arm != 2
     assert certified > n_races / 2
     assert wrong <= stats.binom.ppf(0.999, n_races, delta)
-
-
-# The work per result.
 
 
 def _calls_per_result(n_replicates, finals, **options):

@@ -46,8 +46,6 @@ class Ragged:
 
 
 class Told(IISEScheduler):
-    """Notes what the policy was told of each arm and level, and which trials were sent there."""
-
     def __init__(self, **options):
         super().__init__(**options)
         self.told = defaultdict(list)
@@ -111,7 +109,6 @@ class FirstIsSlow:
 
 
 def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
-    """This policy takes turns: the other arms get ahead by a few, but do not stop with the slow."""
     trials = [{"arm": arm, "seed": seed} for seed in range(60) for arm in range(3)]
     scheduler = Told(levels=(1,), epsilon=0.0, measure=1, sigma=1.0, bias=[0.0])
     simulate(scheduler, trials, FirstIsSlow(), slots=2, checkpoints=True, time_budget=200.0)
@@ -167,12 +164,11 @@ def test_a_journal_of_an_earlier_version_is_refused(shared_journal, lacks):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_waits_in_vain(seed):
-    """Pauses, failures and levels of any length: each value is told, and the race ends."""
     scheduler = _race(Ragged(seed), n_replicates=60, levels=(1, 3, 9))
     answer = scheduler.recommendation()
     assert answer.finished
     n_told = sum(map(len, scheduler.told.values()))
-    n_seen = sum(map(len, scheduler._observed.values()))
+    n_seen = sum(len(run.observed) for run in scheduler._runs)
     assert answer.certified or n_told == n_seen
 
 

@@ -19,7 +19,6 @@ ARMS, SEEDS, BEST = 5, 5, 3
 
 
 def run_race(folder):
-    """Race on two nodes, kill the second one in the middle, and write down what came out."""
     import ray
     from ray import tune
     from ray.cluster_utils import Cluster

@@ -17,12 +17,10 @@ from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher, SearchGenera
 
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
-from mfhpo_ray.schedulers.pull_scheduler import PullScheduler, PullSearch
+from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 
 
 class Search(Searcher):
-    """Writes down what it hears."""
-
     def __init__(self):
         super().__init__(metric="acc", mode="max")
         self.heard = []
@@ -157,7 +155,6 @@ def test_a_trial_that_fails_is_limited_afresh(tmp_path):
 
 def test_a_searcher_is_connected_once_and_hears_of_its_trials(tmp_path):
     search = Search()
-    assert isinstance(search, PullSearch)
     run = Run(tmp_path, search=ConcurrencyLimiter(Repeater(search, repeat=1), 2))
     run.add("a")
     run.add("b")
@@ -259,7 +256,9 @@ def test_bad_arguments(arguments, error, words):
         PullScheduler(**arguments)
 
 
-@pytest.mark.parametrize(("limit", "error"), [(-1, ValueError), ("60", TypeError)])
+@pytest.mark.parametrize(
+    ("limit", "error"), [(-1, ValueError), (math.nan, ValueError), ("60", TypeError)]
+)
 def test_a_bad_limit_in_a_configuration(limit, error, tmp_path):
     words = r"config\['time_limit_s'\] of trial a must be a .*number of seconds or None"
     with pytest.raises(error, match=words):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from ray.train._internal.storage import StorageContext
 
 from mfhpo import RCUCB, Observation
 from mfhpo.censored import Linear
@@ -17,8 +15,6 @@ from tests.ray.schedulers.races import Suggesting
 
 
 class Services:
-    """Models that take so long, score so much, and hang so often; one step each."""
-
     def __init__(self, seconds, scores, hangs, fails=(0.0, 0.0, 0.0)):
         self._seconds, self._scores, self._hangs, self._fails = seconds, scores, hangs, fails
 
@@ -48,7 +44,6 @@ def scheduler(limits=(6.0, 15.0, 30.0), **options):
 
 
 def observations(run):
-    """Model of every trial that ran, and the limit that stopped it, from what Tune keeps of it."""
     return [
         (trial.config["model"], trial.last_result.get("mfhpo/censored_at"))
         for trial in run.trials
@@ -182,18 +177,3 @@ def test_bad_arguments_are_named(arguments, words):
 def test_nothing_to_recommend_yet():
     with pytest.raises(ValueError, match="no trial was started"):
         scheduler().recommendation()
-
-
-def test_what_was_written_is_learned_again(tmp_path):
-    """A scheduler that finds another one's journal knows what that one knew."""
-    storage = StorageContext(storage_path=str(tmp_path), experiment_dir_name="services")
-    first, again = scheduler(horizon=30), scheduler(horizon=30)
-    run = simulate(first, trials(40), SERVICES, slots=2, storage=storage)
-    search = SimpleNamespace(is_finished=lambda: True, set_finished=lambda: None, total_samples=120)
-    controller = SimpleNamespace(search_alg=search, get_live_trials=set, stop_trial=None)
-    again.set_search_properties("value", "max")
-    for trial in run.trials:
-        again.on_trial_add(controller, trial)
-    assert again.choose_trial_to_run(controller) is None
-    assert again._policy.plays.tolist() == first._policy.plays.tolist()
-    assert again.recommendation() == first.recommendation()

@@ -7,7 +7,7 @@ from ray.tune.experiment import Trial
 
 from mfhpo_ray.schedulers.level_race import Ladder
 from mfhpo_ray.schedulers.runs import Run, Runs
-from mfhpo_ray.simulation.trial import SimulatedTrial
+from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 def trial_of(number, **config):
@@ -41,80 +41,23 @@ def test_runs_that_are_over_are_not_listed():
     assert runs.of(7) == []
 
 
-def test_arms_are_numbered_as_their_trials_were_made():
-    # A restored experiment adds the trials that reported last first.
-    runs = Runs(["seed"])
-    added = {
-        number: runs.add(trial_of(number, x=number // 2, seed=number))
-        for number in (5, 0, 4, 2, 1, 3)
-    }
-    runs.retire(added[3])
-    runs.sort()
-    assert [run.trial.trial_id for run in runs] == ["t0", "t1", "t2", "t3", "t4", "t5"]
-    assert [added[number].arm for number in range(6)] == [0, 0, 1, 1, 2, 2]
-    assert [config["x"] for config in runs.configs] == [0, 1, 2]
-    assert runs.arm({"x": 1}) == 1
-    assert runs.of(1) == [added[2]]
-    assert runs.of(2) == [added[4], added[5]]
-    assert runs.fewest_replicates == 2
-
-
-def ladder_of(*reached):
+def test_the_furthest_run_below_a_level_that_is_neither_under_way_nor_over():
     ladder = Ladder(1, 3)
     runs = [
         Run(trial_of(number, x=0, seed=number), 0, reached=level)
-        for number, level in enumerate(reached)
+        for number, level in enumerate((-1, 0, 0, 1, 2))
     ]
     for run in runs:
         ladder.put(run)
-    return ladder, runs
-
-
-def test_the_furthest_run_below_a_level():
-    ladder, runs = ladder_of(-1, 0, 0, 1, 2)
-    assert [ladder.furthest_below(0, level, None) for level in range(3)] == [
-        runs[0],
-        runs[1],
-        runs[3],
-    ]
-    assert ladder.furthest_below(9, 2, None) is None
+    found = [ladder.furthest_below(0, level, None) for level in range(3)]
+    assert found == [runs[0], runs[1], runs[3]]
+    runs[1].granted = 1
+    runs[2].doomed = True
+    runs[3].trial.set_status(Trial.TERMINATED)
+    assert ladder.furthest_below(0, 2, None) is runs[0]
+    assert ladder.furthest_below(0, 1, runs[1]) is runs[1]
     runs[0].reached = 2  # it moves up
     ladder.put(runs[0])
     assert ladder.furthest_below(0, 0, None) is None
-
-
-def test_runs_under_way_and_over_are_not_found():
-    ladder, runs = ladder_of(0, 0, 0, 0)
-    runs[0].granted = 1
-    runs[1].trial.set_status(Trial.TERMINATED)
-    runs[2].doomed = True
-    assert ladder.furthest_below(0, 2, None) is runs[3]
-    runs[3].trial.set_status(Trial.RUNNING)
-    assert ladder.furthest_below(0, 2, None) is None
-    assert ladder.furthest_below(0, 2, runs[3]) is runs[3]
-    runs[0].granted = None  # it failed, and is tried again
-    assert ladder.furthest_below(0, 2, None) is runs[0]
-
-
-def test_arms_with_runs_below_a_level():
-    ladder = Ladder(4, 3)
-    reached = {0: [-1, 1], 1: [0], 2: [], 3: [2]}
-    runs = {
-        arm: [Run(trial_of(10 * arm + k), arm, reached=r) for k, r in enumerate(levels)]
-        for arm, levels in reached.items()
-    }
-    for run in (run for of_arm in runs.values() for run in of_arm):
-        ladder.put(run)
-    arms = np.arange(4)
-    assert ladder.with_runs_below(arms, 0).tolist() == [0]
-    assert ladder.with_runs_below(arms, 1).tolist() == [0, 1]
-    assert ladder.with_runs_below(arms, 2).tolist() == [0, 1]
-    assert ladder.with_runs_below(arms[1:], 2).tolist() == [1]
-    [run] = runs[1]
-    run.reached = 1
-    ladder.put(run)
-    assert ladder.with_runs_below(arms, 1).tolist() == [0]
-    # One that is over is forgotten when it is met.
-    run.trial.set_status(Trial.TERMINATED)
-    assert ladder.furthest_below(1, 2, None) is None
-    assert ladder.with_runs_below(arms, 2).tolist() == [0]
+    assert ladder.with_runs_below(np.arange(1), 0).tolist() == []
+    assert ladder.with_runs_below(np.arange(1), 1).tolist() == [0]

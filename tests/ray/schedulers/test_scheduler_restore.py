@@ -25,6 +25,7 @@ from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION
 from mfhpo_ray.schedulers.arm_scheduler import RACE
+from tests.ray.experiments import tuner_of
 
 pytestmark = pytest.mark.cluster
 
@@ -33,8 +34,6 @@ ARMS, SEEDS, BEST = 8, 4, 5
 
 
 def make_trainable(folder):
-    """Make a training function with checkpoints that notes each iteration in a trial's file."""
-
     def train(config):
         arm, seed = config["layers"][0], config["seed"]
         done = 0
@@ -55,28 +54,25 @@ def make_trainable(folder):
     return train
 
 
-def tuner_of(train, folder, space):
+def race_of(train, folder, space):
     scheduler = IISEScheduler(
         levels=LEVELS, sigma=0.01, bias=(0.02, 0.007, 0.0), epsilon=0.04, delta=0.1, measure=2
     )
-    config = tune.TuneConfig(metric="accuracy", mode="max", scheduler=scheduler, reuse_actors=True)
-    run_config = tune.RunConfig(storage_path=str(folder / "storage"), name="race", verbose=0)
-    return tune.Tuner(train, param_space=space, tune_config=config, run_config=run_config)
+    options = {"metric": "accuracy", "mode": "max", "scheduler": scheduler}
+    return tuner_of(train, folder / "storage", space=space, name="race", **options)
 
 
 def drive(address, folder):
-    """Run the race: what a user's script does."""
     ray.init(address=address, configure_logging=False, log_to_driver=False)
     # JSON knows no tuples: an arm must be the same after it was written and read.
     space = {
         "layers": tune.grid_search([(arm, np.float64(0.5)) for arm in range(ARMS)]),
         "seed": tune.grid_search(list(range(SEEDS))),
     }
-    tuner_of(make_trainable(Path(folder, "logs")), Path(folder), space).fit()
+    race_of(make_trainable(Path(folder, "logs")), Path(folder), space).fit()
 
 
 def journal_of(folder):
-    """What was observed of each trial by now."""
     import pyarrow.fs
 
     journal = Journal.newest(pyarrow.fs.LocalFileSystem(), str(folder / "storage" / "race"))
@@ -197,7 +193,6 @@ def without_what_was_held_back(records):
 
 
 def bare_policy(records):
-    """A policy without a scheduler that was told of all records."""
     problem = Problem(ARMS, LEVELS, bias=Bias.max(0.02, 0.007, 0.0), noise=SubGaussian(0.01))
     policy = IISE(problem, delta=0.1, epsilon=0.04, measure=2)
     entries = sorted(
@@ -225,7 +220,7 @@ def test_errored_trials_are_resumed(tmp_path):
 
     space = {"arm": tune.grid_search([0, best]), "seed": tune.grid_search(list(range(12)))}
     with pytest.warns(ArmWithdrawnWarning):
-        first = tuner_of(train, tmp_path, space).fit()
+        first = race_of(train, tmp_path, space).fit()
     assert len(first.errors) >= 3
     assert mfhpo_ray.recommendation(first).arm == best - 1
     broken.unlink()

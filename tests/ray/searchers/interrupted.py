@@ -13,13 +13,13 @@ from ray import tune
 
 from mfhpo import Fidelity
 from mfhpo_ray import IISESearch
+from tests.ray.experiments import tuner_of
 from tests.ray.searchers.searching import ARMS, bowl
 
 LOG = "evaluations.log"
 
 
 def train(config: dict[str, Any]) -> None:
-    """One evaluation, which writes down that it was made."""
     time.sleep(0.1)
     loss = bowl(config)
     line = json.dumps({"x": config["x"], "epochs": config["epochs"], "seed": config["seed"]})
@@ -31,7 +31,6 @@ def train(config: dict[str, Any]) -> None:
 
 
 def search() -> IISESearch:
-    """The race: about 40 trials, whose noise does not contradict sigma in any order of ends."""
     return IISESearch(
         Fidelity("epochs", levels=[1, 3, 9]),
         ARMS,
@@ -46,19 +45,9 @@ def search() -> IISESearch:
 
 def main(address: str, folder: str) -> None:
     ray.init(address=address, configure_logging=False, log_to_driver=False)
-    race = search()
-    tune.Tuner(
-        train,
-        param_space={"log": os.path.join(folder, LOG)},
-        tune_config=tune.TuneConfig(
-            search_alg=race,
-            scheduler=race.scheduler(),
-            num_samples=-1,
-            max_concurrent_trials=3,
-            reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(name="interrupted", storage_path=folder, verbose=0),
-    ).fit()
+    space = {"log": os.path.join(folder, LOG)}
+    options = {"search_alg": search(), "max_concurrent_trials": 3}
+    tuner_of(train, folder, space=space, name="interrupted", **options).fit()
 
 
 if __name__ == "__main__":

@@ -21,19 +21,16 @@ SPACE: dict[str, Any] = {
 
 
 def true_loss(config: Mapping[str, Any]) -> float:
-    """The loss at nine epochs; depth three is best."""
     model = config["model"]
     return float((config["x"] - 0.3) ** 2 + 0.1 * abs(model.get("depth", 6) - 3))
 
 
 def loss(config: Mapping[str, Any], scale: float = 0.02) -> float:
-    """The loss of a trial, biased at cheap levels, with noise from the trial's seed."""
     noise = scale * np.random.default_rng(config["seed"]).normal()
     return float(true_loss(config) + 0.1 / config["epochs"] + noise)
 
 
 def make(**options: Any) -> RaceSearch:
-    """A search for the lowest loss."""
     arguments: dict[str, Any] = {
         "fidelity": EPOCHS,
         "metric": "loss",

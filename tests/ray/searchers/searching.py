@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from ray import tune
+from ray import cloudpickle, tune
+from ray.tune.experiment import Experiment
+from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
 from mfhpo import Fidelity
-from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
+from mfhpo.censored import Linear
+from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
+from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.searchers.policy_search import PolicySearch
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
@@ -27,8 +32,6 @@ BEST_ARM: dict[str, Callable[..., PolicySearch[Any]]] = {
 
 
 class Memory:
-    """A journal that forgets with the test; what it holds went through JSON."""
-
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
 
@@ -40,13 +43,11 @@ class Memory:
 
 
 def bowl(config: Mapping[str, Any], scale: float = 0.05) -> float:
-    """The loss of a trial: a bowl, biased at cheap levels, with noise from the trial's seed."""
     noise = scale * np.random.default_rng(config["seed"]).normal()
     return float(config["x"] ** 2 + 0.1 / config["epochs"] + noise)
 
 
 def make(cls: Callable[..., PolicySearch[Any]] = IISESearch, **options: Any) -> PolicySearch[Any]:
-    """A search for the lowest loss among four arms."""
     arguments: dict[str, Any] = {
         "fidelity": EPOCHS,
         "arms": ARMS,
@@ -59,12 +60,19 @@ def make(cls: Callable[..., PolicySearch[Any]] = IISESearch, **options: Any) -> 
     return cls(**arguments)
 
 
-def trial_ids(prefix: str = "trial") -> Iterator[str]:
-    """Names of trials."""
-    number = 0
-    while True:
-        yield f"{prefix}_{number:05d}"
-        number += 1
+def limited(arms: Any, **options: Any) -> RCUCBSearch:
+    """A search for the gain of trials, with its companion."""
+    arguments: dict[str, Any] = {
+        "limits": [1.0, 2.0],
+        "metric": "loss",
+        "mode": "min",
+        "cost": Linear(0.1),
+        "reward_range": (0, 1),
+        "seed": 0,
+    }
+    search = RCUCBSearch(arms, **{**arguments, **options})
+    search.note_resources("none", {})
+    return search
 
 
 def run(
@@ -75,10 +83,11 @@ def run(
 ) -> list[dict[str, Any]]:
     """Run a race, one trial after the other, and return the configurations of its trials."""
     configs: list[dict[str, Any]] = []
-    for trial_id in trial_ids(prefix):
+    while len(configs) < at_most:
+        trial_id = f"{prefix}_{len(configs):05d}"
         config = search.suggest(trial_id)
-        if config == search.FINISHED or len(configs) == at_most:
-            return configs
+        if config == search.FINISHED:
+            break
         configs.append(config)
         search.on_trial_complete(trial_id, {"loss": objective(config)})
     return configs
@@ -87,3 +96,148 @@ def run(
 def pulls(configs: list[dict[str, Any]]) -> list[tuple[float, int]]:
     """What the trials evaluated, seeds aside."""
     return [(config["x"], config["epochs"]) for config in configs]
+
+
+def in_tune(
+    search: Any,
+    space: dict[str, Any],
+    folder: Path,
+    workers: int,
+    result: Callable[[dict[str, Any], int], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The configurations by Tune's own generator of trials, of which the first one ends first."""
+    generator = SearchGenerator(ConcurrencyLimiter(search, workers))
+    assert generator.set_search_properties(None, None, space)
+    experiment = Experiment(
+        "race", run=lambda config: None, config=space, num_samples=10**9, storage_path=str(folder)
+    )
+    generator.add_configurations([experiment])
+    under_way = []
+    configs = []
+    while not generator.is_finished():
+        trial = generator.next_trial()
+        if trial is not None:
+            configs.append({k: v for k, v in trial.config.items() if k != "constant"})
+            assert trial.config["constant"] == 1
+            under_way.append((trial.trial_id, configs[-1], len(configs)))
+        elif under_way and not generator.is_finished():
+            trial_id, config, number = under_way.pop(0)
+            reported = {**result(config, number), "training_iteration": 1}
+            generator.on_trial_complete(trial_id, result=reported)
+    return configs
+
+
+class Driver:
+    """Keeps three trials under way; the one that ends next is a function of the step."""
+
+    def __init__(self, search: Any, result: Callable[[Any], dict[str, Any]], first: int = 0):
+        self.search = search
+        self.result = result
+        self.running: dict[str, dict[str, Any]] = {}
+        self.history: list[Any] = []
+        self.n_trials = first
+
+    @property
+    def configs(self) -> list[dict[str, Any]]:
+        return [config for config in self.history if isinstance(config, dict)]
+
+    def step(self) -> bool:
+        if len(self.running) < 3:
+            trial_id = f"trial_{self.n_trials:05d}"
+            config = self.search.suggest(trial_id)
+            self.history.append(config)
+            if isinstance(config, dict):
+                self.n_trials += 1
+                self.running[trial_id] = config
+                return True
+        if not self.running:
+            return False
+        ending = sorted(self.running)[len(self.history) % len(self.running)]
+        self.search.on_trial_complete(ending, self.result(self.running.pop(ending)))
+        self.history.append(ending)
+        return True
+
+    def to_the_end(self, at_most: int = 3000) -> Driver:
+        for _ in range(at_most):
+            if not self.step():
+                break
+        return self
+
+
+def _by_file(search: Any, make_search: Callable[[], Any], folder: Path) -> Any:
+    search.save(str(folder / "state"))
+    again = make_search()
+    again.restore(str(folder / "state"))
+    return again
+
+
+def _by_state(search: Any, make_search: Callable[[], Any], folder: Path) -> Any:
+    again = make_search()
+    again.set_state(json.loads(json.dumps(search.get_state())))
+    return again
+
+
+def _by_pickle(search: Any, make_search: Callable[[], Any], folder: Path) -> Any:
+    return cloudpickle.loads(cloudpickle.dumps(search))
+
+
+WAYS = {"file": _by_file, "state": _by_state, "pickle": _by_pickle}
+
+
+def crash(
+    driver: Driver,
+    make_search: Callable[[], Any],
+    saved_at: int,
+    lost: int,
+    forgets_trials: bool,
+    never_saved: bool,
+) -> tuple[Any, dict[str, Any]]:
+    """Kill a driver some steps after the last snapshot: the search that goes on, and the journal.
+
+    Ray may or may not know the newest trials.
+    """
+    journal = Memory()
+    driver.search.connect(journal)
+    snapshot, known_to_ray = driver.search.get_state(), set[str]()
+    for step in range(saved_at + lost):
+        if step == saved_at:
+            snapshot, known_to_ray = driver.search.get_state(), set(driver.running)
+        driver.step()
+    again = make_search()
+    if not never_saved:
+        again.set_state(json.loads(json.dumps(snapshot)))
+    again.connect(journal)
+    # What no trial goes on with holds back nothing any more.
+    driver.search.keep(again._open.trial_ids)
+    running = set(driver.running)
+    for search in (again, driver.search):
+        search.keep(known_to_ray & running if forgets_trials else running)
+    return again, journal.read()
+
+
+def killed_again_and_again(
+    make_search: Callable[[], Any], result: Callable[[Any], dict[str, Any]]
+) -> tuple[Any, dict[str, Any]]:
+    """The answer of a search that is killed every 17 steps, and the records of its journal."""
+    journal = Memory()
+    driver = Driver(make_search(), result)
+    driver.search.connect(journal)
+    snapshot = driver.search.get_state()
+    step = 0
+    while driver.step():
+        step += 1
+        if step % 10 == 0:
+            snapshot = json.loads(json.dumps(driver.search.get_state()))
+        if step % 17 == 16:
+            driver.search = make_search()
+            driver.search.set_state(snapshot)
+            driver.search.connect(journal)
+            driver.search.keep(driver.running)
+            # Ray ends those which it does not find in the search.
+            known = set(driver.search._open.trial_ids)
+            driver.running = {name: c for name, c in driver.running.items() if name in known}
+    answer, records = driver.search.recommendation(), journal.read()
+    stored = decode(records.pop("recommendation")["answer"])
+    assert (stored.arm, stored.certified) == (answer.arm, answer.certified)
+    assert sorted(record["number"] for record in records.values()) == list(range(len(records)))
+    return answer, records

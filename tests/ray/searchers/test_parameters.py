@@ -12,8 +12,7 @@ from ray import tune
 from ray.tune.search.variant_generator import generate_variants
 
 from mfhpo.search import Numeric, OneOf
-from mfhpo_ray.searchers.parameters import Parameters
-from mfhpo_ray.searchers.places import kind_of, place_of, value_at
+from mfhpo_ray.searchers.parameters import Parameters, kind_of, place_of, value_at
 
 NUMBERS = {
     "uniform": tune.uniform(-2, 3),

@@ -11,13 +11,12 @@ import numpy as np
 import optuna
 import pytest
 from ray import tune
-from ray.tune.experiment import Experiment, Trial
-from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
 from mfhpo import IISE, Fidelity, Observation, Problem, Pull
 from mfhpo_optuna import IISESampler
 from mfhpo_ray import IISESearch
-from mfhpo_ray.experiment.seeds import replicate_seed
+from mfhpo_ray.experiment.pulls import replicate_seed
+from tests.ray.searchers.searching import in_tune
 
 LEVELS = (1, 3, 9, 27)
 SEED = 7
@@ -51,7 +50,6 @@ def _config(pull: Pull, replicate: int) -> dict[str, Any]:
 
 
 def _bare(workers: int) -> tuple[list[dict[str, Any]], IISE]:
-    """The policy by itself; of the pulls under way, the first one ends first."""
     policy = IISE(Problem(len(TABLE.arms), tuple(map(float, LEVELS))), **OPTIONS)
     begun: Counter[tuple[int, int]] = Counter()
     under_way: list[tuple[Pull, dict[str, Any]]] = []
@@ -68,30 +66,15 @@ def _bare(workers: int) -> tuple[list[dict[str, Any]], IISE]:
 
 
 def _in_tune(workers: int, folder: Path) -> tuple[list[dict[str, Any]], IISESearch]:
-    """Tune's own generator of trials; of those under way, the first one ends first."""
     search = IISESearch(
         Fidelity("epochs", levels=LEVELS), TABLE.arms, metric="accuracy", mode="max", **OPTIONS
     )
-    generator = SearchGenerator(ConcurrencyLimiter(search, workers))
     space = {"epochs": tune.randint(1, 28), "row": tune.randint(0, 10), "constant": 1}
-    assert generator.set_search_properties(None, None, space)
-    experiment = Experiment(
-        "race", run=lambda config: None, config=space, num_samples=10**9, storage_path=str(folder)
-    )
-    generator.add_configurations([experiment])
-    under_way: list[Trial] = []
-    configs = []
-    while not generator.is_finished():
-        trial = generator.next_trial()
-        if trial is not None:
-            assert trial.config["constant"] == 1
-            configs.append({k: v for k, v in trial.config.items() if k != "constant"})
-            under_way.append(trial)
-        elif under_way and not generator.is_finished():
-            trial = under_way.pop(0)
-            result = {"accuracy": TABLE.accuracy(trial.config), "training_iteration": 1}
-            generator.on_trial_complete(trial.trial_id, result=result)
-    return configs, search
+
+    def result(config: dict[str, Any], number: int) -> dict[str, Any]:
+        return {"accuracy": TABLE.accuracy(config)}
+
+    return in_tune(search, space, folder, workers, result), search
 
 
 def _in_optuna() -> tuple[list[dict[str, Any]], Any]:
@@ -120,10 +103,10 @@ def _check(config: Mapping[str, Any]) -> None:
 
 def test_one_worker_makes_the_same_pulls_everywhere(tmp_path):
     bare, policy = _bare(workers=1)
-    in_tune, search = _in_tune(1, tmp_path)
+    by_tune, search = _in_tune(1, tmp_path)
     in_optuna, from_optuna = _in_optuna()
     assert len(bare) > 100
-    assert in_tune == bare
+    assert by_tune == bare
     assert in_optuna == bare
     answer, expected = search.recommendation(), policy.recommend()
     assert expected.certified
@@ -144,7 +127,7 @@ def test_one_worker_makes_the_same_pulls_everywhere(tmp_path):
 @pytest.mark.parametrize("workers", [3, 8])
 def test_several_workers_make_the_same_pulls_in_tune(workers, tmp_path):
     bare, policy = _bare(workers)
-    in_tune, search = _in_tune(workers, tmp_path)
-    assert in_tune == bare
+    by_tune, search = _in_tune(workers, tmp_path)
+    assert by_tune == bare
     assert search.recommendation().arm == policy.recommend().arm
     _check(search.recommendation().config)

@@ -24,8 +24,6 @@ class Activation(str, enum.Enum):
 
 
 class Block:
-    """An object whose repr has its address."""
-
     def __init__(self, width: int) -> None:
         self.width = width
 
@@ -94,9 +92,6 @@ def test_an_observation_that_raises_keeps_its_pull():
     assert search.recommendation().cost == 4.0
 
 
-# Restarts.
-
-
 def _saved_with_one_under_way() -> Any:
     search = make()
     search.set_max_concurrency(1)
@@ -129,9 +124,6 @@ def test_without_the_scheduler_what_is_waited_for_is_said_once(caplog):
     assert [record.message[:38] for record in caplog.records] == [
         "1 trials of the saved experiment are w"
     ]
-
-
-# Stops and limits.
 
 
 def test_a_stop_of_the_run_config_is_warned_of():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfhpo import Bounded, Fidelity, Observation, Pull
+from mfhpo import Fidelity, Observation, Pull
 from mfhpo_ray import IISESearch, MFLUCBSearch, MFSearch
 from mfhpo_ray.experiment.open_pulls import OpenPulls
 from mfhpo_ray.experiment.pulls import Ended
@@ -20,43 +20,6 @@ from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from tests.ray.searchers.searching import Memory, make
 
 THREE = [{"x": 0.0}, {"x": 0.1}, {"x": 1.0}]
-
-
-def _coin(seed: int, workers: int) -> IISESearch:
-    """One arm's low values take long and its high ones are quick; the other arm is better."""
-    search = IISESearch(
-        Fidelity("epochs", levels=[1]),
-        [{"coin": True}, {"coin": False}],
-        metric="value",
-        mode="max",
-        epsilon=0.1,
-        sigma=Bounded(0, 1),
-        seed=seed,
-    )
-    search.set_max_concurrency(workers)
-    under_way: list[tuple[float, str, float]] = []
-    now, number = 0.0, 0
-    while not search.finished:
-        while isinstance(config := search.suggest(str(number)), dict):
-            value, seconds = 0.75, 1.0
-            if config["coin"]:
-                value = float(np.random.default_rng(config["seed"]).random() < 0.5)
-                seconds = 1.0 if value else 1000.0
-            heapq.heappush(under_way, (now + seconds, str(number), value))
-            number += 1
-        now, trial_id, value = heapq.heappop(under_way)
-        search.on_trial_complete(trial_id, {"value": value})
-    for _, trial_id, _ in under_way:
-        search.discard(trial_id)
-    return search
-
-
-@pytest.mark.slow
-def test_a_certificate_holds_where_the_time_goes_with_the_value():
-    """The mean of the quick ones is 1, that of all is 0.5, and that of the other arm 0.75."""
-    answers = [_coin(seed, workers=120).recommendation() for seed in range(10)]
-    assert all(answer.certified for answer in answers)
-    assert [answer.config["coin"] for answer in answers] == [False] * 10
 
 
 def _begun(n: int, **options) -> tuple[IISESearch, dict[str, dict]]:
@@ -70,15 +33,6 @@ def _begun(n: int, **options) -> tuple[IISESearch, dict[str, dict]]:
 def _told(search) -> tuple[int, float | None]:
     answer = search.recommendation()
     return answer.trials, answer.mean
-
-
-def test_an_early_end_is_held_until_those_before_have_ended():
-    search, _ = _begun(4)
-    search.on_trial_complete("2", {"loss": 3.0})
-    search.on_trial_complete("1", error=True)
-    assert _told(search)[0] == 0
-    search.on_trial_complete("0", {"loss": 1.0})
-    assert _told(search) == (2, 2.0)
 
 
 def test_what_is_held_is_pending_but_takes_no_slot():
@@ -95,17 +49,7 @@ def test_what_is_held_is_pending_but_takes_no_slot():
     assert 3 <= sum(config["x"] == slow for config in configs) <= 6
 
 
-def test_what_is_dropped_holds_back_nothing():
-    search, _ = _begun(3)
-    search.on_trial_complete("2", {"loss": 3.0})
-    search.discard("0")
-    assert _told(search)[0] == 0
-    search.on_trial_complete("1")  # it never ran
-    assert _told(search) == (1, 3.0)
-
-
 def test_what_a_dropped_one_held_back_is_told_in_the_order_of_beginnings():
-    """And not in that of ends, in which the quick ones come first."""
     opened, pull = OpenPulls(in_order=True), Pull(0, 0)
     for name in "abc":
         opened.begin(name, pull, now=0.0)
@@ -117,7 +61,6 @@ def test_what_a_dropped_one_held_back_is_told_in_the_order_of_beginnings():
 
 @pytest.mark.parametrize(("workers", "most"), [(2, 10), (20, 60)])
 def test_one_that_hangs_is_waited_for(workers, most, caplog):
-    """Others of its kind are begun until so many wait for it; then slots stay free."""
     search, _ = _begun(workers)
     running, number = [str(k) for k in range(1, workers)], workers
     with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
@@ -144,21 +87,7 @@ def test_one_that_hangs_is_waited_for(workers, most, caplog):
     assert isinstance(search.suggest("more"), dict)
 
 
-def test_other_arms_go_on_as_long_as_the_race_needs_them():
-    search, _ = _begun(0, arms=[{"x": 0.0}, {"x": 1.0}], bias=[0.0], epsilon=0.01)
-    assert search.suggest("hangs")["x"] == 0.0
-    begun, number = Counter(), 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        begun[config["x"]] += 1
-        search.on_trial_complete(str(number), {"loss": 0.0})
-        number += 1
-    # This policy takes turns, so that the other arm gets ahead by a few.
-    assert begun == {0.0: 10, 1.0: 15}
-    assert _told(search)[0] == 15
-
-
 def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
-    """Once eleven of the slow one's arm had begun, all slots stayed free."""
     search = make(MFSearch, fidelity=Fidelity("epochs", levels=[1]), arms=THREE, epsilon=0.0)
     slow = search.suggest("slow")
     begun = Counter()
@@ -173,19 +102,6 @@ def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
     assert search._made_policy().ask(1, search._open.pending)[0].arm == THREE.index(
         {"x": slow["x"]}
     )
-
-
-def test_failures_count_in_their_order_too():
-    """Failures that are quick say nothing about how often an arm fails."""
-    search, _ = _begun(6, max_failures=3)
-    for number in range(2, 5):
-        search.on_trial_complete(str(number), error=True)
-    assert _told(search)[0] == 0
-    assert search._made_policy().active.tolist() == [0]
-    for number in (0, 1):
-        search.on_trial_complete(str(number), {"loss": 1.0})
-    assert _told(search) == (2, 1.0)
-    assert search._made_policy().active.tolist() == [0]
 
 
 def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
@@ -270,22 +186,6 @@ def test_a_race_that_is_saved_while_it_waits_goes_on_as_if_it_had_not():
     assert the_same == configs
     assert again.recommendation() == search.recommendation()
     assert again.get_state() == search.get_state()
-
-
-def test_what_is_held_is_in_the_journal_and_in_the_state():
-    search, _ = _begun(3)
-    journal = Memory()
-    search.connect(journal)
-    search.on_trial_complete("1", {"loss": 3.0})
-    assert journal.read()["1"]["value"] == 3.0
-    state = json.loads(json.dumps(search.get_state()))
-    search.on_trial_complete("2", {"loss": 5.0})
-    again, _ = _begun(0)
-    again.set_state(state)
-    again.connect(journal)  # which has the third
-    assert _told(again)[0] == 0
-    again.on_trial_complete("0", {"loss": 1.0})
-    assert _told(again) == (3, 3.0)
 
 
 def test_what_is_held_when_the_race_ends_is_left_out():

@@ -21,6 +21,7 @@ from mfhpo import Fidelity
 from mfhpo.censored import Linear
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, RCUCBSearch, recommendation
+from tests.ray.experiments import tuner_of
 from tests.ray.searchers import interrupted
 from tests.ray.searchers.searching import bowl
 
@@ -50,18 +51,7 @@ def test_limits_are_kept_and_learned_from(tmp_path):
         horizon=8,
         seed=0,
     )
-    tuner = tune.Tuner(
-        _play,
-        tune_config=tune.TuneConfig(
-            search_alg=search,
-            scheduler=search.scheduler(),
-            num_samples=-1,
-            max_concurrent_trials=2,
-            reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(name="limits", storage_path=str(tmp_path), verbose=0),
-    )
-    results = tuner.fit()
+    results = tuner_of(_play, tmp_path, search_alg=search, max_concurrent_trials=2).fit()
     answer = recommendation(results)
     assert results.num_errors == 0
     assert (answer.config, answer.limit) == ({"model": "quick"}, 0.5)
@@ -125,19 +115,15 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
         max_failures=2,
         seed=0,
     )
-    tuner = tune.Tuner(
+    tuner = tuner_of(
         _train,
-        param_space={"data": "constant"},
-        tune_config=tune.TuneConfig(
-            metric="loss",
-            mode="min",
-            search_alg=search,
-            scheduler=search.scheduler(),
-            num_samples=-1,
-            max_concurrent_trials=3,
-            reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(name="failing", storage_path=str(tmp_path), verbose=0),
+        tmp_path,
+        space={"data": "constant"},
+        name="failing",
+        metric="loss",
+        mode="min",
+        search_alg=search,
+        max_concurrent_trials=3,
     )
     with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 2 of 2 pulls"):
         results = tuner.fit()

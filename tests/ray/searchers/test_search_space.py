@@ -26,36 +26,21 @@ from mfhpo_ray.experiment.space import (
     without,
 )
 
-# Keys.
-
 
 def test_keys_may_be_nested():
-    config = {"a": {"b": {"c": 1}}, "d/e": 2}
-    assert (find(config, "a/b/c"), find(config, "d/e"), find(config, "a/b")) == (1, 2, {"c": 1})
-    assert not has(config, "a/c")
-    assert not has(config, "a/b/c/d")
-    assert not has(config, "d")
+    config = {"a": {"b": 1, "c": {"d": 2}}, "e/f": 3, "g": {"h": 4}}
+    assert (find(config, "a/c/d"), find(config, "e/f"), find(config, "g")) == (2, 3, {"h": 4})
+    assert not any(has(config, name) for name in ("a/d", "a/c/d/x", "e"))
     with pytest.raises(KeyError, match="a/x"):
         find(config, "a/x")
-
-
-def test_assigning_makes_what_it_needs():
-    config = {"a": {"b": 1}, "d/e": 2}
-    assign(config, "a/c", 3)
-    assign(config, "d/e", 4)
-    assign(config, "f/g/h", 5)
-    assert config == {"a": {"b": 1, "c": 3}, "d/e": 4, "f": {"g": {"h": 5}}}
-
-
-def test_leaving_out_copies_what_it_changes():
-    config = {"a": {"b": 1, "c": 2}, "d": {"e": 3}, "f/g": 4}
-    assert without(config, ["a/b", "d/e", "f/g", "x", "a/y/z"]) == {"a": {"c": 2}}
-    assert config == {"a": {"b": 1, "c": 2}, "d": {"e": 3}, "f/g": 4}
-
-
-def test_picking():
-    config = {"a": {"b": 1, "c": 2}, "d": 3}
-    assert picked(config, ["a/b", "d", "missing"]) == {"a": {"b": 1}, "d": 3}
+    left = without(config, ["a/b", "g/h", "e/f", "x", "a/y/z"])
+    assert left == {"a": {"c": {"d": 2}}}
+    assert picked(config, ["a/b", "g", "missing"]) == {"a": {"b": 1}, "g": {"h": 4}}
+    assert config == {"a": {"b": 1, "c": {"d": 2}}, "e/f": 3, "g": {"h": 4}}  # not changed
+    for name, value in (("a/i", 5), ("e/f", 6), ("j/k/l", 7)):
+        assign(config, name, value)
+    changed = {"a": {"b": 1, "c": {"d": 2}, "i": 5}, "e/f": 6, "g": {"h": 4}}
+    assert config == {**changed, "j": {"k": {"l": 7}}}
 
 
 def test_fingerprints_do_not_depend_on_the_order_of_keys():
@@ -124,9 +109,6 @@ def test_levels_are_asked_for():
         levels_of(Fidelity("epochs"), {"epochs": 81})
     with pytest.raises(ValueError, match=r"costs has 2 entries but .* has 3 levels"):
         levels_of(Fidelity("epochs", costs=[1, 2]), {"epochs": tune.randint(1, 10)})
-
-
-# Configurations.
 
 
 def test_constants_and_nesting_are_kept():

@@ -15,11 +15,10 @@ from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, HyperBan
 from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from tests.ray.experiments import tuner_of
 
 
 class Script:
-    """Curves from a function of arm and iteration."""
-
     def __init__(self, step):
         self._step = step
 
@@ -66,8 +65,6 @@ class Recorder(FIFOScheduler):
 
 
 class Scripted(FIFOScheduler):
-    """Does what functions of the controller, and of a trial that reports, say."""
-
     def __init__(self, on_result=None, choose=None):
         super().__init__()
         self._on_result = on_result
@@ -83,8 +80,6 @@ class Scripted(FIFOScheduler):
 
 
 class Suggestions(Searcher):
-    """Suggests what it is given, and notes what it is told."""
-
     def __init__(self, suggestions):
         super().__init__(metric="value", mode="max")
         self.suggestions = list(suggestions)
@@ -501,7 +496,6 @@ class LoggedHyperBand(Logged, HyperBandScheduler):
 
 
 def in_tune(scheduler, folder, max_t, fails):
-    """Run the table in Tune itself, one trial at a time."""
     values = TABLE
 
     class Training(tune.Trainable):
@@ -524,20 +518,16 @@ def in_tune(scheduler, folder, max_t, fails):
             self.done = 0
             return True
 
-    tuner = tune.Tuner(
+    return tuner_of(
         tune.with_resources(Training, {"CPU": 4}),
-        param_space={"arm": tune.grid_search([0, 1, 2, 3])},
-        tune_config=tune.TuneConfig(
-            scheduler=scheduler, metric="value", mode="max", reuse_actors=True
-        ),
-        run_config=tune.RunConfig(
-            storage_path=str(folder),
-            verbose=0,
-            stop={"training_iteration": max_t},
-            failure_config=tune.FailureConfig(max_failures=1),
-        ),
-    )
-    return tuner.fit()
+        folder,
+        space={"arm": tune.grid_search([0, 1, 2, 3])},
+        scheduler=scheduler,
+        metric="value",
+        mode="max",
+        stop={"training_iteration": max_t},
+        failure_config=tune.FailureConfig(max_failures=1),
+    ).fit()
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from ray import tune
 
 from mfhpo import Fidelity
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
+from tests.ray.experiments import tuner_of
 from tests.ray.searchers.racing_searches import true_loss
 
 pytestmark = [
@@ -52,29 +53,15 @@ def test_an_experiment_ends_with_a_certificate_in_its_storage(tmp_path):
         checkpoints=True,
         seed=0,
     )
-    tuner = tune.Tuner(
-        _train,
-        param_space={
-            "x": tune.uniform(-1, 1),
-            "model": tune.choice(
-                [
-                    {"kind": "flat", "transform": _square},
-                    {"kind": "deep", "transform": _square, "depth": tune.randint(1, 6)},
-                ]
-            ),
-            "epochs": tune.randint(1, 4),
-            "folder": str(folder),
-        },
-        tune_config=tune.TuneConfig(
-            search_alg=search,
-            scheduler=search.scheduler(),
-            num_samples=-1,
-            max_concurrent_trials=1,
-            reuse_actors=True,
-        ),
-        run_config=tune.RunConfig(name="search", storage_path=str(tmp_path), verbose=0),
-    )
-    results = tuner.fit()
+    deep = {"kind": "deep", "transform": _square, "depth": tune.randint(1, 6)}
+    space = {
+        "x": tune.uniform(-1, 1),
+        "model": tune.choice([{"kind": "flat", "transform": _square}, deep]),
+        "epochs": tune.randint(1, 4),
+        "folder": str(folder),
+    }
+    options = {"search_alg": search, "max_concurrent_trials": 1}
+    results = tuner_of(_train, tmp_path, space=space, name="search", **options).fit()
     assert results.num_errors == 0
     answer = recommendation(results)
     assert isinstance(answer, TuneRaceRecommendation)

@@ -12,13 +12,12 @@ import numpy as np
 import optuna
 import pytest
 from ray import tune
-from ray.tune.experiment import Experiment, Trial
-from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
 from mfhpo import Fidelity, Observation
 from mfhpo.search import ModelSearch, Numeric, OneOf, SearchRace, SearchSpace
 from mfhpo_optuna import RaceSampler
 from mfhpo_ray import RaceSearch
+from tests.ray.searchers.searching import in_tune
 
 LEVELS = (1, 3, 9)
 SEED = 5
@@ -32,7 +31,6 @@ Config = dict[str, Any]
 
 
 def _loss(config: Config, number: int) -> float:
-    """The loss of a trial; its noise is that of its number, whoever runs it."""
     solver = 0.1 * SOLVERS.index(config["solver"])
     bowl = config["x"] ** 2 + 0.1 * math.log10(config["lr"] / 0.01) ** 2
     depth = 0.02 * abs(config["depth"] - 4)
@@ -40,7 +38,6 @@ def _loss(config: Config, number: int) -> float:
 
 
 def _bare() -> tuple[list[Config], SearchRace]:
-    """The policy by itself, with places and values translated by hand."""
     search = ModelSearch(tuple(map(float, LEVELS)), seed=SEED)
     search.space = SearchSpace(KINDS)
     race = SearchRace(search, sign=-1.0, **OPTIONS)
@@ -79,33 +76,21 @@ def _bare() -> tuple[list[Config], SearchRace]:
 
 
 def _in_tune(folder: Path) -> tuple[list[Config], RaceSearch]:
-    """Tune's own generator of trials."""
     fidelity = Fidelity("epochs", levels=LEVELS)
     search = RaceSearch(fidelity, metric="loss", mode="min", seed=SEED, seed_key=None, **OPTIONS)
-    generator = SearchGenerator(ConcurrencyLimiter(search, 1))
     space = {
         "x": tune.uniform(-1, 1),
         "lr": tune.loguniform(1e-4, 1.0),
         "solver": tune.choice(SOLVERS),
         "depth": tune.randint(1, 9),
         "epochs": tune.randint(1, 10),
-        "data": "digits",
+        "constant": 1,
     }
-    assert generator.set_search_properties(None, None, space)
-    experiment = Experiment(
-        "search", run=lambda config: None, config=space, num_samples=10**9, storage_path=str(folder)
-    )
-    generator.add_configurations([experiment])
-    configs: list[Config] = []
-    while not generator.is_finished():
-        trial: Trial | None = generator.next_trial()
-        if trial is None:
-            continue
-        assert trial.config["data"] == "digits"
-        configs.append({name: trial.config[name] for name in [*KINDS, "epochs"]})
-        result = {"loss": _loss(configs[-1], len(configs)), "training_iteration": 1}
-        generator.on_trial_complete(trial.trial_id, result=result)
-    return configs, search
+
+    def result(config: Config, number: int) -> dict[str, Any]:
+        return {"loss": _loss(config, number)}
+
+    return in_tune(search, space, folder, 1, result), search
 
 
 def _in_optuna() -> tuple[list[Config], Any]:
@@ -131,11 +116,11 @@ def _in_optuna() -> tuple[list[Config], Any]:
 
 def test_one_worker_makes_the_same_pulls_everywhere(tmp_path):
     bare, race = _bare()
-    in_tune, search = _in_tune(tmp_path)
+    by_tune, search = _in_tune(tmp_path)
     in_optuna, from_optuna = _in_optuna()
     assert race.finished
     assert len(bare) > 30
-    assert in_tune == bare
+    assert by_tune == bare
     assert in_optuna == bare
     answer, expected = search.recommendation(), race.recommend()
     assert answer.certified == expected.certified

@@ -1,4 +1,4 @@
-"""Numbers among what trials report."""
+"""The metric: its name and direction, and the numbers among what trials report."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-__all__ = ["as_number"]
+__all__ = ["as_number", "check_aim"]
+
+
+def check_aim(metric: Any, mode: Any) -> None:
+    """Raise TypeError or ValueError for what is no metric's name, or no direction."""
+    if metric is not None and not isinstance(metric, str):
+        raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
+    if mode not in (None, "max", "min"):
+        raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
 
 
 def as_number(value: Any) -> float | None:
     """A number as a float, also that of an array or a tensor of one element; else None.
 
-    Examples
-    --------
     >>> as_number(np.float32(0.5)), as_number("0.5"), as_number(True), as_number(None)
     (0.5, None, None, None)
     """

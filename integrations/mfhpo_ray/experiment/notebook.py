@@ -1,4 +1,4 @@
-"""What a scheduler writes down at once, so that a restart finds it."""
+"""What a search or a scheduler writes down at once, so that a restart finds it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ray.tune.experiment import Trial
 
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.recommendation import RECOMMENDATION
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
 
 __all__ = ["Notebook"]
 
@@ -22,7 +22,7 @@ class Notebook:
     Attributes
     ----------
     records
-        What was written of each trial before a restart, until the scheduler has taken it in.
+        What was written of each trial before a restart, until it is taken in.
     """
 
     def __init__(self) -> None:
@@ -36,14 +36,20 @@ class Notebook:
         """Whether the experiment is stored anywhere."""
         return self._journal is not None
 
+    def connect(self, journal: Journal) -> None:
+        """Write to a journal from now on, and read what is there."""
+        self._journal = journal
+        self._unwritten.clear()  # another experiment's
+        self.records = journal.read()
+        self.records.pop(RECOMMENDATION, None)
+
     def open(self, trial: Trial, owner: str) -> None:
-        """Read what was written of a trial's experiment; it must be the same for all trials."""
+        """Connect to the journal of a trial's experiment; it must be the same for all trials."""
         journal = Journal.of(trial)
         if not self._is_open:
             self._is_open = True
-            self._journal = journal
-            self.records = {} if journal is None else journal.read()
-            self.records.pop(RECOMMENDATION, None)
+            if journal is not None:
+                self.connect(journal)
         elif journal and self._journal and journal.folder != self._journal.folder:
             raise ValueError(
                 f"this {owner} has run another experiment; make a new one for each Tuner."
@@ -65,3 +71,9 @@ class Notebook:
                 len(self._unwritten),
                 error,
             )
+
+    def write_answer(
+        self, answer: Answer, metric: str | None, mode: str | None, owned: str = ""
+    ) -> None:
+        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
+        self.write(RECOMMENDATION, to_record(answer, str(metric), str(mode), owned))

@@ -1,20 +1,23 @@
-"""The slots of a simulated cluster, and the processes (Ray's actors) that trials run in."""
+"""A cluster that is simulated: its slots, processes (Ray's actors) and trials."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Actor", "Slots"]
+from ray.train._internal.session import _TrainingResult
+from ray.tune.experiment import Trial
+
+__all__ = ["Actor", "SimulatedTrial", "Slots"]
 
 
 @dataclass(eq=False)
 class Actor:
     """A trial's stay in a slot, in a process that `kill` ends."""
 
-    # When the slot was taken, whether its process has to be started, and until when that is busy.
+    # When the slot was taken, and until when its process is busy.
     taken: float
-    is_new: bool
     busy_until: float
     on_kill: Callable[[Actor], None]
     is_killed: bool = False
@@ -50,14 +53,13 @@ class Slots:
         """Whether a process waits for its next trial."""
         return self._idle > 0
 
-    def take(self, now: float, on_kill: Callable[[Actor], None]) -> Actor:
+    def take(self, now: float, busy_for: float, on_kill: Callable[[Actor], None]) -> Actor:
         """Take a slot, with an idle process if there is one."""
-        is_new = not self._idle
-        if is_new:
-            self._vacant -= 1
-        else:
+        if self._idle:
             self._idle -= 1
-        actor = Actor(now, is_new, busy_until=now, on_kill=on_kill)
+        else:
+            self._vacant -= 1
+        actor = Actor(now, busy_until=now + busy_for, on_kill=on_kill)
         self._held.add(actor)
         return actor
 
@@ -75,3 +77,34 @@ class Slots:
     def seconds(self, now: float) -> float:
         """For how long slots were held up to now, summed over the slots."""
         return self._seconds + sum(now - actor.taken for actor in self._held)
+
+
+class SimulatedTrial(Trial):
+    """A trial without a folder on this machine, and in a storage only if it is given one."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if self.storage is not None:
+            self.storage.trial_dir_name = self.trial_id
+
+    @property
+    def local_path(self) -> str | None:
+        """None: a cluster would have a folder for it."""
+        return None
+
+    @property
+    def path(self) -> str | None:
+        """Folder for the trial's files in the storage, if there is one."""
+        return None if self.storage is None else super().path
+
+    def init_local_path(self) -> None:
+        """Do nothing: there is no folder to make."""
+
+    def on_checkpoint(self, checkpoint_result: _TrainingResult) -> None:
+        """Keep a checkpoint."""
+        if self.storage is not None:
+            super().on_checkpoint(checkpoint_result)
+            return
+        manager = self.run_metadata.checkpoint_manager
+        if manager is not None:
+            manager.register_checkpoint(checkpoint_result)
