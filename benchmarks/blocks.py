@@ -15,8 +15,6 @@ from mfhpo.problem import Observation
 from mfhpo.simulation.instances import Instance
 from mfhpo.simulation.runner import RunResult, check_shape
 
-__all__ = ["run_lucb", "run_repeats", "run_rounds"]
-
 # A block looks ahead by this share of the rounds that are done: arms that leave in the middle of
 # a block have been drawn for nothing afterwards.
 _LOOK_AHEAD = 0.4

@@ -39,8 +39,6 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.sequential import Certification
 from mfhpo_optuna import StudyCertificate, certify
 
-__all__ = ["as_text", "main", "one_study", "price_list", "summary", "what_holds"]
-
 SIGMAS = (0.5, 2.0)
 TRIALS = (50, 100)
 SEARCH_ON_EVERY = 3

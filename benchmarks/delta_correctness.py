@@ -64,8 +64,6 @@ from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.confidence import stitched_boundary
 from mfhpo.racing.in_order import InOrder
 
-__all__ = ["CONDITIONS", "Condition", "Row", "ShrunkRadius", "Told", "check", "main"]
-
 FloatArray = npt.NDArray[np.float64]
 Variant = Literal[
     "SE",

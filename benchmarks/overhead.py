@@ -47,8 +47,6 @@ from mfhpo_optuna import (
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.attributes import ARM_KEY
 
-__all__ = ["OURS", "SAMPLERS", "Figure", "main", "measure", "measure_sqlite"]
-
 _PARAMETERS = 10
 _ARMS = 32
 _LEVELS = (1, 3, 9, 27, 81)

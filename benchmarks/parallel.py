@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
-__all__ = ["mapped"]
-
 
 def mapped(
     function: Callable[[Any], Any], tasks: Sequence[Any], workers: int, chunksize: int = 1

@@ -9,8 +9,6 @@ from importlib.metadata import version
 
 import mfhpo
 
-__all__ = ["provenance"]
-
 
 def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[str, object]:
     """Describe a run of a benchmark.

@@ -25,8 +25,6 @@ import optuna
 from benchmarks.provenance import provenance
 from mfhpo_optuna import IISESampler, MFSampler
 
-__all__ = ["main", "race"]
-
 SCRIPT = Path(__file__).parents[1] / "examples" / "quickstart.py"
 SAMPLERS: dict[str, Callable[[int], MFSampler | IISESampler]] = {
     "chosen": lambda seed: MFSampler("trees", arms=24, delta=0.05, epsilon=0.01, seed=seed),

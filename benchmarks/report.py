@@ -10,8 +10,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-__all__ = ["as_json", "html_page", "numba_if_installed", "progress", "verdict", "write"]
-
 
 def progress(text: str) -> None:
     """Print a line beside the results."""

@@ -16,8 +16,6 @@ from pathlib import Path
 
 import grimp
 
-__all__ = ["PACKAGES", "ROOT", "entries", "floors", "main"]
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
     "mfhpo": ROOT / "mfhpo",

@@ -32,8 +32,6 @@ import optuna
 from benchmarks.provenance import provenance
 from mfhpo_optuna import time_limited
 
-__all__ = ["HANGS", "WAYS", "Figure", "main", "measure_hang", "measure_overhead", "measure_start"]
-
 _LIMIT = 0.1
 _WARM_UP = 5
 

@@ -10,18 +10,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = [
-    "check_count",
-    "check_increasing",
-    "check_limit",
-    "check_nonnegative",
-    "check_number",
-    "check_numbers",
-    "check_positive",
-    "check_probability",
-    "is_number",
-]
-
 
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
     """Return `value` as a float; TypeError unless it is a number, which True and False are not.

@@ -10,8 +10,6 @@ from typing import Any
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Observation, Pull, Recommendation
 
-__all__ = ["Labels", "Policy"]
-
 
 @dataclass(frozen=True)
 class Labels:

@@ -11,8 +11,6 @@ from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
 
-__all__ = ["Answer", "Observation", "Problem", "Pull", "Recommendation"]
-
 
 @dataclass(frozen=True, slots=True)
 class Pull:

@@ -28,8 +28,6 @@ from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import progress
 
-__all__ = ["main"]
-
 _COLUMNS = (
     "scenario",
     "by",

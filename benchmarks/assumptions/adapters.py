@@ -15,8 +15,6 @@ from mfhpo import Fidelity
 from mfhpo_optuna import MFSampler
 from mfhpo_ray import MFSearch
 
-__all__ = ["race_by_sampler", "race_by_searcher"]
-
 # An answer takes about as long as a trial, so not each one is looked at.
 _TRIALS_BETWEEN_LOOKS = 5
 

@@ -24,8 +24,6 @@ from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.in_order import InOrder
 from mfhpo.racing.recommendation import UserRecommendation
 
-__all__ = ["CONTESTANTS", "run", "takes_part"]
-
 
 def _race(
     make: Callable[..., BestArmPolicy], scenario: Scenario, world: World, rng: np.random.Generator

@@ -10,8 +10,6 @@ from benchmarks.assumptions.scenarios import Scenario, World
 from benchmarks.assumptions.truth import Tally, claim_fails, false_facts, unseen_percent
 from mfhpo.certification.certificate import Certificate
 
-__all__ = ["Outcome", "outcome_of_answer", "outcome_of_certificate"]
-
 
 @dataclass(frozen=True)
 class Outcome:

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from mfhpo import Bias, Bounded, EstimatedNoise, Noise, SubGaussian
 
-__all__ = ["SCENARIOS", "Draw", "Scenario", "World"]
-
 FloatArray = npt.NDArray[np.float64]
 
 # A value, or None for a failure, and how long it took.

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from mfhpo.racing.claims import unseen_share
 
-__all__ = ["Tally", "claim_fails", "false_facts", "unseen_percent"]
-
 _DELTA = 0.05
 
 _CLAIM = re.compile(r"within (?:epsilon = )?([-+.\de]+) of the best of (?:the )?(\d+)")

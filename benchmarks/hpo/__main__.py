@@ -35,8 +35,6 @@ from benchmarks.hpo.tasks import ALL_TASKS, QUICK_TASKS, label_of
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, write
 
-__all__ = ["main"]
-
 _RESULTS = Path(__file__).parents[1] / "results"
 _QUICK_SEEDS, _QUICK_MINUTES = 5, 9.5
 _QUICK_PEERS = ("random_search", "optuna")

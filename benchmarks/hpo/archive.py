@@ -18,8 +18,6 @@ from benchmarks.hpo.identity import identity_of
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.record import Record, Run, add, as_lines, file_of, read, records_of, slug
 
-__all__ = ["keep", "restore"]
-
 _SUFFIX = ".jsonl.xz"
 
 

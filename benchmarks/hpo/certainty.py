@@ -41,8 +41,6 @@ from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, numba_if_installed, progress, verdict, write
 
-__all__ = ["main"]
-
 # All settings but the first, and slow contenders, have this share of the seeds.
 _LATER_SHARE = 3
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from benchmarks.hpo.certainty_pools import Bounds, Pool
 
-__all__ = ["Answer", "Outcome", "Race", "judged"]
-
 
 @dataclass(frozen=True)
 class Race:

@@ -12,8 +12,6 @@ from benchmarks.hpo.certainty_pools import bounds_elsewhere, kept_pool
 from benchmarks.hpo.certainty_settings import Setting
 from benchmarks.hpo.certainty_summary import Row
 
-__all__ = ["pool_figures"]
-
 
 def pool_figures(setting: Setting, arms: int, seeds: Sequence[int], data: Path) -> list[Row]:
     """How biased the levels of each task are, and what bounds could do at best.

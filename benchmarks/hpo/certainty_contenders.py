@@ -17,8 +17,6 @@ from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.bias import Kind
 
-__all__ = ["CONTENDERS", "SHORTLIST", "Contender", "play"]
-
 SHORTLIST = 8
 """Configurations that are raced where halving chooses them."""
 

@@ -11,8 +11,6 @@ import numpy as np
 from benchmarks.hpo.certainty_answers import Answer
 from benchmarks.hpo.certainty_pools import Pool
 
-__all__ = ["Halved", "halve", "hyperband"]
-
 _REDUCTION = 3
 
 

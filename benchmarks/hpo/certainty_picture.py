@@ -8,8 +8,6 @@ from typing import Any
 from benchmarks.hpo.certainty_contenders import CONTENDERS
 from benchmarks.hpo.certainty_summary import Row
 
-__all__ = ["picture"]
-
 _COLOURS = {
     "halving": "#000000",
     "shortlist": "#009e73",

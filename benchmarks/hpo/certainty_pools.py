@@ -14,8 +14,6 @@ import numpy.typing as npt
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.problems.known import NoisyProblem
 
-__all__ = ["Bounds", "FloatArray", "Pool", "bounds_elsewhere", "draw_pool", "kept_pool"]
-
 FloatArray = npt.NDArray[np.float64]
 
 # Configurations of another task that its bounds are looked up from, and the source of their draw.

@@ -17,8 +17,6 @@ from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import GaussianInstance
 
-__all__ = ["DELTA", "MOST_COST", "Source", "instance_of", "paid", "run_until_sure"]
-
 IntArray = npt.NDArray[np.int64]
 Source = Literal["known", "declared", "estimated", "none"]
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
 
-__all__ = ["SETTINGS", "Setting"]
-
 
 @dataclass(frozen=True)
 class Setting:

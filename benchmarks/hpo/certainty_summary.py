@@ -14,8 +14,6 @@ from benchmarks.hpo.certainty_races import DELTA
 from benchmarks.hpo.certainty_settings import Setting
 from benchmarks.hpo.tasks import grouped
 
-__all__ = ["Row", "holds", "in_words", "markdown", "summary"]
-
 Row = dict[str, Any]
 
 _BASELINE = "SE, target only"

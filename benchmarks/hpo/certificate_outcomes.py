@@ -9,8 +9,6 @@ from typing import Any
 
 from mfhpo.certification.certificate import Certificate
 
-__all__ = ["TIE", "Outcome", "Statement", "statement"]
-
 Interval = tuple[float, float]
 
 TIE = 1e-4

@@ -18,8 +18,6 @@ from benchmarks.hpo.space import Categorical, Float, Parameter
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import ModelSearch, Numeric, OneOf, Point, Replicate, SearchRace, SearchSpace
 
-__all__ = ["Job", "Play", "kind_of", "place_of", "play"]
-
 _MOST_REPEATS = 100  # in a row, before it is said that there is nothing new
 
 

@@ -14,8 +14,6 @@ from benchmarks.hpo.problems import DEVELOPMENT_TASKS
 from benchmarks.provenance import provenance
 from benchmarks.report import write
 
-__all__ = ["begun", "save"]
-
 _GROWING = ("runs", "sigma")  # settings of which a report may be given more
 
 

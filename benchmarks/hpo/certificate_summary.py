@@ -12,8 +12,6 @@ from benchmarks.hpo.certificate_outcomes import TIE, Outcome
 from benchmarks.hpo.statistics import paired_test
 from benchmarks.hpo.tasks import grouped
 
-__all__ = ["DELTA", "Row", "holds", "markdown", "rate", "summary"]
-
 Row = dict[str, Any]
 
 DELTA = 0.05

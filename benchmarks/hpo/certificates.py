@@ -43,8 +43,6 @@ from benchmarks.hpo.reference import reference
 from benchmarks.parallel import mapped
 from benchmarks.report import progress, verdict
 
-__all__ = ["jobs", "main"]
-
 SIGMAS = (0.5, 2.0)
 OUTPUT = Path(__file__).resolve().parents[1] / "results" / "certificates.json"
 

@@ -12,8 +12,6 @@ import numpy as np
 from benchmarks.hpo.scores import Curves
 from benchmarks.hpo.statistics import Ranking
 
-__all__ = ["Panel", "Style", "curves_figure", "overview", "ranking_figure", "styles_of"]
-
 _OURS = "#d55e00"
 _OTHERS = ("#0072b2", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31")  # Okabe and Ito
 _REST = "#c4c4c4"

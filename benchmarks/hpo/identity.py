@@ -11,8 +11,6 @@ from pathlib import Path
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.record import Record, Run
 
-__all__ = ["distribution_of", "identity_of", "valid_runs"]
-
 _ROOT = Path(__file__).parents[2]
 _CODE = (
     "mfhpo/search/*.py",

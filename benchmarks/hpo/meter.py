@@ -11,8 +11,6 @@ import numpy as np
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.space import Configuration, same_configuration
 
-__all__ = ["BudgetSpent", "Meter", "Step"]
-
 
 class BudgetSpent(Exception):
     """The next evaluation would cost more than is left; the optimiser ends here."""

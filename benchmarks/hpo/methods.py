@@ -8,8 +8,6 @@ from typing import TypeAlias
 
 from benchmarks.hpo.meter import Meter
 
-__all__ = ["HEADLINE", "OURS", "Method", "methods_of"]
-
 Method: TypeAlias = Callable[[Meter, int], None]
 """Called with a meter and a seed; optimises until the meter raises BudgetSpent."""
 

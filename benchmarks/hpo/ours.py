@@ -16,8 +16,6 @@ from benchmarks.hpo.problems.table import TableProblem
 from benchmarks.peers.optuna import suggest
 from mfhpo_optuna import Fidelity, RaceSampler
 
-__all__ = ["METHODS", "optimise"]
-
 
 def optimise(
     meter: Meter,

@@ -26,8 +26,6 @@ from benchmarks.hpo.record import Record, append, file_of, read
 from benchmarks.hpo.space import Configuration, same_configuration
 from benchmarks.hpo.tasks import label_of
 
-__all__ = ["main", "play"]
-
 
 def play(
     name: str, method: Method, problem: Problem, budget: float, seed: int, identity: str = ""

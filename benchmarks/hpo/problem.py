@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from benchmarks.hpo.space import Configuration, ConfigurationSpace
 
-__all__ = ["Evaluation", "FidelitySpace", "Problem"]
-
 
 @dataclass(frozen=True)
 class FidelitySpace:

@@ -11,19 +11,6 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
-__all__ = [
-    "Record",
-    "Run",
-    "add",
-    "append",
-    "as_lines",
-    "drop",
-    "file_of",
-    "read",
-    "records_of",
-    "slug",
-]
-
 Run: TypeAlias = tuple[str, str, float, int]
 """What tells runs apart: method, problem, budget, seed."""
 

@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems.known import FloatArray, KnownProblem
 
-__all__ = ["Reference", "reference"]
-
 _FOR_MEDIAN = 1_000
 _RANDOM = 20_000
 _STARTS = 100

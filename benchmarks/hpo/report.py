@@ -31,8 +31,6 @@ from benchmarks.hpo.scores import (
 from benchmarks.hpo.statistics import Ranking, friedman, ranking
 from benchmarks.hpo.tasks import ACCURACIES, grouped
 
-__all__ = ["ALL", "Report", "pinned"]
-
 Row: TypeAlias = dict[str, Any]
 
 ALL = "all tasks"

@@ -18,8 +18,6 @@ from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.record import Run, file_of, read
 from benchmarks.hpo.tasks import label_of
 
-__all__ = ["Environment", "Job", "Plan", "environments", "jobs", "play_all"]
-
 _ROOT = Path(__file__).parents[2]
 _PEERS = _ROOT / "benchmarks" / "peers"
 

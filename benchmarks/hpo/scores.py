@@ -21,19 +21,6 @@ from benchmarks.hpo.statistics import (
     probability_of_less,
 )
 
-__all__ = [
-    "BUDGETS",
-    "Comparison",
-    "Curves",
-    "curves",
-    "duels",
-    "known_best",
-    "normalised",
-    "ratios",
-    "regrets",
-    "summary",
-]
-
 FloatArray = npt.NDArray[np.float64]
 Row: TypeAlias = dict[str, Any]
 

@@ -9,17 +9,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = [
-    "Categorical",
-    "Condition",
-    "Configuration",
-    "ConfigurationSpace",
-    "Float",
-    "Integer",
-    "Parameter",
-    "same_configuration",
-]
-
 Configuration: TypeAlias = Mapping[str, Any]
 """Values by parameter; parameters that do not apply are absent."""
 

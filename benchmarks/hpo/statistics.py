@@ -10,18 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import friedmanchisquare, rankdata, wilcoxon
 
-__all__ = [
-    "Ranking",
-    "bootstrap_means",
-    "friedman",
-    "holm",
-    "interval",
-    "mean_ranks",
-    "paired_test",
-    "probability_of_less",
-    "ranking",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 

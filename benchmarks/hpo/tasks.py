@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, SYNTHETIC, tables
 
-__all__ = ["ACCURACIES", "ALL_TASKS", "QUICK_TASKS", "grouped", "label_of"]
-
 ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *tables())
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
 

@@ -37,21 +37,6 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.simulation.instances import GaussianInstance, Instance
 
-__all__ = [
-    "ALGORITHMS",
-    "INSTANCES",
-    "Figure",
-    "TruncatedNormalInstance",
-    "fresh_instance",
-    "load_instance",
-    "main",
-    "measure",
-    "published",
-    "synthetic_a",
-    "synthetic_b",
-]
-
-
 # The paper's instances.
 
 # Yahtzee's noise: its standard deviation, beyond what it is cut off, and from which size on a sum

@@ -41,8 +41,6 @@ from mfhpo.problem import Problem
 from mfhpo.simulation.instances import GaussianInstance, Instance
 from mfhpo.simulation.runner import RunResult, run
 
-__all__ = ["ALGORITHMS", "CASES", "instance_of", "main", "measure"]
-
 Row = dict[str, Any]
 Figures = tuple[float, bool, bool, float]
 

@@ -23,9 +23,6 @@ from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem
 
-__all__ = ["TightBound", "tight_cost_lower_bound"]
-
-
 # The bound is found to this relative accuracy, from below.
 _ACCURACY = 1e-4
 _MOST_CUTS = 200

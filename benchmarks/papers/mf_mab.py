@@ -32,8 +32,6 @@ from benchmarks.report import as_json, html_page, numba_if_installed, progress, 
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.simulation.instances import BernoulliInstance, Instance
 
-__all__ = ["PARTS", "Outcome", "Settings", "figure_1", "lower_bound", "main", "table_3"]
-
 Row = dict[str, Any]
 
 ALGORITHMS = ("A", "B", "C", "AB", "top")

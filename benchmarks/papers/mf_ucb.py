@@ -40,22 +40,6 @@ from mfhpo import Bounded
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, Instance
 
-__all__ = [
-    "INSTANCES",
-    "Case",
-    "Exponent",
-    "Ratio",
-    "Speed",
-    "draw_instance",
-    "exponents",
-    "main",
-    "naive_plays",
-    "ratios",
-    "regret_per_cost",
-    "regret_per_play",
-    "speeds",
-]
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 

@@ -58,8 +58,6 @@ from mfhpo.games import (
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.policy import Awaited
 
-__all__ = ["METHODS", "ProbabilityOfEquilibrium", "main", "must_hold"]
-
 FloatArray = npt.NDArray[np.float64]
 
 _COSTS = (1.0, 8.0)

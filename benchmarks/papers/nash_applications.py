@@ -14,8 +14,6 @@ from benchmarks.papers.nash_games import PowerAllocation, RandomAccess
 from mfhpo.games import MFUCBPNE, GamePolicy, Query
 from mfhpo.knowledge.space import Numeric, Point
 
-__all__ = ["Game", "access", "informed_power", "played", "power"]
-
 _ACCESS_COSTS, _ACCESS_BUDGET = (1.0, 5.0, 10.0, 20.0), 3_000.0
 _NEAR = 0.2  # of .05, .1, .15, .2 and .3 that after which powers are nearest to the equilibrium's
 

@@ -11,8 +11,6 @@ import numpy as np
 from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy, Query
 from mfhpo.knowledge.space import Numeric
 
-__all__ = ["decisions"]
-
 _RUNS = 5
 _BUDGET = 1e9  # so that both a query below the target and one at it may be asked for
 

@@ -17,8 +17,6 @@ from scipy.stats import gamma
 from mfhpo._validation import check_count, check_positive
 from mfhpo.knowledge.space import Numeric, Point
 
-__all__ = ["PowerAllocation", "RandomAccess", "RandomGame"]
-
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _TRIED = 361  # powers to which a link may deviate

@@ -63,24 +63,6 @@ from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.censored import RCUCB, Charge
 
-__all__ = [
-    "CASES",
-    "COLOURS",
-    "DEFAULT",
-    "METHODS",
-    "Case",
-    "Method",
-    "Row",
-    "Settings",
-    "checkpoints",
-    "main",
-    "one_seed",
-    "rows",
-    "standard_error",
-    "what_must_hold",
-    "without_curves",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 PUBLISHED_ROUNDS = 100_000

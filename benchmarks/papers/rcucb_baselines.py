@@ -20,8 +20,6 @@ from mfhpo.censored.history import History
 from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY, Block
 from mfhpo.racing.native import compiled
 
-__all__ = ["LimitThompson", "LimitUCB"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

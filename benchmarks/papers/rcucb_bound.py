@@ -24,8 +24,6 @@ from scipy.optimize import linprog, minimize_scalar
 from benchmarks.papers.rcucb_instances import CensoredInstance
 from mfhpo.censored import Charge
 
-__all__ = ["regret_per_log"]
-
 FloatArray = npt.NDArray[np.float64]
 
 # Below this a gap is taken for none: gains are not known more exactly.

@@ -49,20 +49,6 @@ from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.censored import Linear, par
 
-__all__ = [
-    "ForestTable",
-    "Row",
-    "Settings",
-    "build",
-    "default_table",
-    "load",
-    "main",
-    "problem",
-    "rows",
-    "save",
-    "what_must_hold",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 TREES = (10, 20, 30, 40, 50, 60, 70)

@@ -13,26 +13,6 @@ from scipy.special import ndtr
 
 from mfhpo.censored.charges import Charge, Linear, check_charge
 
-__all__ = [
-    "LOCK_IN_LIMITS",
-    "LOCK_IN_PENALTY",
-    "PUBLISHED_COST",
-    "PUBLISHED_PENALTY",
-    "ArmStreams",
-    "BetaExponentialInstance",
-    "BivariateNormalInstance",
-    "CensoredInstance",
-    "Deadline",
-    "ReplayedCensoredInstance",
-    "independent",
-    "lock_in",
-    "low_censoring",
-    "many_arms",
-    "negatively_correlated",
-    "positively_correlated",
-    "published_limits",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 

@@ -12,8 +12,6 @@ from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import play
 from benchmarks.hpo.problems import problem_named
 
-__all__ = ["main"]
-
 _BUDGET = 8.0
 
 

@@ -8,8 +8,6 @@ import ConfigSpace
 
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float, Parameter
 
-__all__ = ["config_space_of"]
-
 
 def config_space_of(space: ConfigurationSpace, seed: int) -> Any:
     """The same space, with its conditions, as ConfigSpace.ConfigurationSpace."""

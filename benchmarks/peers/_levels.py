@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["FACTOR", "level_of", "step_of"]
-
 FACTOR = 3
 """Levels are about this far apart; it is also the default of nearly all implementations."""
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["plain"]
-
 
 def plain(configuration: Mapping[str, Any]) -> dict[str, Any]:
     """The configuration with Python's own numbers and strings instead of NumPy's.

@@ -13,8 +13,6 @@ from benchmarks.peers._config_space import config_space_of
 from benchmarks.peers._levels import level_of, step_of
 from benchmarks.peers._values import plain
 
-__all__ = ["METHODS"]
-
 
 def _dehb(meter: Meter, seed: int) -> None:
     levels = len(meter.problem.fidelity.levels)

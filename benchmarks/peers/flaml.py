@@ -17,8 +17,6 @@ from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float, Paramet
 from benchmarks.peers._levels import FACTOR, level_of, step_of
 from benchmarks.peers._values import plain
 
-__all__ = ["METHODS"]
-
 
 def _domain(parameter: Parameter) -> Any:
     if isinstance(parameter, Categorical):

@@ -14,8 +14,6 @@ from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, Float, Parameter
 from benchmarks.peers._levels import FACTOR, level_of, step_of
 
-__all__ = ["METHODS"]
-
 
 def _domain(parameter: Parameter) -> Any:
     if isinstance(parameter, Categorical):

@@ -14,8 +14,6 @@ from benchmarks.peers._config_space import config_space_of
 from benchmarks.peers._levels import FACTOR, level_of, step_of
 from benchmarks.peers._values import plain
 
-__all__ = ["METHODS"]
-
 
 def _bohb(meter: Meter, seed: int) -> None:
     target = step_of(len(meter.problem.fidelity.levels) - 1)

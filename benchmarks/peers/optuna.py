@@ -15,8 +15,6 @@ from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float
 from benchmarks.peers._levels import FACTOR, step_of
 
-__all__ = ["METHODS", "optimise", "suggest"]
-
 
 def suggest(trial: optuna.Trial, space: ConfigurationSpace) -> dict[str, Any]:
     """Ask for a configuration as an objective does that is defined by running it."""

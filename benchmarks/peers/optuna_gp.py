@@ -9,8 +9,6 @@ from optuna.samplers import BaseSampler, GPSampler
 from benchmarks.hpo.methods import Method
 from benchmarks.peers.optuna import optimise
 
-__all__ = ["METHODS"]
-
 
 def _gp(seed: int) -> BaseSampler:
     return GPSampler(seed=seed)

@@ -9,8 +9,6 @@ import numpy as np
 from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.methods import Method
 
-__all__ = ["METHODS"]
-
 
 def _random(meter: Meter, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -15,8 +15,6 @@ from benchmarks.hpo.space import same_configuration
 from benchmarks.peers._levels import FACTOR, level_of, step_of
 from mfhpo_ray.simulation import Step, simulate
 
-__all__ = ["METHODS"]
-
 
 class _Training:
     """Iterations 1, 3, 9, ... of a trial are the levels; between them nothing new is reported."""

@@ -16,8 +16,6 @@ from benchmarks.peers._config_space import config_space_of
 from benchmarks.peers._levels import level_of, step_of
 from benchmarks.peers._values import plain
 
-__all__ = ["METHODS"]
-
 # One round of Hyperband over levels 1, 3, 9, 27: 69 trials at the cost of 15.7 full evaluations.
 _TRIALS_FOR_A_FULL_EVALUATION = 4.4
 

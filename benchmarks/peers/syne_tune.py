@@ -20,8 +20,6 @@ from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, Float, Parameter
 from benchmarks.peers._levels import step_of
 
-__all__ = ["METHODS"]
-
 _VALUE, _STEP = "value", "step"
 
 

@@ -34,8 +34,6 @@ from benchmarks.ray_tune.methods import DELTA, LEVELS, METHODS, SLOTS
 from benchmarks.ray_tune.tables import LCBENCH_TASKS, SYNTHETIC_TASKS
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 
-__all__ = ["main"]
-
 _PARTS = ("comparison", "overhead")
 
 

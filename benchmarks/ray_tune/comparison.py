@@ -16,8 +16,6 @@ from benchmarks.parallel import mapped
 from benchmarks.ray_tune.methods import DELTA, METHODS, Answer, Race
 from benchmarks.ray_tune.tables import table
 
-__all__ = ["Outcome", "Setting", "compare", "holds", "judged", "picture", "summary", "table_of"]
-
 Row = dict[str, Any]
 FloatArray = npt.NDArray[np.float64]
 

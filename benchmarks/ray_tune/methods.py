@@ -22,8 +22,6 @@ from mfhpo.simulation.runner import run
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 from mfhpo_ray.simulation import ReplayedCurves, SimulatedRun, simulate
 
-__all__ = ["DELTA", "LEVELS", "METHODS", "SLOTS", "Answer", "Race"]
-
 FloatArray = npt.NDArray[np.float64]
 
 SLOTS = 8

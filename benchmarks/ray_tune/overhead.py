@@ -22,16 +22,6 @@ from mfhpo.censored import Linear
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.simulation import ReplayedCurves, simulate
 
-__all__ = [
-    "OURS",
-    "SCHEDULERS",
-    "Stopwatch",
-    "holds",
-    "measure",
-    "milliseconds_per_result",
-    "table_of",
-]
-
 Row = dict[str, Any]
 
 _ITERATIONS = 9

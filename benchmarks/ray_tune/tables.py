@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from benchmarks.hpo.problems.surrogate import surrogate
 
-__all__ = ["EPOCHS", "LCBENCH_TASKS", "SYNTHETIC_TASKS", "lcbench", "synthetic", "table"]
-
 FloatArray = npt.NDArray[np.float64]
 
 EPOCHS = 52

@@ -32,8 +32,6 @@ from benchmarks.replay.studies import STUDIES
 from benchmarks.replay.tables import TABLES
 from benchmarks.report import numba_if_installed, progress, write
 
-__all__ = ["main"]
-
 _RUNS = TABLES | SEARCHES | EXPERIMENTS | STUDIES  # the longest first
 
 

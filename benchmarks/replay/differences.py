@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
-__all__ = ["first_difference"]
-
 
 def first_difference(now: Any, before: Any) -> str | None:
     """The first place where two JSON values differ, with both values; None if they are equal.

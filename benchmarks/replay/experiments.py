@@ -16,8 +16,6 @@ from benchmarks.replay.races import RACES, TRIALS, loss, seconds
 from mfhpo.censored import Linear
 from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
-__all__ = ["EXPERIMENTS"]
-
 
 class _Evaluations:
     """Trials of one step."""

@@ -10,8 +10,6 @@ import numpy as np
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
 
-__all__ = ["EPOCHS", "RACES", "TRIALS", "loss", "seconds"]
-
 TRIALS = 120
 """The most that a race has."""
 

@@ -13,8 +13,6 @@ from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.scores import BUDGETS
 from benchmarks.hpo.space import Configuration
 
-__all__ = ["SEARCHES"]
-
 
 class _RecordingMeter(Meter):
     """Notes what the optimiser evaluates."""

@@ -16,8 +16,6 @@ from optuna.study import StudyDirection
 import mfhpo_optuna
 from benchmarks.replay.races import EPOCHS, RACES, TRIALS, loss, seconds
 
-__all__ = ["STUDIES"]
-
 
 def _evaluation(trial: optuna.Trial) -> float:
     x = trial.suggest_float("x", -1.0, 1.0)

@@ -22,8 +22,6 @@ import numpy as np
 from benchmarks.papers import iise, mf_grad, mf_mab, mf_ucb, nash, rcucb, rcucb_forest
 from benchmarks.papers.nash_applications import access, informed_power
 
-__all__ = ["TABLES"]
-
 # What differs from run to run, or only puts figures into words.
 _NO_FIGURES = {"command", "cpu_s", "date", "holds", "machine", "seconds", "versions"}
 

@@ -23,8 +23,6 @@ from mfhpo.racing.declaration import SigmaLike
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
-__all__ = ["StudyCertificate", "certify"]
-
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
 
 # User attribute of the recording study: what is compared in it.

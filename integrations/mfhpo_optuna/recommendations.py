@@ -9,8 +9,6 @@ from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
 
-__all__ = ["RaceRecommendation", "StudyLimitRecommendation", "StudyRecommendation"]
-
 
 class StudyLimitRecommendation(UserLimitRecommendation):
     """Which configuration to run, and for how long; see `UserLimitRecommendation`."""

@@ -23,8 +23,6 @@ from mfhpo.certification.paired import PairedCertification
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Split, Splits
 
-__all__ = ["SearchCertificate", "certify"]
-
 
 @dataclass(frozen=True)
 class SearchCertificate(Certificate):

@@ -11,8 +11,6 @@ from sklearn.exceptions import NotFittedError
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 
-__all__ = ["SearchShortlist", "shortlist_of"]
-
 
 @dataclass(frozen=True)
 class SearchShortlist(Shortlist):

@@ -11,8 +11,6 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils.multiclass import type_of_target
 
-__all__ = ["Split", "Splits"]
-
 Split = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 

@@ -17,8 +17,6 @@ import numpy as np
 from mfhpo._validation import check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["Charge", "Linear", "check_charge", "par"]
-
 # Seconds, any shape, to what is charged for them, the same shape.
 Charge: TypeAlias = Callable[[FloatArray], FloatArray]
 

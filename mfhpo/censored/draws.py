@@ -11,8 +11,6 @@ from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.kernel import Block
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["Draw", "Draws"]
-
 # Outcomes of an arm, if it ran without a limit: rewards and seconds, each of the given size.
 Draw: TypeAlias = Callable[[int, int], tuple[FloatArray, FloatArray]]
 

@@ -35,8 +35,6 @@ from mfhpo.censored.kernel import (
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.racing.native import compiled
 
-__all__ = ["GainEstimates", "Survival", "check_range"]
-
 Survival = Literal["kaplan-meier", "count"]
 
 # From so many pulls times limits on, learning from them is left to the compiled loop.

@@ -10,8 +10,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["History"]
-
 
 class History:
     """Arms, limits (infinite for none), rewards and seconds of all pulls.

@@ -14,27 +14,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "BINS",
-    "CONFIDENCES",
-    "DONE",
-    "DRAWS",
-    "HELPERS",
-    "REFINE",
-    "Block",
-    "Ceilings",
-    "Rule",
-    "Tallies",
-    "bounds_on_gain",
-    "choose",
-    "estimated_gain",
-    "highest_mean",
-    "is_refinable",
-    "play",
-    "record",
-    "record_all",
-]
-
 # Gains are kept as weights on so many equidistant values; see `highest_mean`.
 BINS = 5
 

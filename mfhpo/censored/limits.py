@@ -9,8 +9,6 @@ import numpy as np
 from mfhpo.censored.history import History
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["check_limits", "derived_limits"]
-
 # The fewest durations that limits are derived from.
 _FEWEST_DURATIONS = 4
 # Pulls of each arm that may be stopped before limits are given up to be derived from durations.

@@ -10,8 +10,6 @@ from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import Survival
 from mfhpo.censored.rcucb import Confidence
 
-__all__ = ["LimitOptions", "RCUCBOptions", "ZoomingRCUCBOptions", "check_limits", "mirrored"]
-
 _N_LIMITS = 10
 _MOST_LIMITS = 50
 

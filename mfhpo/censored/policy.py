@@ -39,8 +39,6 @@ from mfhpo.racing.native import compiled
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 
-__all__ = ["CensoredPolicy", "rule_of"]
-
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
 # Seconds up to which charges are looked at where no limit is known yet.

@@ -14,8 +14,6 @@ from mfhpo.censored.gain import Survival
 from mfhpo.censored.policy import CensoredPolicy, rule_of
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["RCUCB", "Confidence"]
-
 Confidence: TypeAlias = Literal["kl", "kl+", "bernstein", "printed", "published curves"]
 
 

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 from mfhpo.problem import Recommendation, plain
 from mfhpo.racing.recommendation import short
 
-__all__ = ["LimitRecommendation", "SurvivalPoint", "UserLimitRecommendation"]
-
 AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
 
 

@@ -19,8 +19,6 @@ from mfhpo.censored.policy import CensoredPolicy, rule_of
 from mfhpo.censored.rcucb import Confidence
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["ZoomingRCUCB"]
-
 # Rounds that are planned for at first where no horizon is declared.
 _FIRST_HORIZON = 64
 

@@ -9,8 +9,6 @@ from typing import Any, Literal, TypeVar
 
 from mfhpo.racing.failures import outcomes_in_words
 
-__all__ = ["Candidate", "CandidateResult", "Shortlist", "Standing", "best_of"]
-
 Standing = Literal["certified", "best so far", "not told apart", "worse", "failed"]
 
 T = TypeVar("T")

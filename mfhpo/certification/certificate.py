@@ -12,8 +12,6 @@ from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.failures import outcomes_in_words
 from mfhpo.racing.recommendation import short
 
-__all__ = ["Certificate"]
-
 
 @dataclass(frozen=True)
 class Certificate:

@@ -21,17 +21,6 @@ from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
 from mfhpo.regret.reward import RewardPolicy
 
-__all__ = [
-    "LOSSES_ARE_MAXIMISED",
-    "Aim",
-    "PolicyChoice",
-    "check_parts",
-    "make_best_policy",
-    "make_elimination",
-    "make_lucb",
-    "recommend_policy",
-]
-
 # For users whose objective is minimised while the reward per pull is maximised.
 LOSSES_ARE_MAXIMISED = (
     "the reward per pull is maximised, and {} is minimised: as many trials are made as "

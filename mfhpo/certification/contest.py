@@ -15,8 +15,6 @@ from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.failures import fails_too_often, outcomes_in_words
 
-__all__ = ["HIDDEN_NOISE", "Contest"]
-
 HIDDEN_NOISE = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
     "seen: with a fixed seed or split, the search's own values say which is best for that one, and "

@@ -44,8 +44,6 @@ from mfhpo.knowledge.normality import notices_of
 from mfhpo.racing.declaration import SigmaLike, as_noise
 from mfhpo.racing.race import ArmWithdrawnWarning
 
-__all__ = ["FIRST_LOOK", "LEAST_FIRST_LOOK", "GroupSequentialCertification"]
-
 FIRST_LOOK = 5
 """Evaluations of each candidate before the first look, by default."""
 

@@ -31,8 +31,6 @@ from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.normality import notices_of
 from mfhpo.racing.claims import unseen_in_words
 
-__all__ = ["PairedCertification"]
-
 # Rounds before which no noise is estimated, if epsilon is to be derived from it.
 _ROUNDS_FOR_NOISE = 5
 

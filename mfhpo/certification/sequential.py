@@ -28,8 +28,6 @@ from mfhpo.racing.claims import joined
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
 
-__all__ = ["Certification"]
-
 
 class Certification(Contest):
     """A race among the candidates of a shortlist.

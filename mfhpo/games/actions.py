@@ -14,8 +14,6 @@ from scipy.stats import qmc
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 
-__all__ = ["Actions"]
-
 _PRODUCT = 2_048  # largest number of profiles of which all are looked at
 _PROFILES = 512  # quasi-random ones where there are more
 _ALONE = 41  # values of a continuous parameter that is all that a player has

@@ -14,8 +14,6 @@ from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.settling import best_response, settled
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["POSSIBLE", "Answers"]
-
 POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""
 

@@ -10,8 +10,6 @@ import numpy as np
 from mfhpo._validation import check_increasing, check_numbers, check_positive
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["LevelCosts"]
-
 
 class LevelCosts:
     """Costs of the levels at which players' utilities are measured; see `GamePolicy`.

@@ -12,8 +12,6 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["Beliefs", "Estimate"]
-
 # Profiles that a search goes on from, and small random moves of each in a round. Where all profiles
 # of a grid were compared before, less will do.
 _STARTS, _MOVES = 8, 12

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from mfhpo.knowledge.space import Point
 
-__all__ = ["Deviation", "Dissatisfaction", "Equilibrium", "Query", "Utility"]
-
 
 @dataclass(frozen=True)
 class Query:

@@ -6,8 +6,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["best_levels", "information_at_level", "information_of_target"]
-
 _NEVER = -np.inf
 _UNITS = 1_000  # into which a budget is divided if costs have no common unit
 _ROUNDING = 1e-9

@@ -16,8 +16,6 @@ from mfhpo.games.policy import Awaited, GamePolicy
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf
 
-__all__ = ["MFUCBPNE", "UCBPNE"]
-
 _ROUNDING = 1e-9
 _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with from the start
 

@@ -24,8 +24,6 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point
 from mfhpo.racing.native import one_thread
 
-__all__ = ["Awaited", "Episode", "GamePolicy"]
-
 _ROUNDING = 1e-9
 _LARGEST = 1e75  # squares of what is larger have no place in a number
 _TRIES = 2  # of a query that fails

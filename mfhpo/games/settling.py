@@ -10,8 +10,6 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["best_response", "settled"]
-
 # How near to a player's own the actions are that are looked at beside all others, in distances of
 # these.
 _STEPS = (1.0, 1.0, 0.5, 0.5, 0.25, 0.25, 0.12, 0.12, 0.06, 0.06, 0.03, 0.03)

@@ -20,8 +20,6 @@ from mfhpo.racing.claims import evaluations_to_see, joined
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import RacingPolicy
 
-__all__ = ["BestArmPolicy", "only_steers"]
-
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would
 # have been seen: a few values cannot tell a frequent divergence from luck.
 _SHARE_TO_SEE = 1.0 / 6.0

@@ -23,8 +23,6 @@ from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
 
-__all__ = ["IISE", "Elimination", "MaximumFidelityExploit", "SuccessiveElimination"]
-
 
 class Elimination(BestArmPolicy):
     """The engine that the elimination policies share.

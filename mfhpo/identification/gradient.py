@@ -19,8 +19,6 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import LearningRate
 
-__all__ = ["MFGrad"]
-
 
 class MFGrad(MFTopTwo):
     """MF-GRAD, the gradient method that is asymptotically optimal in cost.

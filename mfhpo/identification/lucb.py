@@ -40,8 +40,6 @@ from mfhpo.problem import Problem, Pull
 from mfhpo.racing.native import compiled
 from mfhpo.racing.options import Explore, Schedule
 
-__all__ = ["MFLUCB", "FidelityExhaustedWarning"]
-
 _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
 _NUMBERS = (int, float, np.integer, np.floating)
 _SCHEDULES = {None: 0, "pulls": PULLS, "rounds": ROUNDS}

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
-__all__ = ["Cells", "Race", "Rules"]
-
 
 class Rules(NamedTuple):
     """What the decisions depend on besides the statistics; M is the number of fidelities."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["Rounds", "first_eliminations"]
-
 
 @dataclass(frozen=True)
 class Rounds:

@@ -17,9 +17,6 @@ from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPoli
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 
-__all__ = ["MFTopTwo"]
-
-
 # The fractional parts of its multiples are spread evenly over [0, 1), however many there are.
 _GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 

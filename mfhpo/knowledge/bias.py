@@ -12,15 +12,6 @@ from scipy.stats import t as student_t
 from mfhpo._validation import check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = [
-    "Bias",
-    "BiasContradictedWarning",
-    "Contradiction",
-    "check_variant",
-    "estimate_bias",
-    "find_contradiction",
-]
-
 Kind = Literal["max", "order"]
 
 

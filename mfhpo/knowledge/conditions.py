@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
-__all__ = ["Question", "explain"]
-
 _MOST_QUESTIONS = 3  # in a row
 _TRIED = 4  # of the questions that may come first
 

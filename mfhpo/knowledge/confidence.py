@@ -16,19 +16,6 @@ from mfhpo._validation import check_nonnegative, check_probability
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian
 
-__all__ = [
-    "EmpiricalBernsteinRadius",
-    "HoeffdingRadius",
-    "MixtureRadius",
-    "Radius",
-    "StudentMixtureRadius",
-    "TightestRadius",
-    "default_radius",
-    "mixture_prior",
-    "pulls_until",
-    "stitched_boundary",
-]
-
 _SUB_GAUSSIAN = "the noise is sub-Gaussian with the declared sigma"
 
 

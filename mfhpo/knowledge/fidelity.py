@@ -12,8 +12,6 @@ import numpy as np
 from mfhpo._validation import check_increasing, check_numbers, is_number
 from mfhpo.knowledge.bias import Bias
 
-__all__ = ["Fidelity", "geometric_levels", "native"]
-
 # Geometric levels are a third of each other, the factor of successive halving, and at most six.
 _RATIO = 3.0
 _MOST_LEVELS = 6

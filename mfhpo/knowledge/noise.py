@@ -12,19 +12,6 @@ from scipy.stats import chi2
 from mfhpo._validation import check_nonnegative
 from mfhpo.knowledge.state import restore, saved
 
-__all__ = [
-    "CONTRADICTED",
-    "Bounded",
-    "EstimatedNoise",
-    "Gaussian",
-    "Noise",
-    "NoiseAudit",
-    "NoiseContradictedWarning",
-    "PooledVariance",
-    "SubGaussian",
-    "declared_sigmas",
-]
-
 
 @dataclass(frozen=True)
 class SubGaussian:

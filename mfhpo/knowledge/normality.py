@@ -9,8 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
-__all__ = ["FEWEST_VALUES", "NORMALITY_LEVEL", "REMEDY", "departure_in_words", "notices_of"]
-
 REMEDY = (
     "claims that rest on normal noise may be wrong; declare Bounded(0, 1) for accuracies, or "
     "evaluate more often"

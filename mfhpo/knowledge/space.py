@@ -13,8 +13,6 @@ from mfhpo._validation import check_count
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.conditions import Question, explain
 
-__all__ = ["Numeric", "OneOf", "Point", "SearchSpace", "place_in_range"]
-
 V = TypeVar("V")
 
 Point: TypeAlias = Mapping[str, float]

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["restore", "saved"]
-
 
 def saved(owner: object, names: Sequence[str]) -> dict[str, Any]:
     """Numbers and arrays of an object, by name without a leading underscore."""

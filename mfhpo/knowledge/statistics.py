@@ -10,8 +10,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["PullStatistics"]
-
 
 class PullStatistics:
     """Counts, sums and spreads of what was observed, one cell per (arm, fidelity): shape (K, M).

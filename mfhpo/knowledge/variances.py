@@ -12,8 +12,6 @@ from scipy.special import ndtri, polygamma, psi, stdtrit
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import PooledVariance
 
-__all__ = ["ArmVariances", "SharedVariance", "share_variances"]
-
 # What the arms' variances have in common is estimated anew once the degrees of freedom have grown
 # by this factor.
 _RENEWAL = 1.1

@@ -17,19 +17,6 @@ from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.failures import outcomes_in_words
 from mfhpo.racing.roster import Roster
 
-__all__ = [
-    "bias_condition",
-    "bias_in_words",
-    "leads",
-    "lost_leader",
-    "not_compared",
-    "notices",
-    "remaining_pulls",
-    "surest_arm",
-    "surest_at_target",
-    "unseen",
-]
-
 
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
     """The arm with the highest lower bound, at the highest fidelity where most were pulled.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["evaluations_to_see", "joined", "unseen_in_words", "unseen_share", "wrong_in_words"]
-
 
 def joined(parts: Sequence[str]) -> str:
     """Several phrases as a list in a sentence: "a, b and c"."""

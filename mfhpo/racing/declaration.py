@@ -15,18 +15,6 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.problem import Problem
 
-__all__ = [
-    "BiasLike",
-    "Declaration",
-    "SigmaLike",
-    "as_bias",
-    "as_fidelity",
-    "as_noise",
-    "check_options",
-    "mirrored_noise",
-    "mirrored_radius",
-]
-
 BiasLike: TypeAlias = Bias | Sequence[float] | None
 SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
 

@@ -17,8 +17,6 @@ from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.problem import Problem
 from mfhpo.racing.noise_evidence import NoiseEvidence
 
-__all__ = ["Evidence"]
-
 # Times the standard deviation that is estimated.
 _UNIT_RADIUS = MixtureRadius(1.0)
 

@@ -6,8 +6,6 @@ import math
 
 from scipy.special import betainc, betaln
 
-__all__ = ["evidence_of_failing", "fails_too_often", "outcomes_in_words"]
-
 # An arm may fail up to this share of its evaluations and stay in the race: it then costs twice as
 # much as one that never fails.
 _TOLERATED_RATE = 0.5

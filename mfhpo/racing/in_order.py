@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 
-__all__ = ["InOrder", "in_turn", "most_held"]
-
 ItemT = TypeVar("ItemT")
 
 # So many evaluations of an arm and fidelity may wait for an earlier one: at least, and for each

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, TypeVar, cast
 
-__all__ = ["compiled", "one_thread"]
-
 Function = TypeVar("Function", bound=Callable[..., object])
 
 

@@ -23,8 +23,6 @@ from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.knowledge.variances import ArmVariances
 from mfhpo.problem import Problem
 
-__all__ = ["NoNoiseWarning", "NoiseEvidence"]
-
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
 

@@ -15,25 +15,6 @@ from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 
-__all__ = [
-    "Aim",
-    "BestArmOptions",
-    "ChoiceOptions",
-    "EstimatedBias",
-    "Explore",
-    "IISEOptions",
-    "LearningRate",
-    "MFEliminationOptions",
-    "MFGradOptions",
-    "MFLUCBOptions",
-    "MFTopTwoOptions",
-    "MFUCBOptions",
-    "RaceOptions",
-    "Schedule",
-    "runs",
-    "with_defaults",
-]
-
 Aim = Literal["best arm", "reward per cost", "reward per pull"]
 EstimatedBias = Literal["steer", "eliminate"]
 Explore = Literal["A", "B", "C", "AB", "top"]

@@ -11,8 +11,6 @@ from mfhpo.knowledge.bias import Bias, Kind, estimate_bias
 from mfhpo.problem import Pull
 from mfhpo.racing.evidence import Evidence
 
-__all__ = ["Pilot"]
-
 
 @dataclass(frozen=True)
 class Pilot:

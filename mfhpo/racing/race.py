@@ -39,8 +39,6 @@ from mfhpo.racing.failures import fails_too_often, outcomes_in_words
 from mfhpo.racing.pilot import Pilot
 from mfhpo.racing.roster import Roster
 
-__all__ = ["ArmWithdrawnWarning", "RacingPolicy"]
-
 # Of delta, the share that pays for bias bounds that are estimated by the pilot.
 _BIAS_SHARE = 0.5
 

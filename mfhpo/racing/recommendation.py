@@ -9,8 +9,6 @@ from typing import Any, TypeVar
 from mfhpo.problem import Answer, Recommendation
 from mfhpo.racing.claims import wrong_in_words
 
-__all__ = ["UserRecommendation", "short"]
-
 AnswerT = TypeVar("AnswerT", bound="UserRecommendation")
 
 

@@ -10,8 +10,6 @@ import numpy as np
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.state import restore, saved
 
-__all__ = ["Roster"]
-
 
 class Roster:
     """Which of K arms are active, eliminated (by a comparison) or withdrawn (without one).

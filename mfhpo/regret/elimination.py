@@ -18,8 +18,6 @@ from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_arm
 from mfhpo.regret.reward import RewardPolicy, RunningSums
 
-__all__ = ["MFElimination"]
-
 # Without a budget, the first one that is assumed affords so many target pulls of each arm.
 _FIRST_TARGET_PULLS = 16
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-__all__ = ["DRAWS", "SPENT", "STALE", "play_candidates"]
-
 # Why the loop ended: the candidates are to be chosen anew, the next value of a cell is needed, or
 # the next play exceeds the capital.
 STALE, DRAWS, SPENT = 0, 1, 2

@@ -21,8 +21,6 @@ from mfhpo.racing.native import compiled as compile_function
 from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
 from mfhpo.regret.reward import RewardPolicy, RunningSums
 
-__all__ = ["MFUCB"]
-
 Kernel: TypeAlias = Callable[..., tuple[int, int, int, float, int]]
 
 # The fewest candidates that the inner loop of a block looks at.

@@ -15,8 +15,6 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian, d
 from mfhpo.problem import Problem
 from mfhpo.racing.race import RacingPolicy
 
-__all__ = ["RewardPolicy", "RunningSums"]
-
 # Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values
 # at which the sums are wanted (T,); gives the sums, shape (n, T). See `Instance.running_sums`.
 RunningSums: TypeAlias = Callable[[IntArray, int, int, FloatArray, IntArray], FloatArray]

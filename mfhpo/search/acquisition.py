@@ -10,8 +10,6 @@ from scipy.special import erfcx, ndtr
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
-__all__ = ["best_place", "expected_improvement"]
-
 _RANDOM, _AROUND = 300, 20  # places tried at first: anywhere, and around each good one
 _EDGE = 1.0 - 1e-9
 _NEAREST = 1e-4  # least distance from an end of what is drawn near it

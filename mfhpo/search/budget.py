@@ -12,8 +12,6 @@ from mfhpo.problem import Observation, Pull
 from mfhpo.search.measured_costs import MeasuredCosts
 from mfhpo.search.policy import Replicate, SearchPolicy
 
-__all__ = ["Budget", "BudgetUnit"]
-
 BudgetUnit = Literal["cost", "evaluations"]
 
 _FIRST_SHARE = 0.5  # of the budget, what the search's first arms may take at most

@@ -13,8 +13,6 @@ from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
 from mfhpo.search.race import SearchRace
 
-__all__ = ["DeclaredSearch", "SearchOptions", "has_levels"]
-
 # They stand for the fidelity of an objective that has none.
 _ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
 _TIMED_LEVEL = replace(_ONE_LEVEL, costs="measured")

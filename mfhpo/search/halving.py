@@ -10,8 +10,6 @@ from scipy.stats import spearmanr
 from mfhpo.problem import Pull
 from mfhpo.search.policy import Begin, SearchPolicy
 
-__all__ = ["HalvingSearch"]
-
 _REDUCTION = 3.0  # one of so many arms is promoted
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4

@@ -9,8 +9,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["MeasuredCosts"]
-
 _LEAST = 1e-9  # a coarse clock measures 0
 
 

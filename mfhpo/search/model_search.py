@@ -19,8 +19,6 @@ from mfhpo.search.policy import Begin, SearchPolicy
 from mfhpo.search.process import LevelData, LevelProcess
 from mfhpo.search.rows import Rows
 
-__all__ = ["ModelSearch"]
-
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
 _MOST, _MOST_FITTED = 300, 200

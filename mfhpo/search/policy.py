@@ -15,8 +15,6 @@ from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
 
-__all__ = ["Begin", "Replicate", "SearchPolicy"]
-
 _MAX_FAILURES = 3
 # Once so many arms have left, and none that failed had a value later, one failure is enough.
 _ENOUGH_LEFT = 2

@@ -11,8 +11,6 @@ from scipy.optimize import Bounds, minimize
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.search.warping import warp
 
-__all__ = ["LevelData", "LevelProcess"]
-
 _JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
 # Where a fit begins, and the centre of its prior. Scales grow with the number of features, as

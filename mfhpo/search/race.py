@@ -21,8 +21,6 @@ from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
 
-__all__ = ["SearchRace"]
-
 
 class SearchRace(Policy):
     """A search, and at its end a race among its best arms, on one budget.

@@ -9,8 +9,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["Rows", "scores"]
-
 # Gaps to the best are as they are up to about so many times that of the median of so many first
 # values; what is far beyond is hopeless.
 _NEAR, _FIRST = 5.0, 20

@@ -6,8 +6,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["warp"]
-
 _END = 1e-6  # distance from an end of a range below which places are not told from each other
 
 

@@ -16,8 +16,6 @@ from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.noise import Noise, SubGaussian
 from mfhpo.problem import Problem
 
-__all__ = ["BernoulliInstance", "GaussianInstance", "Instance"]
-
 
 class Instance(abc.ABC):
     """A bandit whose means are known, so that a policy's answers can be judged.

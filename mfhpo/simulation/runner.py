@@ -12,8 +12,6 @@ from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo.simulation.instances import Instance
 
-__all__ = ["RunResult", "check_shape", "run"]
-
 
 @dataclass(frozen=True)
 class RunResult:

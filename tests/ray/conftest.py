@@ -1,16 +1,12 @@
 """Fixtures of the tests of the Ray integration."""
 
-from __future__ import annotations
-
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from mfhpo_ray.experiment.journal import Journal
+    pass
 
 # Before Ray is imported: it reads them then.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
@@ -19,7 +15,7 @@ os.environ.setdefault("RAY_AIR_NEW_OUTPUT", "0")
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items):
     """What needs the cluster is marked so, and left out where no cluster is to be started."""
     for item in items:
         if "ray_cluster" in getattr(item, "fixturenames", ()):
@@ -27,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def ray_cluster() -> Iterator[None]:
+def ray_cluster():
     """A cluster of four slots on this machine, started once: that takes seconds."""
     import ray
 
@@ -40,7 +36,7 @@ def ray_cluster() -> Iterator[None]:
 
 
 @pytest.fixture
-def shared_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Journal:
+def shared_journal(tmp_path, monkeypatch):
     """One that each experiment of a test finds, as after a restart."""
     from pyarrow.fs import LocalFileSystem
 

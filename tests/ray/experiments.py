@@ -1,15 +1,9 @@
 """Real experiments, as the tests run them."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from ray import tune
 
 
-def tuner_of(
-    trainable: Any, folder: Any, *, space: Any = None, name: str | None = None, **options: Any
-) -> tune.Tuner:
+def tuner_of(trainable, folder, *, space=None, name=None, **options):
     """A Tuner that stores in a folder, and uses processes again; options are of ``TuneConfig``."""
     run_options = {key: options.pop(key) for key in ("stop", "failure_config") if key in options}
     if "search_alg" in options:

@@ -11,15 +11,6 @@ import numpy.typing as npt
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.space import Categorical, Configuration, ConfigurationSpace, Float
 
-__all__ = [
-    "FloatArray",
-    "KnownProblem",
-    "NoisyProblem",
-    "checked_level",
-    "checked_sigma",
-    "require_valid",
-]
-
 FloatArray = npt.NDArray[np.float64]
 
 _TOLERANCE = 1e-6  # optimisers that scale parameters meet their bounds up to rounding

@@ -7,8 +7,6 @@ from pathlib import Path
 from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems.surrogate import SurrogateProblem, scenario_folder
 
-__all__ = ["DEVELOPMENT_TASKS", "LEVELS", "lcbench"]
-
 DEVELOPMENT_TASKS = (
     "167168",
     "189873",

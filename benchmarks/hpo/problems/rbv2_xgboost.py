@@ -7,8 +7,6 @@ from pathlib import Path
 from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems.surrogate import SurrogateProblem, scenario_folder
 
-__all__ = ["DEVELOPMENT_TASKS", "LEVELS", "rbv2_xgboost"]
-
 DEVELOPMENT_TASKS = ("16", "1501", "40981", "41146")
 """OpenML data sets on which methods may be developed; the others are kept to judge them."""
 

@@ -29,8 +29,6 @@ from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.problems.known import FloatArray, checked_level, require_valid
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float, Integer, Parameter
 
-__all__ = ["DATA_SETS", "MODELS", "LiveProblem", "Model", "trained"]
-
 DATA_SETS = ("digits", "breast_cancer", "wine")
 """Names of the data sets."""
 

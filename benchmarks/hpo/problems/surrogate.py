@@ -24,8 +24,6 @@ from benchmarks.hpo.space import (
     Parameter,
 )
 
-__all__ = ["Surrogate", "SurrogateProblem", "scenario_folder", "space_of", "surrogate"]
-
 
 def scenario_folder(name: str, data: Path | str | None) -> Path:
     """Folder of a scenario's files.

@@ -27,8 +27,6 @@ from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems.known import FloatArray, NoisyProblem, checked_sigma
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float
 
-__all__ = ["LEVELS", "SYNTHETIC", "Synthetic"]
-
 LEVELS = (1 / 27, 1 / 9, 1 / 3, 1.0)
 """Levels of the fidelity, and their costs."""
 

@@ -20,8 +20,6 @@ from benchmarks.hpo.problems.known import (
 )
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Integer
 
-__all__ = ["FOLDER", "Table", "TableProblem", "configurations_of", "table_file"]
-
 FOLDER = Path(__file__).parents[1] / "tables"
 """Where tables are looked for, and where the command that builds them puts them."""
 

@@ -24,8 +24,6 @@ from benchmarks.hpo.problems.table import FOLDER, Table, configurations_of, tabl
 from benchmarks.parallel import mapped
 from benchmarks.report import progress
 
-__all__ = ["GRIDS", "build", "main"]
-
 
 def _powers(base: float, low: float, high: float, count: int) -> tuple[float, ...]:
     return tuple(float(base**exponent) for exponent in np.linspace(low, high, count))

@@ -13,8 +13,6 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna.study.levels import levels_in
 
-__all__ = ["DeclaredGame", "GameFidelity", "Players"]
-
 FidelityLike: TypeAlias = str | Fidelity
 Costs: TypeAlias = Sequence[float] | Mapping[str, Sequence[float]]
 

@@ -12,8 +12,6 @@ from mfhpo.problem import plain
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.games.study import NashStudy
 
-__all__ = ["StudyDeviation", "StudyEquilibrium", "answer_of", "deviations_of"]
-
 
 @dataclass(frozen=True)
 class StudyDeviation:

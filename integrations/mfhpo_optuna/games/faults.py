@@ -11,8 +11,6 @@ from mfhpo_optuna.games.declared import GameFidelity, Players
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.levels import did_you_mean
 
-__all__ = ["fault_of", "other_game", "unowned"]
-
 
 def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space: GameSpace) -> str:
     """Why a trial that succeeded is no evaluation of the game: a sentence, or nothing."""

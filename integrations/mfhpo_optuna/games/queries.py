@@ -12,8 +12,6 @@ from mfhpo.games import Query
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
 
-__all__ = ["QUERY_KEY", "Queries", "planned", "tag_of"]
-
 # User attribute of a trial: the query that it is.
 QUERY_KEY = "mfhpo:query"
 

@@ -24,8 +24,6 @@ from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.attributes import write_attribute
 
-__all__ = ["NashSampler"]
-
 _CHOICES = 8  # of a trial that other workers get in the way of
 
 

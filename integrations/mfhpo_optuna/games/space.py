@@ -12,8 +12,6 @@ from mfhpo_optuna.games.declared import Players
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.places import drawn, kind_of, place_of, value_at
 
-__all__ = ["GameSpace"]
-
 _ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to choose
 
 

@@ -22,8 +22,6 @@ from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import default_lease
 
-__all__ = ["GAME_KEY", "Listener", "NashStudy"]
-
 # User attribute of a study: the game that is played.
 GAME_KEY = "mfhpo:game"
 

@@ -21,8 +21,6 @@ from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves.curves import Verdict, check_steps, read_curve
 from mfhpo_optuna.study.trial_news import TrialNews
 
-__all__ = ["CurveHistory", "CurvePruner"]
-
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 

@@ -16,8 +16,6 @@ from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
 
-__all__ = ["MFEliminationPruner"]
-
 # Stands for the final step while it is not known: no report reaches it.
 _NEVER = sys.maxsize
 

@@ -10,8 +10,6 @@ from mfhpo._validation import check_number, check_probability
 from mfhpo.identification.curves.curves import CurveRace, Verdict
 from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
 
-__all__ = ["IISEPruner"]
-
 
 class IISEPruner(CurvePruner):
     """Stop a trial when, by what finished curves still gained, it cannot beat the incumbent.

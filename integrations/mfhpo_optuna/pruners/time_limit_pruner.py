@@ -12,8 +12,6 @@ from mfhpo._validation import check_limit
 from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, write_attribute
 from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
-__all__ = ["TimeLimitPruner"]
-
 
 class TimeLimitPruner(BasePruner):
     """Stop a trial once it has run for longer than its limit, when it asks whether to go on.

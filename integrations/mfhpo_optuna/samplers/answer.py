@@ -15,8 +15,6 @@ from optuna.trial import create_trial
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, WITHHELD_KEY
 from mfhpo_optuna.study.study_race import StudyRace
 
-__all__ = ["Answer", "add_answer", "pessimistic"]
-
 
 @dataclass(frozen=True)
 class Answer:

@@ -19,8 +19,6 @@ from mfhpo_optuna.study.arms import ArmsLike
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["IISESampler", "MFGradSampler", "MFLUCBSampler", "MFTopTwoSampler"]
-
 
 class _IISE(IISEOptions, SamplerOptions):
     pass

@@ -10,8 +10,6 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo_optuna.study.study_race import StudyRace
 
-__all__ = ["ArmsOnlyStudy", "arms_only_study"]
-
 
 class ArmsOnlyStudy(optuna.Study):
     """A study with one finished trial per arm: no repeats, no fidelity, no constraint.

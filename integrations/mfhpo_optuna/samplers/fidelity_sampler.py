@@ -35,8 +35,6 @@ from mfhpo_optuna.study.fidelity_race import FidelityRace
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DeclaredSampler", "FidelitySampler"]
-
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 

@@ -26,8 +26,6 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.limited_race import LimitedRace
 
-__all__ = ["LimitSampler"]
-
 _UNKNOWN_RANGE = "the range of the values is unknown, because no two different ones were seen"
 _DECLARE_RANGE = "Declare reward_range=(least, largest)."
 

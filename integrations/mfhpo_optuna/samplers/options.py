@@ -6,8 +6,6 @@ from typing import TypedDict
 
 from optuna.samplers import BaseSampler
 
-__all__ = ["SamplerOptions"]
-
 
 class SamplerOptions(TypedDict, total=False):
     """Options of every sampler that runs a policy.

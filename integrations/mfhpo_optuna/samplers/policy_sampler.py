@@ -24,8 +24,6 @@ from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import worker_name
 
-__all__ = ["PolicySampler", "seconds_since_start"]
-
 RaceT = TypeVar("RaceT", bound=StudyRace)
 
 # Seconds between two looks at trials that are waited for: short beside a trial, long beside a read.

@@ -36,8 +36,6 @@ from mfhpo_optuna.study.search_study import SearchStudy
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RaceSampler", "training_of"]
-
 _CHOICES = 8  # of a trial that other workers get in the way of
 
 

@@ -15,8 +15,6 @@ from mfhpo_optuna.study.arms import ArmsLike
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RCUCBSampler", "ZoomingRCUCBSampler"]
-
 
 class _RCUCB(RCUCBOptions, SamplerOptions):
     pass

@@ -22,8 +22,6 @@ from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
-__all__ = ["RECORD", "Replicate", "ReplicateSampler"]
-
 # In the tag of a pull: the study that records it.
 RECORD = "record"
 

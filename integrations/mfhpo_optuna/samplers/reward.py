@@ -14,8 +14,6 @@ from mfhpo_optuna.study.arms import ArmsLike
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["MFEliminationSampler", "MFUCBSampler"]
-
 
 class _MFUCB(MFUCBOptions, SamplerOptions):
     pass

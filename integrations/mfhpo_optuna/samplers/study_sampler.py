@@ -17,8 +17,6 @@ from optuna.trial import FrozenTrial
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.study.progress import ProgressLine
 
-__all__ = ["StudySampler", "stop"]
-
 
 class ReadStudy(Protocol):
     """What is known of a study by its trials: a race, a game."""

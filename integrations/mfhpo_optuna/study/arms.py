@@ -22,8 +22,6 @@ from mfhpo._validation import check_count
 from mfhpo.knowledge.fidelity import native
 from mfhpo_optuna.study.places import from_unit
 
-__all__ = ["Arms", "ArmsLike", "draw_arms"]
-
 Params: TypeAlias = dict[str, Any]
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]] | Mapping[str, BaseDistribution]
 

@@ -7,21 +7,6 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial
 
-__all__ = [
-    "ARM_KEY",
-    "CENSORED_KEY",
-    "CERTIFICATE_KEY",
-    "ENFORCER_KEY",
-    "FIDELITY_KEY",
-    "LIMIT_KEY",
-    "MEMORY_KEY",
-    "NO_ANSWER",
-    "SECONDS_KEY",
-    "WITHHELD_KEY",
-    "WORKER",
-    "write_attribute",
-]
-
 # The pull that a trial evaluates, and in it the process that does so.
 ARM_KEY = "mfhpo:pull"
 WORKER = "worker"

@@ -20,8 +20,6 @@ from mfhpo_optuna.study.levels import contains, did_you_mean, levels_in
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 
-__all__ = ["FidelityRace", "MakePolicy"]
-
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 
 

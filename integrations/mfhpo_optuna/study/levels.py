@@ -16,8 +16,6 @@ from optuna.distributions import (
 from mfhpo._validation import is_number
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 
-__all__ = ["contains", "did_you_mean", "levels_in"]
-
 
 def did_you_mean(name: str, others: Iterable[str], option: str = "") -> str:
     """A question about the most similar name, or nothing."""

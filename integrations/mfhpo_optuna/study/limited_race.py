@@ -21,8 +21,6 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.study_race import StudyRace
 
-__all__ = ["LimitedRace"]
-
 MakePolicy = Callable[[int, float], CensoredPolicy]
 
 

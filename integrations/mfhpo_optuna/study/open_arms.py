@@ -10,8 +10,6 @@ from mfhpo.search import Point
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.places import drawn, value_at
 
-__all__ = ["OpenArms"]
-
 
 class OpenArms(Arms):
     """Parameters of every arm that a search has begun; `owned` is what no arm may contain."""

@@ -18,8 +18,6 @@ from optuna.distributions import (
 
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
 
-__all__ = ["drawn", "from_unit", "kind_of", "place_of", "point_of", "value_at"]
-
 
 def drawn(seed: int, number: int, name: str, distribution: BaseDistribution) -> Any:
     """A random value of a parameter for a trial or an arm; the same whoever asks."""

@@ -6,8 +6,6 @@ import sys
 import time
 from collections.abc import Callable
 
-__all__ = ["ProgressLine"]
-
 # Seconds between two updates: a terminal's line is rewritten, a log's lines add up.
 _TERMINAL_PERIOD = 0.1
 _LOG_PERIOD = 5.0

@@ -22,8 +22,6 @@ from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.under_way import Running
 
-__all__ = ["SearchStudy"]
-
 
 class SearchStudy(FidelityRace):
     """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""

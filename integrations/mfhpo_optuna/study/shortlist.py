@@ -23,8 +23,6 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
 from mfhpo_optuna.study.levels import contains, did_you_mean
 
-__all__ = ["StudyShortlist", "shortlist_of"]
-
 
 @dataclass(frozen=True)
 class StudyShortlist(Shortlist):

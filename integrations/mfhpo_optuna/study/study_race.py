@@ -27,8 +27,6 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
-__all__ = ["Listener", "StudyRace"]
-
 Listener = Callable[[int, Pull, Observation], None]
 
 

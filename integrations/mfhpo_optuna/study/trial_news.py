@@ -7,8 +7,6 @@ from datetime import datetime
 
 from optuna.trial import FrozenTrial
 
-__all__ = ["TrialNews", "by_their_ends"]
-
 
 class TrialNews:
     """Knows which trials of a study may have changed since the last reading."""

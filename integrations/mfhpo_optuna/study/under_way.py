@@ -14,8 +14,6 @@ from optuna.trial import FrozenTrial
 from mfhpo import Observation, Pull
 from mfhpo.racing.in_order import in_turn, most_held
 
-__all__ = ["Running", "Turns", "default_lease", "is_surely_dead", "worker_name"]
-
 # Seconds that a running trial is waited for at least, and how many times the slowest one so far.
 _LEAST_LEASE = 60.0
 _LEASE_FACTOR = 10.0

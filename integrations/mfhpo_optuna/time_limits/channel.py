@@ -9,8 +9,6 @@ import struct
 import weakref
 from typing import Any
 
-__all__ = ["Channel", "close_in_forked_children", "private_pair"]
-
 _LENGTH = struct.Struct("!Q")
 _CHUNK = 1 << 20
 

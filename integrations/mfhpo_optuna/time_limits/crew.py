@@ -21,8 +21,6 @@ from mfhpo_optuna.time_limits.processes import begin_process, flush_output, reap
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory, Rested
 from mfhpo_optuna.time_limits.worker import Objective, Order
 
-__all__ = ["Crew", "WorkerHandle"]
-
 _FREE_WITHIN = 0.15  # seconds that a killed worker is waited for; its keeper goes on without us
 _END_WITHIN = 5.0  # seconds that the warden is waited for
 _WARM_START = 2.0  # seconds after which a worker that does not begin is held up by something

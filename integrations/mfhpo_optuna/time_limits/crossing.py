@@ -8,8 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PackedError", "PackedValue", "pack_error", "pack_value"]
-
 
 @dataclass(frozen=True)
 class PackedValue:

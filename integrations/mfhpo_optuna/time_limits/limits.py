@@ -10,8 +10,6 @@ from typing import Any
 from mfhpo._validation import check_limit
 from mfhpo_optuna.study.attributes import LIMIT_KEY
 
-__all__ = ["limit_of", "objective_seconds", "serving"]
-
 _clock: ContextVar[Callable[[], float] | None] = ContextVar("_clock", default=None)
 
 

@@ -14,19 +14,6 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import TypeAlias
 
-__all__ = [
-    "adopt_orphans",
-    "begin_process",
-    "descendants",
-    "die_with_parent",
-    "end_all",
-    "end_strays",
-    "flush_output",
-    "memory_below",
-    "reap",
-    "reap_one",
-]
-
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36  # <linux/prctl.h>
 _HAS_PROC = all(map(os.path.exists, ("/proc/thread-self/children", "/proc/self/smaps_rollup")))
 _Table: TypeAlias = dict[int, tuple[int, int]]  # of processes: parent and resident bytes

@@ -17,8 +17,6 @@ from optuna.trial import BaseTrial
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
 
-__all__ = ["Answer", "Answers", "Call", "RemoteTrial", "Requests"]
-
 
 @dataclass(frozen=True)
 class Call:

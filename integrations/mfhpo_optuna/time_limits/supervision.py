@@ -18,8 +18,6 @@ from mfhpo_optuna.time_limits.remote_trial import Answers
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Done
 
-__all__ = ["End", "supervise"]
-
 _SLOW = 5.0  # seconds after which a message that stopped half way is not waited for, for once
 _DAY = 86400.0  # seconds; longer waits do not fit into what the system counts in
 _LOOK_FOR_PROGRAM = 1.0  # seconds after which to see whether the program still waits for us

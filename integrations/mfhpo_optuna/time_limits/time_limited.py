@@ -32,8 +32,6 @@ from mfhpo_optuna.time_limits.supervision import End, supervise
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
 from mfhpo_optuna.time_limits.worker import Objective, Order, draw_seeds
 
-__all__ = ["TimeLimited", "time_limited"]
-
 _START_METHODS = ("fork", "forkserver", "spawn")
 _ATTEMPTS = 3  # a warden or keeper may have been ended from outside since the last trial
 

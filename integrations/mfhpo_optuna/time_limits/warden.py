@@ -32,18 +32,6 @@ from mfhpo_optuna.time_limits.processes import (
 )
 from mfhpo_optuna.time_limits.worker import Objective, work
 
-__all__ = [
-    "KILL",
-    "NEW_KEEPER",
-    "REST",
-    "START",
-    "Exited",
-    "OutOfMemory",
-    "Rested",
-    "guard",
-    "guard_unpickled",
-]
-
 # What the study's process asks of a warden, with the keeper's end of a connection,
 NEW_KEEPER = b"n"
 # and of a keeper: start a worker (with the worker's end of a connection), kill it, or end it if it

@@ -20,8 +20,6 @@ from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_err
 from mfhpo_optuna.time_limits.processes import die_with_parent, flush_output
 from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 
-__all__ = ["Done", "Objective", "Order", "draw_seeds", "work"]
-
 Objective = Callable[[Any], Any]
 
 

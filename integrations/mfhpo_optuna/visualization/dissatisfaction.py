@@ -23,8 +23,6 @@ from mfhpo_optuna.visualization.style import (
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["plot_dissatisfaction"]
-
 _PLAYER_COLOURS = ("rgb(0, 114, 178)", "rgb(0, 158, 115)", "rgb(204, 121, 167)", "rgb(86, 86, 86)")
 
 

@@ -17,8 +17,6 @@ from mfhpo_optuna.visualization.style import INK, value_text
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["plot_equilibrium"]
-
 
 def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
     """Plot a game as it is believed to be, and the profile that is recommended.

@@ -21,8 +21,6 @@ from mfhpo_optuna.visualization.style import INK, chosen_sampler, new_figure
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["plot_gain"]
-
 # Okabe and Ito's colours, which colour-blind readers tell apart too: one for each arm shown.
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
 

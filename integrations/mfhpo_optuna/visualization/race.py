@@ -36,8 +36,6 @@ from mfhpo_optuna.visualization.style import (
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-__all__ = ["plot_race"]
-
 # Why arms left: the words for it, and the mark with its size.
 _EXITS = {
     "eliminated": ("eliminated", "x-thin-open", 8),

@@ -15,8 +15,6 @@ from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
 
-__all__ = ["Exit", "Point", "RaceStory"]
-
 # Points of one arm over the whole race: enough for a curve, few enough for a small file.
 _POINTS_PER_ARM = 36
 

@@ -34,8 +34,6 @@ from mfhpo_optuna.visualization.style import (
     wrapped,
 )
 
-__all__ = ["plot_search"]
-
 # Browsers draw so many points one by one without delay; more go to the graphics card.
 _MOST_DRAWN_ONE_BY_ONE = 1000
 _TITLE_WIDTH = 150  # in characters

@@ -13,8 +13,6 @@ from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
 
-__all__ = ["Evaluation", "SearchStory"]
-
 
 @dataclass(frozen=True)
 class Evaluation:

@@ -24,8 +24,6 @@ from mfhpo_optuna.visualization.style import (
     wrapped,
 )
 
-__all__ = ["draw_shortlist", "say_that_there_is_no_certificate", "with_margin"]
-
 _NOTE_WIDTH = 44  # in characters
 _CENTRE = {"x": 0.5, "xref": "x2 domain", "xanchor": "center", "yref": "y2 domain"}
 

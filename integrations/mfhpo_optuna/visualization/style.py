@@ -11,26 +11,6 @@ from typing import Any
 import optuna
 from optuna.samplers import BaseSampler
 
-__all__ = [
-    "INK",
-    "LEFT",
-    "RIGHT",
-    "WINNER",
-    "Line",
-    "annotate",
-    "chosen_sampler",
-    "faded",
-    "lay_out",
-    "level_colour",
-    "list_arms",
-    "mark_interval",
-    "new_figure",
-    "params_text",
-    "rounded",
-    "value_text",
-    "wrapped",
-]
-
 # Light to dark, so that the order of the fidelities survives a grey print and colour blindness;
 # the accents differ from all of them in hue and are also told by their shape.
 _LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")

@@ -10,8 +10,6 @@ from ray.tune.experiment import Trial
 from ray.tune.result import SHOULD_CHECKPOINT
 from ray.tune.trainable import FunctionTrainable, Trainable
 
-__all__ = ["Checkpoints", "can_be_saved"]
-
 
 class Checkpoints:
     """Which pauses lose nothing, found out as trials show it.

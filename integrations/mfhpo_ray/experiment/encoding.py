@@ -9,8 +9,6 @@ from typing import Any
 
 from ray import cloudpickle
 
-__all__ = ["decode", "differ", "encode"]
-
 
 def encode(value: Any) -> dict[str, Any]:
     """A value, which may hold tuples, functions or classes, as plain JSON."""

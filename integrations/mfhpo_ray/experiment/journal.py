@@ -16,8 +16,6 @@ import numpy as np
 import pyarrow.fs
 from ray.tune.experiment import Trial
 
-__all__ = ["Journal", "of_this_version"]
-
 _FOLDER = "mfhpo"
 # Ray downloads every .json of an experiment's folder when it restores.
 _SUFFIX = ".jsonl"

@@ -12,8 +12,6 @@ from ray.tune.experiment import Trial
 
 from mfhpo import Recommendation
 
-__all__ = ["Losses", "was_lost", "with_losses"]
-
 # A node that goes down takes some trials with it, but hardly as many of one arm in a row.
 _MOST_IN_A_ROW = 10
 

@@ -6,8 +6,6 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-__all__ = ["as_number", "check_aim"]
-
 
 def check_aim(metric: Any, mode: Any) -> None:
     """Raise TypeError or ValueError for what is no metric's name, or no direction."""

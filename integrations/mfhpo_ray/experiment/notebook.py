@@ -11,8 +11,6 @@ from ray.tune.experiment import Trial
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, Answer, to_record
 
-__all__ = ["Notebook"]
-
 _logger = logging.getLogger("mfhpo_ray")
 
 

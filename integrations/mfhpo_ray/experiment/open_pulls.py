@@ -12,8 +12,6 @@ from mfhpo.racing.in_order import InOrder, in_turn, most_held
 from mfhpo.search import Replicate
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 
-__all__ = ["MOST_PASSED_OVER", "OpenPulls", "WaitedFor", "with_waiting"]
-
 # How often an arm and fidelity whose pulls wait like this is passed over for what the race wants
 # besides it. A policy that takes turns lets the others get so many pulls ahead.
 MOST_PASSED_OVER = 4

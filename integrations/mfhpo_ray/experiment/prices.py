@@ -9,8 +9,6 @@ from ray.tune.experiment import Trial
 
 from mfhpo._validation import check_nonnegative
 
-__all__ = ["Prices", "required_resources"]
-
 
 class Prices:
     """What a second costs: see `mfhpo_ray.searchers.options.FidelitySearchOptions`.

@@ -14,8 +14,6 @@ from mfhpo.search import Replicate
 from mfhpo_ray.experiment.metric import as_number
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 
-__all__ = ["Ended", "UnderWay", "replicate_seed", "scalars"]
-
 _MASK = (1 << 31) - 1  # seeds have 31 bits
 
 

@@ -18,16 +18,6 @@ from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.space import Config, picked
 
-__all__ = [
-    "RECOMMENDATION",
-    "Luckiest",
-    "TuneLimitRecommendation",
-    "TuneRaceRecommendation",
-    "TuneRecommendation",
-    "recommendation",
-    "to_record",
-]
-
 # The journal's record that has the answer.
 RECOMMENDATION = "recommendation"
 

@@ -21,24 +21,6 @@ from ray.tune.utils import flatten_dict
 from mfhpo._validation import is_number
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 
-__all__ = [
-    "Config",
-    "assign",
-    "bounds_of",
-    "draw_configs",
-    "find",
-    "fingerprint",
-    "has",
-    "is_open",
-    "levels_of",
-    "open_names",
-    "open_part",
-    "picked",
-    "step_of",
-    "with_values_of",
-    "without",
-]
-
 Config: TypeAlias = dict[str, Any]
 
 # So many repeats in a row, and a space is taken to have no more configurations.

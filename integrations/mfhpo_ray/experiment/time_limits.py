@@ -25,8 +25,6 @@ from mfhpo._validation import check_limit
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["CENSORED_KEY", "TimeLimits", "finite_limit", "give_folder", "stop_at_once"]
-
 CENSORED_KEY = "mfhpo/censored_at"
 """Where the last result of a trial that was ended for its time has the limit, in seconds."""
 

@@ -36,8 +36,6 @@ from mfhpo_ray.schedulers.runs import Run, Runs
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["ArmScheduler", "Entry"]
-
 AnswerT = TypeVar("AnswerT", bound=Recommendation)
 
 # Seconds after which the cluster is asked for its size again.

@@ -28,8 +28,6 @@ from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, saved_met
 from mfhpo_ray.schedulers.runs import Run
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 
-__all__ = ["MFEliminationScheduler"]
-
 FloatArray = npt.NDArray[np.float64]
 
 

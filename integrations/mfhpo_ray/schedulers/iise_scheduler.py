@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
     from typing_extensions import Unpack
 
-__all__ = ["IISEScheduler"]
-
 
 @runs(IISE, IISEOptions, epsilon=None, measure=None)
 class IISEScheduler(ArmScheduler):

@@ -12,8 +12,6 @@ from mfhpo.racing.in_order import InOrder, most_held
 from mfhpo_ray.experiment.open_pulls import WaitedFor
 from mfhpo_ray.schedulers.runs import Run
 
-__all__ = ["Arrived", "LevelOrder", "Place"]
-
 
 class Arrived(NamedTuple):
     """A run, or None if Ray forgot it, that came to a level or failed on its way there."""

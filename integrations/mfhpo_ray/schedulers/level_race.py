@@ -16,8 +16,6 @@ from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER
 from mfhpo_ray.schedulers.level_order import Arrived, LevelOrder, Place
 from mfhpo_ray.schedulers.runs import Run, Runs
 
-__all__ = ["Ladder", "LevelRace"]
-
 IntArray = npt.NDArray[np.int64]
 
 # How often the policy is asked for something else when there is no trial for what it wants.

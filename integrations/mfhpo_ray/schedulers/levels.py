@@ -16,8 +16,6 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.schedulers.runs import Run
 
-__all__ = ["Meter", "levels_of", "levels_with_bounds", "saved_metrics", "time_in"]
-
 
 def levels_of(
     levels: Sequence[float] | None,

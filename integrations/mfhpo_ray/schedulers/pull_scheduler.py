@@ -20,8 +20,6 @@ from mfhpo_ray.schedulers.room import searchers_of
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
 
-__all__ = ["PullScheduler"]
-
 
 class PullScheduler(FIFOScheduler):
     """Run trials in the order in which they come, and end those that take too long.

@@ -18,8 +18,6 @@ from mfhpo_ray.schedulers.runs import Run
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RCUCBScheduler"]
-
 
 @runs(RCUCB, RCUCBOptions, reward_range=None)
 class RCUCBScheduler(ArmScheduler):

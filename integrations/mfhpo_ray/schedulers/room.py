@@ -12,8 +12,6 @@ from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 
 from mfhpo_ray.experiment.prices import required_resources
 
-__all__ = ["live_trials", "most_at_once", "searchers_of", "slots_for", "suggests"]
-
 
 def searchers_of(search: Any) -> Iterator[Any]:
     """The searcher below a search algorithm and what it wraps, the outermost first."""

@@ -13,8 +13,6 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo.knowledge.fidelity import native
 
-__all__ = ["Run", "Runs"]
-
 
 @dataclass(eq=False)
 class Run:

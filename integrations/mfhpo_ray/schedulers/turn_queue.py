@@ -9,8 +9,6 @@ from typing import NamedTuple
 from mfhpo.identification.curves.staged_elimination import StagedElimination
 from mfhpo_ray.schedulers.runs import Run, Runs
 
-__all__ = ["TurnQueue"]
-
 
 class _Turn(NamedTuple):
     key: tuple[float, ...]

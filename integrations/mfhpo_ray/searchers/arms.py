@@ -12,8 +12,6 @@ from mfhpo.knowledge.fidelity import native
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.space import Config, fingerprint, has, with_values_of
 
-__all__ = ["Arms", "ArmsLike", "check_arms"]
-
 ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 
 

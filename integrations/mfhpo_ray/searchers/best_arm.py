@@ -34,8 +34,6 @@ from mfhpo_ray.searchers.options import (
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["IISESearch", "MFGradSearch", "MFLUCBSearch", "MFSearch"]
-
 _logger = logging.getLogger("mfhpo_ray")
 
 

@@ -19,8 +19,6 @@ from mfhpo_ray.experiment.space import (
 from mfhpo_ray.searchers.arms import Arms, ArmsLike, check_arms
 from mfhpo_ray.searchers.parameters import Parameters
 
-__all__ = ["Candidates", "OpenCandidates"]
-
 # Draws that repeat a known configuration before the space is taken to have no other.
 _MOST_DRAWS = 100
 

@@ -27,8 +27,6 @@ from mfhpo_ray.searchers.policy_search import PolicySearch
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DeclaredSearch", "FidelitySearch"]
-
 
 class FidelitySearch(PolicySearch[Policy]):
     """Runs a policy that chooses arms and levels of a fidelity.

@@ -11,18 +11,6 @@ from typing import Any, TypedDict
 from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
 from mfhpo.racing.options import ChoiceOptions, IISEOptions, MFGradOptions, MFLUCBOptions
 
-__all__ = [
-    "FidelitySearchOptions",
-    "IISESearchOptions",
-    "LimitSearchOptions",
-    "MFGradSearchOptions",
-    "MFLUCBSearchOptions",
-    "MFSearchOptions",
-    "RCUCBSearchOptions",
-    "SearchOptions",
-    "ZoomingRCUCBSearchOptions",
-]
-
 
 class SearchOptions(TypedDict, total=False):
     """Options of every search that runs a policy.

@@ -25,8 +25,6 @@ from mfhpo._validation import is_number
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
 from mfhpo_ray.experiment.space import Config, assign, bounds_of, step_of, without
 
-__all__ = ["Parameters", "kind_of", "place_of", "value_at"]
-
 _BELOW_1 = 1.0 - 1e-12
 _TAIL = 1e-9  # of a normal distribution, on either side
 

@@ -30,8 +30,6 @@ from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.arms import Arms, ArmsLike
 from mfhpo_ray.searchers.candidates import Candidates
 
-__all__ = ["PolicySearch"]
-
 PolicyT = TypeVar("PolicyT", bound=Policy)
 
 _logger = logging.getLogger("mfhpo_ray")

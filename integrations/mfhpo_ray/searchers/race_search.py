@@ -29,8 +29,6 @@ from mfhpo_ray.searchers.fidelity_search import FidelitySearch
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RaceSearch"]
-
 # Seeds differ between so many arms.
 _MOST_ARMS = 1 << 16
 

@@ -26,8 +26,6 @@ from mfhpo_ray.searchers.policy_search import PolicySearch
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["RCUCBSearch", "ZoomingRCUCBSearch"]
-
 
 class LimitSearch(PolicySearch[CensoredPolicy]):
     """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.

@@ -9,8 +9,6 @@ from typing import Any
 from ray.train._internal.session import _TrainingResult
 from ray.tune.experiment import Trial
 
-__all__ = ["Actor", "SimulatedTrial", "Slots"]
-
 
 @dataclass(eq=False)
 class Actor:

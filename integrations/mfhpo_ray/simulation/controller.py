@@ -25,8 +25,6 @@ from mfhpo_ray.simulation.outcome import Event, SimulatedRun
 from mfhpo_ray.simulation.search import search_algorithm
 from mfhpo_ray.simulation.settings import Settings
 
-__all__ = ["Controller"]
-
 # Tune's own figures: how long its loop waits for an event, for a searcher when no trial is left,
 # and until it kills the process of a stopped trial that does not end.
 _LOOP_SECONDS = 0.1

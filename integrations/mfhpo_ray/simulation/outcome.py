@@ -8,8 +8,6 @@ from typing import Literal
 
 from ray.tune.experiment import Trial
 
-__all__ = ["Event", "Mode", "Scope", "SimulatedRun"]
-
 Mode = Literal["min", "max"]
 Scope = Literal["last", "all", "avg", "last-5-avg", "last-10-avg"]
 

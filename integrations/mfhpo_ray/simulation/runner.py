@@ -13,8 +13,6 @@ from mfhpo_ray.simulation.curves import Curves
 from mfhpo_ray.simulation.outcome import SimulatedRun
 from mfhpo_ray.simulation.settings import Settings
 
-__all__ = ["simulate"]
-
 
 def simulate(
     scheduler: TrialScheduler,

@@ -14,8 +14,6 @@ from ray.tune.utils import merge_dicts
 
 from mfhpo_ray.schedulers.room import searchers_of
 
-__all__ = ["ListedConfigurations", "MakeTrial", "SuggestedConfigurations", "search_algorithm"]
-
 MakeTrial = Callable[[str, dict[str, Any], int], Trial]
 """Makes a trial of its name, its configuration and its number."""
 

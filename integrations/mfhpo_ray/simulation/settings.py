@@ -11,8 +11,6 @@ from ray.train._internal.storage import StorageContext
 
 from mfhpo_ray.simulation.outcome import Mode
 
-__all__ = ["Settings"]
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -10,8 +10,6 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["DrawnGames", "DrawnUtilities"]
-
 _FEATURES = 512
 # Of draws six digits are enough, and their cosines take a tenth of the time.
 _PRECISION = np.float32

@@ -22,8 +22,6 @@ from mfhpo.games.model.mogp import covariance
 from mfhpo.games.model.observed import Observations
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["drawn_hyperparameters", "first_guess", "fit"]
-
 _MOST = 200  # observations of a fit: its work grows with their cube
 _STEPS = 60
 _FAR = 12.0  # largest absolute value of a parameter in logarithms

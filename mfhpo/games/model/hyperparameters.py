@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["Hyperparameters"]
-
 # Noise is no smaller than this share of the utilities' variance: what is evaluated twice must not
 # make the covariance singular.
 _LEAST_NOISE = 1e-6

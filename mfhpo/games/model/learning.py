@@ -14,8 +14,6 @@ from mfhpo.games.model.mogp import MultiOutputGP
 from mfhpo.games.model.observed import Failure, Observations, ObservedUtilities
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["LearnedUtility", "checked"]
-
 _FIRST_FIT = 4  # observations
 _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 

@@ -14,18 +14,6 @@ from mfhpo.games.model.mogp import squared_distances
 from mfhpo.games.model.observed import Observations
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = [
-    "Assumptions",
-    "Layout",
-    "Standardised",
-    "jitter",
-    "loss",
-    "loss_and_gradient",
-    "offset_covariance",
-    "standardised",
-    "unpacked",
-]
-
 _JITTER = 1e-8  # share of a level's variance
 _ROUNDING = 1e-12  # variance that the means of levels are wide of by rounding
 

@@ -10,8 +10,6 @@ from scipy.linalg import cholesky, solve_triangular
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["Mark", "MultiOutputGP", "covariance", "squared_distances"]
-
 _CAPACITY = 64
 
 

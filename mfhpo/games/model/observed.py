@@ -10,8 +10,6 @@ from scipy.spatial.distance import cdist
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["Failure", "Observations", "ObservedUtilities"]
-
 _NEAR, _TOGETHER = 0.5, 1.0  # length scales
 _SEVERAL = 5
 

@@ -25,8 +25,6 @@ from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 
-__all__ = ["CostPrediction", "cost_lower_bound", "predict_cost"]
-
 
 @dataclass(frozen=True)
 class CostPrediction:

@@ -10,8 +10,6 @@ from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import declared_sigmas
 from mfhpo.problem import Problem
 
-__all__ = ["PublishedRadius", "published_radii"]
-
 
 class PublishedRadius(Radius):
     """The radius of paper 002, which grows with the time of the race.

@@ -8,13 +8,6 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 
-__all__ = [
-    "assumption_1_holds",
-    "convenience_thresholds",
-    "costs_of_precision",
-    "select_fidelities",
-]
-
 # Beyond this many fidelities the search over subsets is replaced by one over nested ones.
 _EXHAUSTIVE_UP_TO = 12
 

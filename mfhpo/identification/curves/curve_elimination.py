@@ -15,8 +15,6 @@ import numpy as np
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
-__all__ = ["BoundedCurves", "PhasedCurves", "check_gains"]
-
 # An arm and what its run has shown so far: values at the fidelities, shape (M,), NaN where none.
 Run = tuple[Hashable, FloatArray]
 

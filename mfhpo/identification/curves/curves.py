@@ -12,8 +12,6 @@ from scipy.special import stdtrit
 
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["CurveRace", "Verdict", "check_steps", "gain_bounds", "read_curve"]
-
 
 def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -> tuple[int, ...]:
     """Choose the steps that count as fidelities: a geometric grid from `first_step` on.

@@ -11,8 +11,6 @@ from mfhpo._validation import check_number, check_numbers
 from mfhpo.identification.curves.curve_elimination import check_gains
 from mfhpo.knowledge.arrays import FloatArray
 
-__all__ = ["Bound", "as_gain", "checked_bounds", "gains_of"]
-
 Bound: TypeAlias = float | tuple[float, float]
 StepT = TypeVar("StepT", int, float)
 

@@ -19,8 +19,6 @@ from mfhpo.identification.curves.curves import Verdict
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Recommendation
 
-__all__ = ["BoundedElimination", "PhasedElimination", "StagedElimination"]
-
 # Bounds that miss each other by less than this share of the values do so by rounding.
 _ROUNDING = 1e-12
 

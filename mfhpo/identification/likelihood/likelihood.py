@@ -26,14 +26,6 @@ import numpy as np
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_prior
 
-__all__ = [
-    "OrderBiasLikelihood",
-    "OwnBiasLikelihood",
-    "PairLikelihood",
-    "nearest_mean",
-    "prior_count",
-]
-
 # Without noise one value says it all; squares and products of finite weights stay finite.
 _MOST_PRECISION = 1e200
 

@@ -21,8 +21,6 @@ from mfhpo.knowledge.noise import Bounded
 from mfhpo.problem import Problem
 from mfhpo.racing.answer import surest_at_target
 
-__all__ = ["LikelihoodRatioPolicy", "Standing"]
-
 
 @dataclass
 class Standing:

@@ -1,7 +1,5 @@
 """Which trials can be paused without a loss, as trials show it."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import pytest

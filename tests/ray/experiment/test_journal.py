@@ -1,10 +1,6 @@
 """What was observed is in the storage at once, and is read back as it was."""
 
-from __future__ import annotations
-
 import math
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.fs
@@ -16,11 +12,11 @@ from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
+def journal(tmp_path):
     return Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race" / "mfhpo" / "1"))
 
 
-def test_a_record_takes_the_place_of_an_earlier_one(journal: Journal) -> None:
+def test_a_record_takes_the_place_of_an_earlier_one(journal):
     journal.write("a", {"observed": [[1, 0, 0.5, 1.0]]})
     journal.write("b", {"observed": []})
     journal.write("a", {"observed": [[1, 0, 0.5, 1.0], [2, 1, 0.25, 2.0]]})
@@ -30,14 +26,14 @@ def test_a_record_takes_the_place_of_an_earlier_one(journal: Journal) -> None:
     }
 
 
-def test_numbers_of_numpy_and_values_that_are_not_finite(journal: Journal) -> None:
+def test_numbers_of_numpy_and_values_that_are_not_finite(journal):
     journal.write("a", {"x": np.float32(0.5), "n": np.int64(3), "v": np.arange(2), "nan": math.nan})
     record = journal.read()["a"]
     assert math.isnan(record.pop("nan"))
     assert record == {"x": 0.5, "n": 3, "v": [0, 1]}
 
 
-def test_a_draft_that_was_left_behind_is_not_read(journal: Journal, tmp_path: Path) -> None:
+def test_a_draft_that_was_left_behind_is_not_read(journal, tmp_path):
     journal.write("a", {"value": 1})
     folder = tmp_path / "race" / "mfhpo" / "1"
     (folder / "a.jsonl.draft").write_text('{"val')
@@ -47,14 +43,14 @@ def test_a_draft_that_was_left_behind_is_not_read(journal: Journal, tmp_path: Pa
     assert journal.read() == {"a": {"value": 2}}
 
 
-def stored(tmp_path: Path, timestamp: Any = None) -> SimulatedTrial:
+def stored(tmp_path, timestamp=None):
     storage = StorageContext(str(tmp_path), experiment_dir_name="race", trial_dir_name="t")
     if timestamp is not None:
         storage._timestamp = timestamp
     return SimulatedTrial("simulated", trial_id="t", storage=storage, stub=True)
 
 
-def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_path: Path) -> None:
+def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_path):
     first, again, second = stored(tmp_path, 1), stored(tmp_path, 1), stored(tmp_path, 2)
     for trial, value in ((first, 0.1), (second, 0.2)):
         journal = Journal.of(trial)
@@ -68,7 +64,7 @@ def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_pa
     assert newest.read() == {"t": {"value": 0.2}}
 
 
-def test_ray_does_not_take_it_for_its_own(journal: Journal, tmp_path: Path) -> None:
+def test_ray_does_not_take_it_for_its_own(journal, tmp_path):
     # Every .json file of an experiment is downloaded when it is restored.
     journal.write("a", {"value": 1})
     assert not list((tmp_path / "race").rglob("*.json"))

@@ -1,9 +1,5 @@
 """What a second of a trial costs."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 from ray.tune import PlacementGroupFactory
 
@@ -11,12 +7,12 @@ from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
-def test_what_is_not_named_is_free() -> None:
+def test_what_is_not_named_is_free():
     assert Prices({"GPU": 20}, "measured").of({"CPU": 4, "GPU": 0.5, "TPU": 1}) == 10.0
     assert Prices({"GPU": 20}, "measured").of({"CPU": 4}) == 0.0
 
 
-def test_all_bundles_of_a_trial_count() -> None:
+def test_all_bundles_of_a_trial_count():
     trial = SimulatedTrial(
         "simulated",
         placement_group_factory=PlacementGroupFactory([{"CPU": 1}, {"CPU": 2, "GPU": 1}]),
@@ -38,6 +34,6 @@ def test_all_bundles_of_a_trial_count() -> None:
         ({"CPU": float("nan")}, "measured", r"prices\['CPU'\]"),
     ],
 )
-def test_wrong_prices_are_named(prices: dict[str, float], costs: Any, message: str) -> None:
+def test_wrong_prices_are_named(prices, costs, message):
     with pytest.raises(ValueError, match=message):
         Prices(prices, costs)

@@ -1,42 +1,30 @@
 """The answer of a race, as it is shown, written down and read again."""
 
-from __future__ import annotations
-
 import json
 from types import SimpleNamespace
-from typing import Any
 
 import pyarrow.fs
 import pytest
 from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
-from mfhpo_ray import (
-    Luckiest,
-    TuneLimitRecommendation,
-    TuneRecommendation,
-    recommendation,
-)
+from mfhpo_ray import Luckiest, TuneLimitRecommendation, TuneRecommendation, recommendation
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.recommendation import (
-    RECOMMENDATION,
-    from_record,
-    to_record,
-)
+from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
 from tests.ray.searchers.searching import limited, make, run
 
 
-def _race(**options: Any) -> Any:
+def _race(**options):
     search = make(**options)
     run(search)
     return search
 
 
-def _limits(horizon: int = 20) -> Any:
+def _limits(horizon=20):
     search = limited([{"x": (1, 2)}, {"x": (3, 4)}], horizon=horizon)
     for number in range(horizon):
         config = search.suggest(str(number))
-        result: dict[str, Any] = {"loss": 0.1 * config["x"][0], "time_total_s": 0.5}
+        result = {"loss": 0.1 * config["x"][0], "time_total_s": 0.5}
         if config["seed"] % 4 == 0:
             result = {"mfhpo/censored_at": config["time_limit_s"]}
         search.on_trial_complete(str(number), result)
@@ -55,16 +43,16 @@ ANSWERS = {
 }
 
 
-def _begun() -> Any:
+def _begun():
     search = make()
     search.suggest("a")
     return search
 
 
-def _cut() -> TuneRecommendation:
+def _cut():
     search = make(epsilon=0.0)
     run(search, at_most=20)
-    answer: TuneRecommendation = search.recommendation()
+    answer = search.recommendation()
     return answer
 
 
@@ -104,26 +92,26 @@ def test_how_it_is_shown():
 
 
 class Results(ResultGrid):
-    def __init__(self, folder: str, best: Any) -> None:
+    def __init__(self, folder, best):
         self._folder = folder
         self._best = best
 
     @property
-    def experiment_path(self) -> str:
+    def experiment_path(self):
         return self._folder
 
     @property
-    def filesystem(self) -> Any:
+    def filesystem(self):
         return pyarrow.fs.LocalFileSystem()
 
-    def get_best_result(self, metric: Any = None, mode: Any = None, **options: Any) -> Any:
+    def get_best_result(self, metric=None, mode=None, **options):
         assert (metric, mode) == ("loss", "min")
         if self._best is None:
             raise RuntimeError("No best trial found for the given metric")
         return self._best
 
 
-def _stored(folder: Any, answer: Any, run_name: str) -> None:
+def _stored(folder, answer, run_name):
     journal = Journal(pyarrow.fs.LocalFileSystem(), str(folder / "mfhpo" / run_name))
     journal.write(RECOMMENDATION, to_record(answer, "loss", "min", "epochs"))
 
@@ -146,7 +134,7 @@ def test_metrics_may_be_nested(tmp_path):
     journal.write(RECOMMENDATION, record)
 
     class Nested(Results):
-        def get_best_result(self, metric: Any = None, mode: Any = None, **options: Any) -> Any:
+        def get_best_result(self, metric=None, mode=None, **options):
             assert metric == "eval/loss"
             config = {"x": 0.6, "train": {"epochs": 3, "seed": 7}}
             return SimpleNamespace(metrics={"eval": {"loss": 0.25}}, config=config)

@@ -1,9 +1,6 @@
 """When a trial's time is up, told by a clock that the tests move."""
 
-from __future__ import annotations
-
 import pickle
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,38 +13,38 @@ from mfhpo_ray.experiment.time_limits import CENSORED_KEY, TimeLimits
 class Process:
     killed = False
 
-    def kill(self) -> None:
+    def kill(self):
         self.killed = True
 
 
 class Loop:
     """A controller's loop with its trials, and a clock: every turn lets some seconds pass."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1000.0
         self.limits = TimeLimits(clock=lambda: self.now)
-        self.trials: list[Trial] = []
-        self.stopped: dict[str, dict[str, Any]] = {}
+        self.trials = []
+        self.stopped = {}
 
-    def add(self, limit: float | None) -> Trial:
+    def add(self, limit):
         trial = Trial("stub", stub=True, config={"lr": 0.1})
         trial._default_result_or_future = {"pid": 17, "config": trial.config}
         self.trials.append(trial)
         self.limits.set(trial, limit)
         return trial
 
-    def start(self, trial: Trial) -> Process:
+    def start(self, trial):
         process = Process()
         trial.temporary_state.ray_actor = process
         trial.set_status(Trial.RUNNING)
         self.turn()
         return process
 
-    def turn(self, seconds: float = 0.0) -> None:
+    def turn(self, seconds=0.0):
         self.now += seconds
         self.limits.enforce(self)
 
-    def report(self, trial: Trial, trained: float, total: float | None = None) -> bool:
+    def report(self, trial, trained, total=None):
         result = {"acc": 0.5, "time_since_restore": trained, "time_total_s": total or trained}
         stop = self.limits.exceeded(trial, result)
         trial.update_last_result({**result, "done": stop})
@@ -55,16 +52,16 @@ class Loop:
 
     # What TimeLimits asks of a controller.
 
-    def get_live_trials(self) -> list[Trial]:
+    def get_live_trials(self):
         return [trial for trial in self.trials if not trial.is_finished()]
 
-    def stop_trial(self, trial: Trial) -> None:
+    def stop_trial(self, trial):
         self.limits.settle(trial)
         self.stopped[trial.trial_id] = dict(trial.last_result)
         trial.set_status(Trial.TERMINATED)
 
 
-def test_a_trial_ends_beyond_its_limit_and_not_at_it() -> None:
+def test_a_trial_ends_beyond_its_limit_and_not_at_it():
     loop = Loop()
     trial = loop.add(2.0)
     process = loop.start(trial)
@@ -82,7 +79,7 @@ def test_a_trial_ends_beyond_its_limit_and_not_at_it() -> None:
     assert loop.limits.seconds(trial) == 2.5
 
 
-def test_starting_and_waiting_cost_nothing() -> None:
+def test_starting_and_waiting_cost_nothing():
     loop = Loop()
     trial = loop.add(2.0)
     loop.turn(100.0)
@@ -92,7 +89,7 @@ def test_starting_and_waiting_cost_nothing() -> None:
     assert loop.limits.seconds(trial) == pytest.approx(1.9)
 
 
-def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process() -> None:
+def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process():
     loop = Loop()
     trial = loop.add(2.0)
     process = loop.start(trial)
@@ -106,7 +103,7 @@ def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process() -
 
 
 @pytest.mark.parametrize(("trained", "censored"), [(1.9, False), (2.1, True)])
-def test_what_a_trial_that_ends_by_itself_took_decides(trained: float, censored: bool) -> None:
+def test_what_a_trial_that_ends_by_itself_took_decides(trained, censored):
     loop = Loop()
     trial = loop.add(2.0)
     loop.start(trial)
@@ -122,7 +119,7 @@ def test_what_a_trial_that_ends_by_itself_took_decides(trained: float, censored:
     assert loop.limits.seconds(trial) == 9.0 + trained
 
 
-def test_a_trial_without_a_limit_is_timed_only() -> None:
+def test_a_trial_without_a_limit_is_timed_only():
     loop = Loop()
     trial = loop.add(None)
     loop.start(trial)
@@ -135,7 +132,7 @@ def test_a_trial_without_a_limit_is_timed_only() -> None:
     assert CENSORED_KEY not in trial.last_result
 
 
-def test_trials_that_are_not_known_are_left_alone() -> None:
+def test_trials_that_are_not_known_are_left_alone():
     loop = Loop()
     trial = loop.add(1.0)
     loop.start(trial)
@@ -148,14 +145,14 @@ def test_trials_that_are_not_known_are_left_alone() -> None:
     assert loop.limits.seconds(trial) == 10.0
 
 
-def test_trials_that_end_together_with_another_are_no_error() -> None:
+def test_trials_that_end_together_with_another_are_no_error():
     loop = Loop()
     first, second = loop.add(1.0), loop.add(1.0)
     loop.start(first)
     loop.start(second)
     stop = loop.stop_trial
 
-    def stop_both(trial: Trial) -> None:
+    def stop_both(trial):
         for each in (first, second):
             stop(each)
             loop.limits.forget(each)
@@ -171,9 +168,7 @@ def test_trials_that_end_together_with_another_are_no_error() -> None:
         st.tuples(st.sampled_from(["turn", "report", "pause"]), st.floats(0.0, 1.0)), max_size=30
     ),
 )
-def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(
-    limit: float, steps: list[tuple[str, float]]
-) -> None:
+def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(limit, steps):
     loop = Loop()
     trial = loop.add(limit)
     loop.start(trial)
@@ -203,7 +198,7 @@ def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(
         assert loop.limits.seconds(trial) == pytest.approx(trained + unheard)
 
 
-def test_limits_can_be_pickled() -> None:
+def test_limits_can_be_pickled():
     trial = Trial("stub", stub=True)
     limits = TimeLimits()
     limits.set(trial, 3.0)

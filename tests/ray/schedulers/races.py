@@ -1,7 +1,5 @@
 """Simulated experiments that several tests of the schedulers share."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

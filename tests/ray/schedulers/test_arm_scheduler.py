@@ -1,7 +1,5 @@
 """What all our schedulers share: restarts, storage that fails, trials stopped in mid-run."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """MFEliminationScheduler in virtual time: trials that fail, search algorithms, and restarts."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections import Counter

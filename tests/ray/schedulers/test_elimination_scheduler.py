@@ -1,7 +1,5 @@
 """MFEliminationScheduler: whom it stops, by bounds and without, and what it answers."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import tempfile

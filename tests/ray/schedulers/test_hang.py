@@ -1,7 +1,5 @@
 """Trials that hang, in real processes: they end at their limits, and others take their places."""
 
-from __future__ import annotations
-
 import ctypes
 import signal
 import subprocess

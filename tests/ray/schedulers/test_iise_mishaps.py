@@ -1,7 +1,5 @@
 """IISEScheduler in virtual time: trials that crash, hang, diverge, or begin again."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """IISEScheduler in virtual time: what it starts, goes on with and stops, and what it answers."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections import Counter

@@ -1,7 +1,5 @@
 """Schedulers: values count in the order in which trials were sent to a level, slow ones too."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections import defaultdict

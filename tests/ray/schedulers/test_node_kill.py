@@ -1,7 +1,5 @@
 """A node of the cluster dies in the middle of a race: other replicates take over."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

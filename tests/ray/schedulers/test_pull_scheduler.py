@@ -1,7 +1,5 @@
 """The companion of the searchers, below Tune's own controller, with trials that have no process."""
 
-from __future__ import annotations
-
 import math
 from unittest.mock import patch
 

@@ -1,7 +1,5 @@
 """RCUCB over trials that are given: who starts, with which limit, and what is learned from it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which trials are replicates of which arm, and where they stand."""
 
-from __future__ import annotations
-
 import numpy as np
 from ray.tune.experiment import Trial
 

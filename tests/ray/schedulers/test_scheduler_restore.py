@@ -1,7 +1,5 @@
 """Real runs that are restored: nothing observed is lost, and failed trials are tried again."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

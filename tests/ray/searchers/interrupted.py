@@ -1,12 +1,9 @@
 """An experiment in a process of its own, to be killed (``python -m`` runs it)."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys
 import time
-from typing import Any
 
 import ray
 from ray import tune
@@ -19,7 +16,7 @@ from tests.ray.searchers.searching import ARMS, bowl
 LOG = "evaluations.log"
 
 
-def train(config: dict[str, Any]) -> None:
+def train(config):
     time.sleep(0.1)
     loss = bowl(config)
     line = json.dumps({"x": config["x"], "epochs": config["epochs"], "seed": config["seed"]})
@@ -30,7 +27,7 @@ def train(config: dict[str, Any]) -> None:
     tune.report({"loss": loss})
 
 
-def search() -> IISESearch:
+def search():
     return IISESearch(
         Fidelity("epochs", levels=[1, 3, 9]),
         ARMS,
@@ -43,7 +40,7 @@ def search() -> IISESearch:
     )
 
 
-def main(address: str, folder: str) -> None:
+def main(address, folder):
     ray.init(address=address, configure_logging=False, log_to_driver=False)
     space = {"log": os.path.join(folder, LOG)}
     options = {"search_alg": search(), "max_concurrent_trials": 3}

@@ -1,10 +1,5 @@
 """Searches of a small space that several tests share."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 from ray import tune
 
@@ -12,7 +7,7 @@ from mfhpo import Fidelity
 from mfhpo_ray import RaceSearch
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
-SPACE: dict[str, Any] = {
+SPACE = {
     "x": tune.uniform(-1, 1),
     "model": tune.choice([{"kind": "flat"}, {"kind": "deep", "depth": tune.randint(1, 6)}]),
     "epochs": tune.randint(1, 10),
@@ -20,18 +15,18 @@ SPACE: dict[str, Any] = {
 }
 
 
-def true_loss(config: Mapping[str, Any]) -> float:
+def true_loss(config):
     model = config["model"]
     return float((config["x"] - 0.3) ** 2 + 0.1 * abs(model.get("depth", 6) - 3))
 
 
-def loss(config: Mapping[str, Any], scale: float = 0.02) -> float:
+def loss(config, scale=0.02):
     noise = scale * np.random.default_rng(config["seed"]).normal()
     return float(true_loss(config) + 0.1 / config["epochs"] + noise)
 
 
-def make(**options: Any) -> RaceSearch:
-    arguments: dict[str, Any] = {
+def make(**options):
+    arguments = {
         "fidelity": EPOCHS,
         "metric": "loss",
         "mode": "min",

@@ -1,11 +1,6 @@
 """Races that several tests of the searchers share, run by plain calls."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from ray import cloudpickle, tune
@@ -16,39 +11,33 @@ from mfhpo import Fidelity
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
 from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.searchers.policy_search import PolicySearch
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
 SPACE = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 10)}
 
 # Name -> how to make it, given the arguments that all have in common.
-BEST_ARM: dict[str, Callable[..., PolicySearch[Any]]] = {
-    "IISE": IISESearch,
-    "LUCB": MFLUCBSearch,
-    "grad": MFGradSearch,
-    "choice": MFSearch,
-}
+BEST_ARM = {"IISE": IISESearch, "LUCB": MFLUCBSearch, "grad": MFGradSearch, "choice": MFSearch}
 
 
 class Memory:
-    def __init__(self) -> None:
-        self.files: dict[str, str] = {}
+    def __init__(self):
+        self.files = {}
 
-    def write(self, name: str, record: Mapping[str, Any]) -> None:
+    def write(self, name, record):
         self.files[name] = json.dumps(record)
 
-    def read(self) -> dict[str, dict[str, Any]]:
+    def read(self):
         return {name: json.loads(text) for name, text in self.files.items()}
 
 
-def bowl(config: Mapping[str, Any], scale: float = 0.05) -> float:
+def bowl(config, scale=0.05):
     noise = scale * np.random.default_rng(config["seed"]).normal()
     return float(config["x"] ** 2 + 0.1 / config["epochs"] + noise)
 
 
-def make(cls: Callable[..., PolicySearch[Any]] = IISESearch, **options: Any) -> PolicySearch[Any]:
-    arguments: dict[str, Any] = {
+def make(cls=IISESearch, **options):
+    arguments = {
         "fidelity": EPOCHS,
         "arms": ARMS,
         "metric": "loss",
@@ -60,9 +49,9 @@ def make(cls: Callable[..., PolicySearch[Any]] = IISESearch, **options: Any) -> 
     return cls(**arguments)
 
 
-def limited(arms: Any, **options: Any) -> RCUCBSearch:
+def limited(arms, **options):
     """A search for the gain of trials, with its companion."""
-    arguments: dict[str, Any] = {
+    arguments = {
         "limits": [1.0, 2.0],
         "metric": "loss",
         "mode": "min",
@@ -75,14 +64,9 @@ def limited(arms: Any, **options: Any) -> RCUCBSearch:
     return search
 
 
-def run(
-    search: PolicySearch[Any],
-    objective: Callable[[Mapping[str, Any]], float] = bowl,
-    prefix: str = "trial",
-    at_most: int = 3000,
-) -> list[dict[str, Any]]:
+def run(search, objective=bowl, prefix="trial", at_most=3000):
     """Run a race, one trial after the other, and return the configurations of its trials."""
-    configs: list[dict[str, Any]] = []
+    configs = []
     while len(configs) < at_most:
         trial_id = f"{prefix}_{len(configs):05d}"
         config = search.suggest(trial_id)
@@ -93,18 +77,12 @@ def run(
     return configs
 
 
-def pulls(configs: list[dict[str, Any]]) -> list[tuple[float, int]]:
+def pulls(configs):
     """What the trials evaluated, seeds aside."""
     return [(config["x"], config["epochs"]) for config in configs]
 
 
-def in_tune(
-    search: Any,
-    space: dict[str, Any],
-    folder: Path,
-    workers: int,
-    result: Callable[[dict[str, Any], int], dict[str, Any]],
-) -> list[dict[str, Any]]:
+def in_tune(search, space, folder, workers, result):
     """The configurations by Tune's own generator of trials, of which the first one ends first."""
     generator = SearchGenerator(ConcurrencyLimiter(search, workers))
     assert generator.set_search_properties(None, None, space)
@@ -130,18 +108,18 @@ def in_tune(
 class Driver:
     """Keeps three trials under way; the one that ends next is a function of the step."""
 
-    def __init__(self, search: Any, result: Callable[[Any], dict[str, Any]], first: int = 0):
+    def __init__(self, search, result, first=0):
         self.search = search
         self.result = result
-        self.running: dict[str, dict[str, Any]] = {}
-        self.history: list[Any] = []
+        self.running = {}
+        self.history = []
         self.n_trials = first
 
     @property
-    def configs(self) -> list[dict[str, Any]]:
+    def configs(self):
         return [config for config in self.history if isinstance(config, dict)]
 
-    def step(self) -> bool:
+    def step(self):
         if len(self.running) < 3:
             trial_id = f"trial_{self.n_trials:05d}"
             config = self.search.suggest(trial_id)
@@ -157,41 +135,34 @@ class Driver:
         self.history.append(ending)
         return True
 
-    def to_the_end(self, at_most: int = 3000) -> Driver:
+    def to_the_end(self, at_most=3000):
         for _ in range(at_most):
             if not self.step():
                 break
         return self
 
 
-def _by_file(search: Any, make_search: Callable[[], Any], folder: Path) -> Any:
+def _by_file(search, make_search, folder):
     search.save(str(folder / "state"))
     again = make_search()
     again.restore(str(folder / "state"))
     return again
 
 
-def _by_state(search: Any, make_search: Callable[[], Any], folder: Path) -> Any:
+def _by_state(search, make_search, folder):
     again = make_search()
     again.set_state(json.loads(json.dumps(search.get_state())))
     return again
 
 
-def _by_pickle(search: Any, make_search: Callable[[], Any], folder: Path) -> Any:
+def _by_pickle(search, make_search, folder):
     return cloudpickle.loads(cloudpickle.dumps(search))
 
 
 WAYS = {"file": _by_file, "state": _by_state, "pickle": _by_pickle}
 
 
-def crash(
-    driver: Driver,
-    make_search: Callable[[], Any],
-    saved_at: int,
-    lost: int,
-    forgets_trials: bool,
-    never_saved: bool,
-) -> tuple[Any, dict[str, Any]]:
+def crash(driver, make_search, saved_at, lost, forgets_trials, never_saved):
     """Kill a driver some steps after the last snapshot: the search that goes on, and the journal.
 
     Ray may or may not know the newest trials.
@@ -215,9 +186,7 @@ def crash(
     return again, journal.read()
 
 
-def killed_again_and_again(
-    make_search: Callable[[], Any], result: Callable[[Any], dict[str, Any]]
-) -> tuple[Any, dict[str, Any]]:
+def killed_again_and_again(make_search, result):
     """The answer of a search that is killed every 17 steps, and the records of its journal."""
     journal = Memory()
     driver = Driver(make_search(), result)

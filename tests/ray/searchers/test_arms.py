@@ -1,7 +1,5 @@
 """Arms of a search: given, or drawn from a space."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

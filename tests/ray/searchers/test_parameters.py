@@ -1,7 +1,5 @@
 """What a model sees of Tune's spaces, and the configurations that come of its places."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

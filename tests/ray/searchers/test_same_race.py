@@ -1,11 +1,6 @@
 """The same race in Optuna, in Ray Tune and with the bare policy: the same pulls, the same arm."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import optuna
@@ -25,7 +20,7 @@ SEED = 7
 class Table:
     """Recorded evaluations of ten arms: means that cross between levels, and noise by the seed."""
 
-    def __init__(self, n_arms: int = 10, scale: float = 0.02) -> None:
+    def __init__(self, n_arms=10, scale=0.02):
         rng = np.random.default_rng(1)
         target = np.sort(rng.uniform(0.5, 0.9, n_arms))[::-1]
         distance = 1.0 / np.sqrt(np.array(LEVELS)) - 1.0 / np.sqrt(LEVELS[-1])
@@ -33,26 +28,26 @@ class Table:
         self.arms = [{"row": row} for row in rng.permutation(n_arms).tolist()]
         self.scale = scale
 
-    def accuracy(self, config: Mapping[str, Any]) -> float:
+    def accuracy(self, config):
         noise = self.scale * np.random.default_rng(config["seed"]).normal()
         return float(self.means[config["row"], LEVELS.index(config["epochs"])] + noise)
 
 
 TABLE = Table()
-OPTIONS: dict[str, Any] = {"epsilon": 0.02, "seed": SEED, "pilot_arms": 4}
+OPTIONS = {"epsilon": 0.02, "seed": SEED, "pilot_arms": 4}
 
 
-def _config(pull: Pull, replicate: int) -> dict[str, Any]:
+def _config(pull, replicate):
     seed = replicate_seed(
         SEED, pull.arm, pull.fidelity, replicate, n_arms=len(TABLE.arms), n_fidelities=len(LEVELS)
     )
     return {**TABLE.arms[pull.arm], "epochs": LEVELS[pull.fidelity], "seed": seed}
 
 
-def _bare(workers: int) -> tuple[list[dict[str, Any]], IISE]:
+def _bare(workers):
     policy = IISE(Problem(len(TABLE.arms), tuple(map(float, LEVELS))), **OPTIONS)
-    begun: Counter[tuple[int, int]] = Counter()
-    under_way: list[tuple[Pull, dict[str, Any]]] = []
+    begun = Counter()
+    under_way = []
     configs = []
     while not policy.finished:
         while len(under_way) < workers:
@@ -65,24 +60,24 @@ def _bare(workers: int) -> tuple[list[dict[str, Any]], IISE]:
     return configs, policy
 
 
-def _in_tune(workers: int, folder: Path) -> tuple[list[dict[str, Any]], IISESearch]:
+def _in_tune(workers, folder):
     search = IISESearch(
         Fidelity("epochs", levels=LEVELS), TABLE.arms, metric="accuracy", mode="max", **OPTIONS
     )
     space = {"epochs": tune.randint(1, 28), "row": tune.randint(0, 10), "constant": 1}
 
-    def result(config: dict[str, Any], number: int) -> dict[str, Any]:
+    def result(config, number):
         return {"accuracy": TABLE.accuracy(config)}
 
     return in_tune(search, space, folder, workers, result), search
 
 
-def _in_optuna() -> tuple[list[dict[str, Any]], Any]:
+def _in_optuna():
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    begun: Counter[tuple[int, int]] = Counter()
+    begun = Counter()
     configs = []
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         row = trial.suggest_int("row", 0, 9)
         epochs = trial.suggest_int("epochs", 1, 27)
         pull = Pull(TABLE.arms.index({"row": row}), LEVELS.index(epochs))
@@ -96,7 +91,7 @@ def _in_optuna() -> tuple[list[dict[str, Any]], Any]:
     return configs, sampler.recommendation(study)
 
 
-def _check(config: Mapping[str, Any]) -> None:
+def _check(config):
     target = TABLE.means[:, -1]
     assert target[config["row"]] >= target.max() - OPTIONS["epsilon"]
 

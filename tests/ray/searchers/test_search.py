@@ -1,11 +1,8 @@
 """The searchers, driven by plain calls in the order in which Tune makes them."""
 
-from __future__ import annotations
-
 import logging
 import math
 import warnings
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,11 +14,7 @@ from ray.tune.search import ConcurrencyLimiter
 from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.racing.race import ArmWithdrawnWarning
-from mfhpo_ray import (
-    IISESearch,
-    MFSearch,
-    RCUCBSearch,
-)
+from mfhpo_ray import IISESearch, MFSearch
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import replicate_seed
 from tests.ray.searchers.searching import (
@@ -80,12 +73,12 @@ def test_a_race_is_repeatable_with_a_seed_alone():
 
 
 class Bare:
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options):
         problem = Problem(4, (1.0, 3.0, 9.0))
         self.policy = IISE(problem, epsilon=0.1, seed=0, **options)
 
 
-def _state(search: Any) -> Any:
+def _state(search):
     return search.get_state()["policy"]
 
 
@@ -160,10 +153,10 @@ def test_any_order_of_ends_tells_the_policy_what_happened(data):
     Values and failures are told as soon as all earlier pulls of their arm and level have ended.
     """
     search, bare = make(), Bare()
-    begun: dict[Pull, list[str]] = {}
-    ended: dict[str, Observation] = {}
-    running: dict[str, dict[str, Any]] = {}
-    seeds: list[int] = []
+    begun = {}
+    ended = {}
+    running = {}
+    seeds = []
     for step in range(data.draw(st.integers(1, 60))):
         if not running or data.draw(st.booleans()):
             config = search.suggest(f"t{step}")
@@ -241,11 +234,11 @@ def test_nothing_to_recommend_before_the_first_trial():
     assert not search.recommendation().certified
 
 
-def _measured(**options: Any) -> Any:
+def _measured(**options):
     return make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"), **options)
 
 
-MEASURED_ENDS: dict[str, tuple[dict[str, Any], float]] = {
+MEASURED_ENDS = {
     "its last result says": ({"result": {"loss": 0.5, "time_total_s": 2.5}}, 2.5),
     "an earlier result of a crash": ({"error": True}, 1.5),
     "stopped at its limit": ({"result": {"mfhpo/censored_at": 60.0}}, 60.0),
@@ -366,12 +359,12 @@ def test_other_aims_certify_nothing(aim):
     assert str(answer).startswith("BEST SO FAR")
 
 
-def _limited(**options: Any) -> RCUCBSearch:
+def _limited(**options):
     models = [{"model": "quick"}, {"model": "slow"}]
     return limited(models, **{"metric": "score", "mode": "max", **options})
 
 
-def _bare_limited() -> RCUCB:
+def _bare_limited():
     return RCUCB(2, [1.0, 2.0], cost=Linear(0.1), reward_range=(0, 1))
 
 
@@ -408,7 +401,7 @@ def test_what_comes_back_from_a_limited_trial(result, seen):
     assert _state(search) == policy.state_dict()
 
 
-def _play(search: Any, n_trials: int = 200) -> None:
+def _play(search, n_trials=200):
     rng = np.random.default_rng(0)
     for number in range(n_trials):
         config = search.suggest(str(number))
@@ -418,7 +411,7 @@ def _play(search: Any, n_trials: int = 200) -> None:
         if rng.random() < 0.2:
             seconds = 10.0
         if config["time_limit_s"] is not None and seconds > config["time_limit_s"]:
-            result: dict[str, Any] = {"mfhpo/censored_at": config["time_limit_s"]}
+            result = {"mfhpo/censored_at": config["time_limit_s"]}
         else:
             score = {"quick": 0.3, "slow": 0.9}[config["model"]]
             result = {"score": score, "time_total_s": seconds}

@@ -1,9 +1,6 @@
 """Bad arguments of the searchers raise where they are given, and say what would be right."""
 
-from __future__ import annotations
-
 import inspect
-from typing import Any
 
 import pytest
 from ray import tune
@@ -20,7 +17,7 @@ from mfhpo_ray import (
 )
 from tests.ray.searchers.searching import ARMS, make
 
-ANY: list[tuple[dict[str, Any], type[Exception], str]] = [
+ANY = [
     ({"fidelity": 3}, TypeError, "fidelity must be a name or a Fidelity, got 3"),
     ({"arms": 0}, ValueError, "arms must be at least 1, got 0"),
     ({"arms": True}, TypeError, "arms must be a number or a list of configurations, got True"),
@@ -50,7 +47,7 @@ def test_what_all_races_refuse(cls, options, error, words):
         make(cls, **options)
 
 
-OWN: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
+OWN = [
     (IISESearch, {"variant": "best"}, ValueError, "variant must be 'max', 'order', 'se' or 'mfe'"),
     (MFGradSearch, {"stop": "soon"}, ValueError, "stop"),
     (MFGradSearch, {"radius": None}, TypeError, "unexpected keyword argument 'radius'"),
@@ -107,7 +104,7 @@ def test_a_fidelity_without_levels():
         search.suggest("a")
 
 
-LIMITS: list[tuple[dict[str, Any], type[Exception], str]] = [
+LIMITS = [
     ({"limits": [2, 1]}, ValueError, "limits"),
     ({"limits": 60}, ValueError, r"for one limit of 60 seconds give limits=\[60\]"),
     ({"longest": 5.0}, ValueError, "longest=5.0 is for limits that are derived"),
@@ -123,7 +120,7 @@ LIMITS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize(("options", "error", "words"), LIMITS)
 def test_what_searches_for_limits_refuse(options, error, words):
-    arguments: dict[str, Any] = {"arms": ARMS, "limits": [1, 2], "cost": Linear(0.1)}
+    arguments = {"arms": ARMS, "limits": [1, 2], "cost": Linear(0.1)}
     arguments.update(options)
     with pytest.raises(error, match=words):
         RCUCBSearch(**arguments)

@@ -1,13 +1,10 @@
 """What can go wrong around a race: storage, restarts, limits and stops that others set."""
 
-from __future__ import annotations
-
 import enum
 import json
 import logging
 import warnings
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -24,11 +21,11 @@ class Activation(str, enum.Enum):
 
 
 class Block:
-    def __init__(self, width: int) -> None:
+    def __init__(self, width):
         self.width = width
 
 
-def _restored(arms: Any, others: Any = None) -> Any:
+def _restored(arms, others=None):
     search = make(arms=arms())
     search.suggest("a")
     search.on_trial_complete("a", {"loss": 0.1})
@@ -92,7 +89,7 @@ def test_an_observation_that_raises_keeps_its_pull():
     assert search.recommendation().cost == 4.0
 
 
-def _saved_with_one_under_way() -> Any:
+def _saved_with_one_under_way():
     search = make()
     search.set_max_concurrency(1)
     search.suggest("a")
@@ -135,14 +132,14 @@ def test_a_stop_of_the_run_config_is_warned_of():
         search.set_search_properties("loss", "min", dict(SPACE), stop={}, num_samples=-1)
 
 
-def _limited(**options: Any) -> RCUCBSearch:
+def _limited(**options):
     return RCUCBSearch(ARMS, metric="loss", mode="min", seed=0, **options)
 
 
 def test_trials_that_limits_are_derived_from_have_the_limit_of_the_scheduler():
     search = _limited()
     scheduler = search.scheduler(limit=60)
-    config: Any = search.suggest("a")
+    config = search.suggest("a")
     assert config["time_limit_s"] == 60
     assert scheduler._limit_of(SimpleNamespace(config=config, trial_id="a")) == 60.0
     assert _limited().suggest("a")["time_limit_s"] is None

@@ -1,13 +1,10 @@
 """Values count in the order in which their trials were begun, quick ones not before slow ones."""
 
-from __future__ import annotations
-
 import heapq
 import json
 import logging
 import math
 from collections import Counter
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +19,7 @@ from tests.ray.searchers.searching import Memory, make
 THREE = [{"x": 0.0}, {"x": 0.1}, {"x": 1.0}]
 
 
-def _begun(n: int, **options) -> tuple[IISESearch, dict[str, dict]]:
+def _begun(n, **options):
     """A search with n pulls under way of the only arm and level."""
     fidelity = Fidelity("epochs", levels=[1])
     options = {"fidelity": fidelity, "arms": [{"x": 0.0}], "measure": 100, **options}
@@ -30,7 +27,7 @@ def _begun(n: int, **options) -> tuple[IISESearch, dict[str, dict]]:
     return search, {str(number): search.suggest(str(number)) for number in range(n)}
 
 
-def _told(search) -> tuple[int, float | None]:
+def _told(search):
     answer = search.recommendation()
     return answer.trials, answer.mean
 
@@ -116,16 +113,14 @@ def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
     assert any("2 were stopped at a time limit" in assumed for assumed in assumptions)
 
 
-def _rival(
-    seed: int, poor_share: float, at_most: int, cls: Any = IISESearch, interrupted_at: int = -1
-) -> tuple[Any, list[str]]:
+def _rival(seed, poor_share, at_most, cls=IISESearch, interrupted_at=-1):
     """The best arm's mean is 0. A rival's value is 1, or -5 in trials that take 300 times as long.
 
     Returns the search, which is saved and restored before one of the trials if that is asked for,
     and the configurations of all trials.
     """
 
-    def new() -> Any:
+    def new():
         search = cls(
             Fidelity("epochs", levels=[1]),
             [{"rival": False}, {"rival": True}],
@@ -139,8 +134,8 @@ def _rival(
         return search
 
     search = new()
-    under_way: list[tuple[float, str, float]] = []
-    configs: list[str] = []
+    under_way = []
+    configs = []
     now = 0.0
     while not search.finished and len(configs) < at_most:
         if len(configs) >= interrupted_at >= 0:

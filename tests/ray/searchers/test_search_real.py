@@ -1,7 +1,5 @@
 """The searchers in real experiments: failing trials, a driver that is killed, the answer stored."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -10,8 +8,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
-from typing import Any
 
 import pytest
 import ray
@@ -33,7 +29,7 @@ pytestmark = [
 ]
 
 
-def _play(config: dict[str, Any]) -> None:
+def _play(config):
     if config["model"] == "hangs":
         time.sleep(60)
     time.sleep(0.1)
@@ -66,7 +62,7 @@ def test_limits_are_kept_and_learned_from(tmp_path):
     assert answer.luckiest.config.keys() == {"model", "time_limit_s"}
 
 
-def _train(config: dict[str, Any]) -> None:
+def _train(config):
     if config["fate"] == "crash":
         raise RuntimeError("on purpose")
     tune.report({"loss": math.nan if config["fate"] == "nan" else bowl(config)})
@@ -79,13 +75,13 @@ class _Noting(IISESearch):
     a process that is used again may have still had the one before.
     """
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.suggested: list[dict[str, Any]] = []
+        self.suggested = []
         self.suggested_too_late = 0
         self.running_at_the_end, self.waiting_at_the_end = 0, 0
 
-    def suggest(self, trial_id: str) -> Any:
+    def suggest(self, trial_id):
         was_over = self.finished
         config = super().suggest(trial_id)
         if isinstance(config, dict):
@@ -93,9 +89,7 @@ class _Noting(IISESearch):
             self.suggested_too_late += was_over
         return config
 
-    def on_trial_complete(
-        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
-    ) -> None:
+    def on_trial_complete(self, trial_id, result=None, error=False):
         was_over = self.finished
         super().on_trial_complete(trial_id, result, error)
         if self.finished and not was_over:
@@ -199,13 +193,13 @@ def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
     assert answer.trials <= _alone() + 15
 
 
-def _journalled(experiment: Path) -> dict[str, Any]:
+def _journalled(experiment):
     files = experiment.glob("mfhpo/*/*.jsonl")
     records = {path.stem: json.loads(path.read_text()) for path in files}
     return {name: record for name, record in records.items() if name != "recommendation"}
 
 
-def _alone() -> int:
+def _alone():
     search = interrupted.search()
     for number in range(1000):
         config = search.suggest(str(number))

@@ -1,18 +1,13 @@
 """Searchers that are saved and restored: as if they had never stopped."""
 
-from __future__ import annotations
-
 import json
 import math
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo_ray import IISESearch, RCUCBSearch
-from mfhpo_ray.searchers.policy_search import PolicySearch
 from tests.ray.searchers.searching import (
     ARMS,
     BEST_ARM,
@@ -30,12 +25,12 @@ from tests.ray.searchers.searching import (
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
 
-def _limits() -> RCUCBSearch:
+def _limits():
     arms = [{"x": x, "epochs": 9} for x in (-0.9, 0.0, 0.6)]
     return limited(arms, limits=3, reward_range=None, horizon=40, longest=9.0)
 
 
-SEARCHES: dict[str, Callable[[], PolicySearch[Any]]] = {
+SEARCHES = {
     **{name: lambda cls=cls: make(cls) for name, cls in BEST_ARM.items()},
     "drawn": lambda: make(arms=5, space=SPACE),
     "seed's own key": lambda: make(seed_key="split"),
@@ -43,7 +38,7 @@ SEARCHES: dict[str, Callable[[], PolicySearch[Any]]] = {
 }
 
 
-def _result(config: dict[str, Any]) -> dict[str, Any]:
+def _result(config):
     seed = config.get("seed", config.get("split", 0))
     if seed % 11 == 0:
         return {"loss": math.nan, "time_total_s": 0.5}
@@ -82,7 +77,7 @@ def test_nothing_to_save_is_saved_too(tmp_path):
 def test_a_restored_search_needs_neither_space_nor_metric(tmp_path):
     """After ``Tuner.restore`` without a ``param_space``, Tune hands over neither."""
 
-    def told() -> Driver:
+    def told():
         search = IISESearch("epochs", 4, epsilon=0.1, seed=0)
         search.set_search_properties("loss", "min", dict(SPACE))
         return Driver(search, _result)
@@ -150,7 +145,7 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
     assert len(set(new_seeds)) == len(new_seeds)
 
 
-def _seed(config: dict[str, Any]) -> int:
+def _seed(config):
     return config.get("seed", config.get("split"))
 
 
@@ -161,7 +156,7 @@ def test_killed_again_and_again_the_race_ends_and_counts_each_observation_once()
     assert answer.trials == sum(record["value"] is not None for record in records.values())
 
 
-def test_a_pull_that_was_lost_with_the_driver_is_a_condition() -> None:
+def test_a_pull_that_was_lost_with_the_driver_is_a_condition():
     """It began after the last snapshot, and later ones of its arm had ended."""
     journal = Memory()
     search = make(arms=ARMS[1:3], epsilon=0.05)

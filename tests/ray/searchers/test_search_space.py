@@ -1,7 +1,5 @@
 """Search spaces of Tune: levels of the fidelity, and configurations drawn from the rest."""
 
-from __future__ import annotations
-
 import random
 
 import numpy as np

@@ -14,8 +14,6 @@ from mfhpo.search import OneOf
 from mfhpo_optuna.visualization.games.story import NashStory, Played
 from mfhpo_optuna.visualization.style import WINNER, lay_out, level_colour, new_figure, params_text
 
-__all__ = ["axis_type", "axis_values", "draw_heat_maps", "places", "star"]
-
 _FINE = 41  # values of a number's range
 _GREYS = [[0.0, "#fbfbf9"], [1.0, "#6b6b6b"]]
 

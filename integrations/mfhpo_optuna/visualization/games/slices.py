@@ -21,8 +21,6 @@ from mfhpo_optuna.visualization.style import (
     rounded,
 )
 
-__all__ = ["draw_slices"]
-
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 

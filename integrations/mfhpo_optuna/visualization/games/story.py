@@ -15,8 +15,6 @@ from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import Listener, NashStudy
 from mfhpo_optuna.visualization.style import chosen_sampler, value_text
 
-__all__ = ["NashStory", "Played", "Stage"]
-
 _STAGES = 20  # recommendations that are computed anew
 
 

@@ -1,9 +1,6 @@
 """The searcher that searches a space and certifies what it has found, by plain calls."""
 
-from __future__ import annotations
-
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +15,7 @@ from tests.ray.searchers.searching import run
 
 
 @pytest.fixture(scope="module")
-def finished() -> tuple[RaceSearch, list[dict[str, Any]]]:
+def finished():
     search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
     return search, run(search, loss)
 
@@ -94,7 +91,7 @@ def test_without_a_fidelity_each_trial_is_a_full_evaluation():
 def test_several_trials_at_once_keep_to_the_budget():
     search = make(budget=150)
     search.set_max_concurrency(4)
-    running: dict[str, dict[str, Any]] = {}
+    running = {}
     number, paid, most = 0, 0.0, 0
     while not search.finished:
         config = search.suggest(str(number))
@@ -151,7 +148,7 @@ def test_a_space_of_few_configurations_is_searched_all_the_same():
     """Three configurations, each begun once before any of them is begun again."""
     space = {"x": tune.choice([-0.5, 0.2, 0.9])}
 
-    def value(config: dict[str, Any]) -> float:
+    def value(config):
         return loss({**config, "model": {"depth": 3}})
 
     search = make(space=space, budget=300, certify_share=0.2)
@@ -168,7 +165,7 @@ def test_a_space_of_few_configurations_is_searched_all_the_same():
 
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     search = make(checkpoints=True, budget=150, certify_share=0.3)
-    trainings: dict[str, list[dict[str, Any]]] = {}
+    trainings = {}
     paid, number = 0, 0
     while isinstance(config := search.suggest(str(number)), dict):
         training = trainings.setdefault(config["training"], [])

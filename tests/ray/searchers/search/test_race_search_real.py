@@ -1,10 +1,7 @@
 """A search in a real experiment: checkpoints, a conditional space, the answer in the storage."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +20,11 @@ pytestmark = [
 ]
 
 
-def _square(x: float) -> float:
+def _square(x):
     return x**2
 
 
-def _train(config: dict[str, Any]) -> None:
+def _train(config):
     path = Path(config["folder"], config["training"])
     done = json.loads(path.read_text()) if path.exists() else []
     model = {key: value for key, value in config["model"].items() if key != "transform"}

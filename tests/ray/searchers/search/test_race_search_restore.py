@@ -1,10 +1,6 @@
 """Searches that are saved, restored and killed: as if they had never stopped."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +13,7 @@ from mfhpo_ray.experiment.encoding import decode
 from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
 from tests.ray.searchers.searching import WAYS, Driver, crash, killed_again_and_again
 
-SEARCHES: dict[str, Callable[[], RaceSearch]] = {
+SEARCHES = {
     "levels": lambda: make(budget=80, certify_share=0.4),
     "checkpoints": lambda: make(budget=45, checkpoints=True),
     "no fidelity": lambda: make(fidelity=None, space={"x": tune.uniform(-1, 1)}, budget=15),
@@ -26,7 +22,7 @@ SEARCHES: dict[str, Callable[[], RaceSearch]] = {
 }
 
 
-def _result(config: dict[str, Any]) -> dict[str, Any]:
+def _result(config):
     value = math.nan if config["seed"] % 11 == 0 else loss({"epochs": 9, "model": {}, **config})
     return {"loss": value, "time_total_s": 1.0 + 0.1 * config.get("epochs", 9)}
 
@@ -57,7 +53,7 @@ def test_a_search_that_is_restored_at_every_step_knows_what_it_knew(name, way, t
 def test_a_restored_search_needs_neither_space_nor_metric(tmp_path):
     """After ``Tuner.restore`` without a ``param_space``, Tune hands over neither."""
 
-    def bare() -> RaceSearch:
+    def bare():
         return RaceSearch("epochs", budget=120, certify_share=0.3, epsilon=0.1, seed=0)
 
     search = bare()
@@ -124,7 +120,7 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
 
 
 def test_killed_again_and_again_it_ends_with_an_answer_and_counts_each_trial_once():
-    options: dict[str, Any] = {"budget": 200, "certify_share": 0.3, "sigma": 0.02, "seed": 1}
+    options = {"budget": 200, "certify_share": 0.3, "sigma": 0.02, "seed": 1}
     answer, records = killed_again_and_again(lambda: make(**options), _result)
     assert isinstance(answer, TuneRaceRecommendation)
     assert answer.certificate is not None

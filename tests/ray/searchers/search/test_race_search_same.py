@@ -1,11 +1,8 @@
 """The same search in Optuna, in Ray Tune and by the bare policy: the same pulls and answer."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +18,7 @@ from tests.ray.searchers.searching import in_tune
 
 LEVELS = (1, 3, 9)
 SEED = 5
-OPTIONS: dict[str, Any] = {"budget": 160, "certify_share": 0.3, "sigma": 0.02, "epsilon": 0.1}
+OPTIONS = {"budget": 160, "certify_share": 0.3, "sigma": 0.02, "epsilon": 0.1}
 NOISE = np.random.default_rng(0).normal(0.0, 0.02, 1000)
 SOLVERS = ["adam", "sgd", "lbfgs"]
 DEPTHS = Numeric(tuple((depth - 0.5) / 8.0 for depth in range(1, 9)))
@@ -30,19 +27,19 @@ LAST = {"x": 1 - 1e-12, "lr": 1 - 1e-12, "solver": 3 - 1e-12, "depth": 1 - 1e-12
 Config = dict[str, Any]
 
 
-def _loss(config: Config, number: int) -> float:
+def _loss(config, number):
     solver = 0.1 * SOLVERS.index(config["solver"])
     bowl = config["x"] ** 2 + 0.1 * math.log10(config["lr"] / 0.01) ** 2
     depth = 0.02 * abs(config["depth"] - 4)
     return float(bowl + solver + depth + 0.1 / config["epochs"] + NOISE[number])
 
 
-def _bare() -> tuple[list[Config], SearchRace]:
+def _bare():
     search = ModelSearch(tuple(map(float, LEVELS)), seed=SEED)
     search.space = SearchSpace(KINDS)
     race = SearchRace(search, sign=-1.0, **OPTIONS)
-    arms: dict[int, Config] = {}
-    configs: list[Config] = []
+    arms = {}
+    configs = []
     while pulls := race.ask():
         [pull] = pulls
         if pull.arm not in arms:
@@ -75,7 +72,7 @@ def _bare() -> tuple[list[Config], SearchRace]:
     return configs, race
 
 
-def _in_tune(folder: Path) -> tuple[list[Config], RaceSearch]:
+def _in_tune(folder):
     fidelity = Fidelity("epochs", levels=LEVELS)
     search = RaceSearch(fidelity, metric="loss", mode="min", seed=SEED, seed_key=None, **OPTIONS)
     space = {
@@ -87,17 +84,17 @@ def _in_tune(folder: Path) -> tuple[list[Config], RaceSearch]:
         "constant": 1,
     }
 
-    def result(config: Config, number: int) -> dict[str, Any]:
+    def result(config, number):
         return {"loss": _loss(config, number)}
 
     return in_tune(search, space, folder, 1, result), search
 
 
-def _in_optuna() -> tuple[list[Config], Any]:
+def _in_optuna():
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    configs: list[Config] = []
+    configs = []
 
-    def objective(trial: optuna.Trial) -> float:
+    def objective(trial):
         config = {
             "x": trial.suggest_float("x", -1, 1),
             "lr": trial.suggest_float("lr", 1e-4, 1.0, log=True),
