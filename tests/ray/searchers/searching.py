@@ -10,7 +10,7 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo import Fidelity
 from mfhpo.censored import Linear
 from mfhpo_ray import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch, RCUCBSearch
-from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.recommendation import from_record
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
@@ -206,7 +206,7 @@ def killed_again_and_again(make_search, result):
             known = set(driver.search._open.trial_ids)
             driver.running = {name: c for name, c in driver.running.items() if name in known}
     answer, records = driver.search.recommendation(), journal.read()
-    stored = decode(records.pop("recommendation")["answer"])
+    stored = from_record(records.pop("recommendation"))
     assert (stored.arm, stored.certified) == (answer.arm, answer.certified)
     assert sorted(record["number"] for record in records.values()) == list(range(len(records)))
     return answer, records

@@ -15,8 +15,8 @@ from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, MFSearch
-from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import replicate_seed
+from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers.searching import (
     ARMS,
     BEST_ARM,
@@ -511,10 +511,10 @@ def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_save
             written.append(number)
         elif number == 3:
             search.save(str(tmp_path / "state"))
-            assert decode(journal.read()["recommendation"]["answer"]).trials == 4
+            assert from_record(journal.read()["recommendation"]).trials == 4
     assert written[:4] == [0, 8, 13, 18]  # it was written with the fourth, too
     assert written[-1] == number - 1
-    assert decode(journal.read()["recommendation"]["answer"]).certified
+    assert from_record(journal.read()["recommendation"]).certified
 
 
 def test_a_storage_that_fails_does_not_end_the_race(caplog):

@@ -480,7 +480,7 @@ def test_answers_in_every_phase():
     after = sampler.recommendation(study)
     assert after.finished
     assert f"{after.trials} trials, search and certificate" in str(after)
-    assert "RaceRecommendation(params=" in repr(after)
+    assert "RaceRecommendation(arm=" in repr(after)
     for answer in (first, during, after):
         content = json.loads(json.dumps(answer.to_dict()))
         assert content["tried"] == answer.tried

@@ -8,8 +8,7 @@ from ray import tune
 
 from mfhpo.search import Replicate
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
-from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.recommendation import to_record
+from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
 from tests.ray.searchers.searching import run
 
@@ -70,7 +69,7 @@ def test_during_the_search_nothing_is_certified():
     assert answer.tried == 9
     assert "the search goes on" in str(answer)
     stored = to_record(answer, "loss", "min", "epochs")
-    assert decode(stored["answer"]).to_dict() == answer.to_dict()
+    assert from_record(stored).to_dict() == answer.to_dict()
 
 
 def test_without_a_fidelity_each_trial_is_a_full_evaluation():

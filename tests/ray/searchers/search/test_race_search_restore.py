@@ -9,7 +9,7 @@ from ray import tune
 
 from mfhpo import Fidelity
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation
-from mfhpo_ray.experiment.encoding import decode
+from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
 from tests.ray.searchers.searching import WAYS, Driver, crash, killed_again_and_again
 
@@ -99,7 +99,7 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
     killed = driver.search
     if not records:
         return
-    assert isinstance(decode(records["recommendation"]["answer"]), TuneRaceRecommendation)
+    assert isinstance(from_record(records["recommendation"]), TuneRaceRecommendation)
     before, after = killed.recommendation(), again.recommendation()
     for number in ("trials", "cost", "tried", "at_target"):
         assert getattr(after, number) == getattr(before, number)
