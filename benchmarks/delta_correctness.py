@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import beta
 
 from benchmarks.provenance import provenance
@@ -61,10 +60,10 @@ from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import stitched_boundary
 from mfhpo.racing.in_order import InOrder
 
-FloatArray = npt.NDArray[np.float64]
 Variant = Literal[
     "SE",
     "IISE max",

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo import Bias, Bounded, EstimatedNoise, Noise, SubGaussian
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 # A value, or None for a failure, and how long it took.
 Outcome = tuple[float | None, float]

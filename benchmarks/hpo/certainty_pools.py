@@ -9,12 +9,10 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.problems.known import NoisyProblem
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 # Configurations of another task that its bounds are looked up from, and the source of their draw.
 _ELSEWHERE, _ELSEWHERE_SEED = 1000, 1_000_003

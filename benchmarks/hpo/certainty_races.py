@@ -6,18 +6,16 @@ import warnings
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.hpo.certainty_answers import Answer, Race
-from benchmarks.hpo.certainty_pools import FloatArray
 from mfhpo import Observation
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.simulation.instances import GaussianInstance
 
-IntArray = npt.NDArray[np.int64]
 Source = Literal["known", "declared", "estimated", "none"]
 
 DELTA = 0.05

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.hpo.problem import Problem
-from benchmarks.hpo.problems.known import FloatArray, KnownProblem
+from benchmarks.hpo.problems.known import KnownProblem
+from mfhpo.knowledge.arrays import FloatArray
 
 _FOR_MEDIAN = 1_000
 _RANDOM = 20_000

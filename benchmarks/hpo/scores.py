@@ -20,8 +20,8 @@ from benchmarks.hpo.statistics import (
     paired_test,
     probability_of_less,
 )
+from mfhpo.knowledge.arrays import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Row: TypeAlias = dict[str, Any]
 
 BUDGETS = (10.0, 20.0, 50.0, 100.0)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import friedmanchisquare, rankdata, wilcoxon
 
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 
 def mean_ranks(losses: FloatArray) -> FloatArray:

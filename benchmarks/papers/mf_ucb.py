@@ -31,17 +31,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, numba_if_installed, progress, write
 from mfhpo import Bounded
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, Instance
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.papers.nash_applications import access, informed_power, played, power
 from benchmarks.papers.nash_decisions import decisions
@@ -57,8 +56,7 @@ from mfhpo.games import (
 )
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.policy import Awaited
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 _COSTS = (1.0, 8.0)
 _CORRELATIONS = (0.768, 0.95)

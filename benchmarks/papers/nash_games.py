@@ -5,19 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import exp1
 from scipy.stats import gamma
 
 from mfhpo._validation import check_count, check_positive
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.space import Numeric, Point
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 _TRIED = 361  # powers to which a link may deviate
 _FAR = 500.0  # from which on exponentials overflow, and a logarithm is its argument

@@ -39,7 +39,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.papers.rcucb_baselines import LimitThompson, LimitUCB
 from benchmarks.papers.rcucb_bound import regret_per_log
@@ -62,8 +61,7 @@ from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.censored import RCUCB, Charge
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 PUBLISHED_ROUNDS = 100_000
 _CHECKPOINTS = 50

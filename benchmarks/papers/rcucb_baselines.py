@@ -11,16 +11,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo.censored import Charge, Draw
 from mfhpo.censored.draws import Draws
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.history import History
 from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY, Block
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.racing.native import compiled
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class Pairs(NamedTuple):

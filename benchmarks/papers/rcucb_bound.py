@@ -23,8 +23,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 from benchmarks.papers.rcucb_instances import CensoredInstance
 from mfhpo.censored import Charge
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 # Below this a gap is taken for none: gains are not known more exactly.
 _NO_GAP = 1e-9

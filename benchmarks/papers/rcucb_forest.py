@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.papers.rcucb import (
     COLOURS,
@@ -48,8 +47,7 @@ from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write
 from mfhpo.censored import Linear, par
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 TREES = (10, 20, 30, 40, 50, 60, 70)
 MAX_FEATURES = (1, 2, 3, 4, 6, 8)

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from scipy.special import ndtr
 
 from mfhpo.censored.charges import Charge, Linear, check_charge
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import binom
 
 from benchmarks.parallel import mapped
 from benchmarks.ray_tune.methods import DELTA, METHODS, Answer, Race
 from benchmarks.ray_tune.tables import table
+from mfhpo.knowledge.arrays import FloatArray
 
 Row = dict[str, Any]
-FloatArray = npt.NDArray[np.float64]
 
 # Configurations of a task, of which each race draws its own; ASHA has never got through so many.
 _POOL = 8_000

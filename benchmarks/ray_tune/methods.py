@@ -16,13 +16,12 @@ from benchmarks.ray_tune.tables import EPOCHS
 from mfhpo import IISE, MFTopTwo, Problem, SuccessiveElimination
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 from mfhpo_ray.simulation import ReplayedCurves, SimulatedRun, simulate
-
-FloatArray = npt.NDArray[np.float64]
 
 SLOTS = 8
 LEVELS = (2, 6, 17, 52)

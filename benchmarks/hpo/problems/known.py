@@ -6,12 +6,10 @@ import abc
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.space import Categorical, Configuration, ConfigurationSpace, Float
-
-FloatArray = npt.NDArray[np.float64]
+from mfhpo.knowledge.arrays import FloatArray
 
 _TOLERANCE = 1e-6  # optimisers that scale parameters meet their bounds up to rounding
 

@@ -26,8 +26,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
-from benchmarks.hpo.problems.known import FloatArray, checked_level, require_valid
+from benchmarks.hpo.problems.known import checked_level, require_valid
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float, Integer, Parameter
+from mfhpo.knowledge.arrays import FloatArray
 
 DATA_SETS = ("digits", "breast_cancer", "wine")
 """Names of the data sets."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.hpo.problem import FidelitySpace
-from benchmarks.hpo.problems.known import FloatArray, NoisyProblem
+from benchmarks.hpo.problems.known import NoisyProblem
 from benchmarks.hpo.space import (
     Categorical,
     Condition,
@@ -23,6 +23,7 @@ from benchmarks.hpo.space import (
     Integer,
     Parameter,
 )
+from mfhpo.knowledge.arrays import FloatArray
 
 
 def scenario_folder(name: str, data: Path | str | None) -> Path:

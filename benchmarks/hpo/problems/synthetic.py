@@ -24,8 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.hpo.problem import FidelitySpace
-from benchmarks.hpo.problems.known import FloatArray, NoisyProblem, checked_sigma
+from benchmarks.hpo.problems.known import NoisyProblem, checked_sigma
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float
+from mfhpo.knowledge.arrays import FloatArray
 
 LEVELS = (1 / 27, 1 / 9, 1 / 3, 1.0)
 """Levels of the fidelity, and their costs."""

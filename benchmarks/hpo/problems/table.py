@@ -12,13 +12,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.hpo.problem import Evaluation, FidelitySpace
-from benchmarks.hpo.problems.known import (
-    FloatArray,
-    KnownProblem,
-    checked_level,
-    require_valid,
-)
+from benchmarks.hpo.problems.known import KnownProblem, checked_level, require_valid
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Integer
+from mfhpo.knowledge.arrays import FloatArray
 
 FOLDER = Path(__file__).parents[1] / "tables"
 """Where tables are looked for, and where the command that builds them puts them."""

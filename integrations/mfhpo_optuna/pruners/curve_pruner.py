@@ -11,7 +11,6 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-import numpy.typing as npt
 import optuna
 from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
@@ -19,12 +18,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves.curves import Verdict, check_steps, read_curve
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trial_news import TrialNews
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
-FloatArray = npt.NDArray[np.float64]
 
 # So many COMPLETE trials show how long curves are.
 _ENOUGH = 3

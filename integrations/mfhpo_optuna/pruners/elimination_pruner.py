@@ -13,8 +13,9 @@ from mfhpo._validation import check_count, check_nonnegative, check_number
 from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
 
 # Stands for the final step while it is not known: no report reaches it.
 _NEVER = sys.maxsize

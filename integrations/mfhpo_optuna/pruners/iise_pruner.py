@@ -8,7 +8,8 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_number, check_probability
 from mfhpo.identification.curves.curves import CurveRace, Verdict
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner, FloatArray
+from mfhpo.knowledge.arrays import FloatArray
+from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
 
 
 class IISEPruner(CurvePruner):

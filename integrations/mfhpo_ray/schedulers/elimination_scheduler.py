@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 
@@ -19,6 +18,7 @@ from mfhpo.identification.curves.staged_elimination import (
     PhasedElimination,
     StagedElimination,
 )
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_ray.experiment.checkpoints import Checkpoints
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
@@ -27,8 +27,6 @@ from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, saved_metrics, time_in
 from mfhpo_ray.schedulers.runs import Run
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
-
-FloatArray = npt.NDArray[np.float64]
 
 
 class MFEliminationScheduler(ArmScheduler):

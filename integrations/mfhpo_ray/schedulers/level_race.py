@@ -7,16 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from ray.tune.experiment import Trial
 
 from mfhpo import Observation, Pull
 from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.knowledge.arrays import IntArray
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER
 from mfhpo_ray.schedulers.level_order import Arrived, LevelOrder, Place
 from mfhpo_ray.schedulers.runs import Run, Runs
-
-IntArray = npt.NDArray[np.int64]
 
 # How often the policy is asked for something else when there is no trial for what it wants.
 _MOST_CHOICES = 4

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import norm
 
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.visualization.games.heat_maps import axis_type, axis_values, places, star
 from mfhpo_optuna.visualization.games.story import NashStory
 from mfhpo_optuna.visualization.style import (
@@ -20,8 +20,6 @@ from mfhpo_optuna.visualization.style import (
     new_figure,
     rounded,
 )
-
-FloatArray: TypeAlias = npt.NDArray[np.float64]
 
 
 def draw_slices(story: NashStory, title: str) -> Any:
