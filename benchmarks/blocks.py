@@ -1,7 +1,5 @@
 """Run best-arm policies on an instance fast: many pulls at once, as the tables need it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -17,8 +17,6 @@ candidates whose means are evenly spread over one standard deviation of the nois
 Values are percents of accuracy. True values are the surrogate's own, without noise.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

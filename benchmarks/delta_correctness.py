@@ -15,8 +15,6 @@ a gap too small to certify: there an elimination at a biased fidelity is as like
 The last row is a control, whose radius is too small on purpose: its share must exceed delta.
 """
 
-from __future__ import annotations
-
 import argparse
 import heapq
 import json

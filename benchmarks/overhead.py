@@ -14,8 +14,6 @@ A last line gives the wall-clock time per trial with SQLite on the disk of the t
 to be read beside a sampler that does nothing but draw at random.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

@@ -1,7 +1,5 @@
 """What makes a result repeatable: the command, the date, the versions."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Sequence
 from datetime import datetime, timezone

@@ -8,8 +8,6 @@ in full evaluations. The claim of the luckiest trial and that of the certificate
 the mean of fresh splits.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import runpy

@@ -1,7 +1,5 @@
 """What benchmarks tell while they run, and the files that they leave."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Mapping

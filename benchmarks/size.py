@@ -4,8 +4,6 @@ python -m benchmarks.size             # counts alone
 python -m benchmarks.size --seconds   # runs the tests as well
 """
 
-from __future__ import annotations
-
 import argparse
 import graphlib
 import subprocess

@@ -11,8 +11,6 @@ interpreter's lock, and with a child process that ignores signals. Medians, with
 percentile and the largest beside them.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import signal

@@ -1,7 +1,5 @@
 """Hyperparameter optimisation that certifies its answer, built on multi-fidelity bandits."""
 
-from __future__ import annotations
-
 from importlib.metadata import PackageNotFoundError, version
 
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB

@@ -1,7 +1,5 @@
 """Checks of arguments that several modules share."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The contract between an algorithm and whoever runs it: ask, tell, recommend, save, load."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

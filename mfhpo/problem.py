@@ -1,7 +1,5 @@
 """The vocabulary of a race: what is compared, what is pulled, what is seen, what is answered."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field

@@ -9,8 +9,6 @@ were compared. A fact is false when the text miscounts evaluations, failures or 
 that must never happen.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

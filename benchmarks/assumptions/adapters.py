@@ -1,7 +1,5 @@
 """Races through Optuna's samplers and Ray's searchers, on a clock that is invented."""
 
-from __future__ import annotations
-
 import heapq
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Ways to a certificate, and what became of one race by each."""
 
-from __future__ import annotations
-
 import heapq
 import warnings
 from collections.abc import Callable

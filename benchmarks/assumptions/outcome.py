@@ -1,7 +1,5 @@
 """What became of one race: whether its certificate is wrong, and whether its text is true."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Races that break, or strain, what a certificate supposes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

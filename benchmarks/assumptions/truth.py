@@ -1,7 +1,5 @@
 """Whether what an answer prints is true: its claim, and the facts that it states."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

@@ -13,8 +13,6 @@ claim. Our methods and Optuna's are played by the Python that runs this; each ot
 environment (`make peer-NAME`), and those without one are listed.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -4,8 +4,6 @@ Playing all optimisers takes many hours. What is archived can be reported on, ad
 into by whoever has the project, without playing it again.
 """
 
-from __future__ import annotations
-
 import fcntl
 import lzma
 import os

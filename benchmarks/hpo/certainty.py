@@ -20,8 +20,6 @@ first epoch. On rbv2_xgboost a share of the data is trained from scratch. MF-GRA
 rule while more than 32 configurations are left; it takes part in the first setting only.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

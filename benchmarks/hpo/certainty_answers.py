@@ -1,7 +1,5 @@
 """What a race asks, what a contender answers, and how good the answer is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from benchmarks.hpo.certainty_pools import Bounds, Pool

@@ -1,7 +1,5 @@
 """How biased the levels of the tasks are, and what bounds on their bias could do at best."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Whoever answers which configuration of a pool is the best: policies, halving, and both."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass

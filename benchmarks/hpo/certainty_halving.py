@@ -1,7 +1,5 @@
 """Successive halving and Hyperband on a pool, which promise nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A picture of what answers cost, and how far off they are."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pools of random configurations, the truth about them, and bounds on the bias of their levels."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Races of policies to a certificate, and what their pulls cost."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Literal
 

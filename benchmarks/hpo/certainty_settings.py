@@ -1,7 +1,5 @@
 """Under which noise, tolerance and levels the races for the best of a pool are held."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS

@@ -1,7 +1,5 @@
 """What races cost, who was wrong, what must hold, and all that as a table and in words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

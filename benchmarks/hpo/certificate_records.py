@@ -1,7 +1,5 @@
 """The file of the certificates' runs: written as they end, so that a stopped command can go on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """How often certificates are wrong, what they cost the search, and what must hold."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

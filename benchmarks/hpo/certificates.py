@@ -25,8 +25,6 @@ or further values of --sigma beside all that it had. Any other command begins an
 what a finished one left.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

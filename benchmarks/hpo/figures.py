@@ -1,7 +1,5 @@
 """Pictures of a comparison: regret along the way, and critical differences of mean ranks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from html import escape

@@ -1,7 +1,5 @@
 """Which code has played a run: ours by its contents, a peer by its version."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """What an optimiser pays and recommends while it runs: the same account for all of them."""
 
-from __future__ import annotations
-
 import time
 import zlib
 from dataclasses import dataclass

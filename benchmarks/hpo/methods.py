@@ -1,7 +1,5 @@
 """The optimisers that are compared, by the module that holds them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from importlib import import_module
 from typing import TypeAlias

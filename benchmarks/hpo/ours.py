@@ -1,7 +1,5 @@
 """This project's sampler, as a user of Optuna runs it: a trial is one evaluation at one level."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -8,8 +8,6 @@ again, so a command that was killed goes on where it was; but ours are if the co
 Needs no more than NumPy, the peer, and what the problem needs.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -1,7 +1,5 @@
 """The contract of a problem: what can be tuned, how cheaply it can be looked at, what it costs."""
 
-from __future__ import annotations
-
 import abc
 from dataclasses import dataclass
 

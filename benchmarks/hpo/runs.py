@@ -1,7 +1,5 @@
 """Which runs a comparison needs, and how they are played, each optimiser in its environment."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

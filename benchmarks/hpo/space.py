@@ -1,7 +1,5 @@
 """What may be tuned: parameters, their ranges, and which of them apply when."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

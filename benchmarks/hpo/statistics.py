@@ -1,7 +1,5 @@
 """Tests, intervals and effect sizes for optimisers that were compared on the same runs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Which tasks optimisers are compared on, and how they are grouped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, SYNTHETIC, tables

@@ -9,8 +9,6 @@ of fidelities. A figure is the mean of the per-run ratios to independent SE runs
 run has ten SE runs of its own, which leaves what is estimated and makes the estimate steadier.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

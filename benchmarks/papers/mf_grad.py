@@ -9,8 +9,6 @@ best arms, pulls are repeated up to `--resolution` of their number before a poli
 and races of IISE and SE are checked at steps of 0.1 %.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

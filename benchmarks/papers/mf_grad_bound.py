@@ -5,8 +5,6 @@ NeurIPS 2024: the bound is attained as delta goes to 0, unlike that of `cost_low
 looks at one arm at a time.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import partial

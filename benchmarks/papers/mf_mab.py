@@ -9,8 +9,6 @@ two best means were assumed, the paper does not say; the readings below come clo
 EXPLORE-A is reproduced by none that we know: only its place among the others is.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import math

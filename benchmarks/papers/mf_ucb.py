@@ -17,8 +17,6 @@ Three questions:
   candidates only, and when that is compiled by numba? The plays are the same.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

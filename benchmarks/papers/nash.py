@@ -25,8 +25,6 @@ Three questions:
 And how long a decision takes.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -1,7 +1,5 @@
 """Random access and power allocation (Sections V-D and V-C), whose equilibria are known."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

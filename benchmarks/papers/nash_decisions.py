@@ -1,7 +1,5 @@
 """How long a decision takes, in CPU time, after many queries with fitted models."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from typing import Any

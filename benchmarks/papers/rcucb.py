@@ -26,8 +26,6 @@ consistent method stays below in the long run (see `benchmarks.papers.rcucb_boun
 rounds regret may well be smaller.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import sys

@@ -4,8 +4,6 @@ Paper 004 (Bengs, Hüllermeier), Appendix E.1: what RCUCB is compared with. Gain
 [0, 1], and every pair is played once first.
 """
 
-from __future__ import annotations
-
 import abc
 import math
 from typing import Any, NamedTuple

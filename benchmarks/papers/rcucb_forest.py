@@ -17,8 +17,6 @@ c(x) = x would make gains smaller than -1 beyond that unit: it is min(x, 1) here
 PAR-10, lambda(x) = 10 x.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

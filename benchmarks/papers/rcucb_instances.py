@@ -1,7 +1,5 @@
 """Arms that earn a reward and consume a resource, with true gains: the instances of paper 004."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Sequence

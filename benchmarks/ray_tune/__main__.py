@@ -17,8 +17,6 @@ training from its first epoch; IISEScheduler and Tune's schedulers go on from ch
 IISEScheduler has 60 seeds of each configuration, and ends uncertified when they are used up.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

@@ -1,7 +1,5 @@
 """What a certificate costs, and what the answer of whoever gives none is worth."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, partial

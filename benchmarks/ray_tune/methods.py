@@ -1,7 +1,5 @@
 """Who answers: Tune's schedulers, our policies and our scheduler, on the same configurations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What schedulers cost: CPU time inside a scheduler's methods, per result of a trial."""
 
-from __future__ import annotations
-
 import statistics
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Learning curves of many configurations, to be replayed: LCBench's, or synthetic ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

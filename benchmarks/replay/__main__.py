@@ -9,8 +9,6 @@ same, so both times the machine and the versions of packages must be the same. T
 search need MFHPO_DATA.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

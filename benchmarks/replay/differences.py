@@ -1,7 +1,5 @@
 """Where two records of a run first differ."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import zip_longest

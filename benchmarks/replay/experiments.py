@@ -1,7 +1,5 @@
 """Small experiments by each searcher and scheduler of mfhpo_ray, in virtual time."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial

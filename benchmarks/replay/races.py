@@ -1,7 +1,5 @@
 """Small races that Optuna's samplers and Ray's searchers both run, and what their trials give."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The comparison's runs of our search: what it evaluates, what that costs, what it recommends."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small studies by each public sampler and pruner of mfhpo_optuna."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

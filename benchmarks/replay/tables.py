@@ -5,8 +5,6 @@ Figure 1 of mf_mab, most of mf_grad on synthetic A, the speeds of mf_ucb, and po
 its budget in nash. The forests' trainings are invented: recorded ones hold a machine's seconds.
 """
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable, Sequence

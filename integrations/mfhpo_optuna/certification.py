@@ -5,8 +5,6 @@ trial of a second study in the same storage, the record: so it is seen in the da
 after a kill, and can be shared by several processes.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The answers of samplers, in the terms of a study."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

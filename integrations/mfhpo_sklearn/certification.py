@@ -5,8 +5,6 @@ and size. Splits are hard or easy for all of them, so that differences vary far 
 `mfhpo.certification.paired` compares these, and needs a fraction of the fits.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The best few candidates of a fitted search, as its own scores have them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fresh splits of the data, like those of a search but for their seeds."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

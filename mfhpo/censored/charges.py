@@ -5,8 +5,6 @@ Resources", Machine Learning 2023), Section 2. Both are in the unit of the rewar
 decrease.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

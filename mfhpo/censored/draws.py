@@ -1,7 +1,5 @@
 """Outcomes that are drawn ahead for a block of rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TypeAlias
 

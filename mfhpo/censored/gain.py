@@ -4,8 +4,6 @@ Paper 004 (Bengs, Hüllermeier), Section 3.2: the expected gain by Eq. 8, the pr
 beyond a limit by the paper's count (Eq. 9) or by Kaplan and Meier.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -5,8 +5,6 @@ the compiled copy on disk is renewed when this file changes. Rewards, costs and 
 here: the range of the rewards is 1.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

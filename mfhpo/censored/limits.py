@@ -1,7 +1,5 @@
 """Which time limits pulls may have: those that are given, or derived from first durations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -4,8 +4,6 @@ Everything that is known is a function of the history of pulls, so that it can b
 the limits or the range of the rewards are found out.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence

@@ -4,8 +4,6 @@ Paper 004 (Bengs, Hüllermeier, "Multi-Armed Bandits with Censored Consumption o
 Machine Learning 2023), Section 3.3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 

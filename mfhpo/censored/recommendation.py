@@ -1,7 +1,5 @@
 """The answer of a policy that chooses time limits, and the same in the terms of whoever asked."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 

@@ -3,8 +3,6 @@
 Paper 004 (Bengs, Hüllermeier), Section 4 and Algorithm 1.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Which policy for which problem and which options of a user, and why."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

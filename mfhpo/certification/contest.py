@@ -1,7 +1,5 @@
 """What the three races among candidates share; each computes its intervals itself."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -18,8 +18,6 @@ A candidate whose evaluations fail too often leaves (`mfhpo.racing.failures`). T
 about the others, and nothing is certified if it may have been the best by its values.
 """
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ chooses. The values of the search have made the shortlist, so they are biased by
 mean contains them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Where players are believed to gain least by deviating, and how much that is."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What evaluations of a game cost, for each player or for all of them together."""
 
-from __future__ import annotations
-
 import numbers
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """How much each player would gain by deviating, and the profile where that is least."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

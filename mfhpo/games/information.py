@@ -1,7 +1,5 @@
 """What a query tells of the target fidelity, and the levels at which it tells most for its cost."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray

@@ -1,7 +1,5 @@
 """MF-UCB-PNE: cheap fidelities say where equilibria may be, the target where they are."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

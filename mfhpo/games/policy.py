@@ -1,7 +1,5 @@
 """What all searches for equilibria share: models that learn, costs, answers, state."""
 
-from __future__ import annotations
-
 import abc
 import numbers
 from collections import Counter

@@ -1,7 +1,5 @@
 """Where players come to rest who answer each other, by the means of their models."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

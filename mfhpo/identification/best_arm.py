@@ -1,7 +1,5 @@
 """What policies for the best arm share: the certificate, and the audit of the bias bounds."""
 
-from __future__ import annotations
-
 import abc
 import math
 import warnings

@@ -4,8 +4,6 @@ Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", 
 Algorithm 1 and the epsilon-optimal stop of Section 4.3.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ and `run_race` is the whole race in one loop. They share a module because its co
 is renewed when this file changes.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -4,8 +4,6 @@ Poiani, Degenne, Kaufmann, Metelli and Restelli, "Optimal Multi-Fidelity Best-Ar
 NeurIPS 2024.
 """
 
-from __future__ import annotations
-
 import math
 from numbers import Real
 from typing import Any, Literal

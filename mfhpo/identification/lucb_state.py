@@ -1,7 +1,5 @@
 """What LUCB's decisions read and write: plain arrays and numbers, so that they can be compiled."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray

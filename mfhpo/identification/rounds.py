@@ -1,7 +1,5 @@
 """Whole rounds at once: the elimination rule along a block of pulls, for simulations."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

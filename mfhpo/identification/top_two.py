@@ -1,7 +1,5 @@
 """Top-two sampling across fidelities: the leader and its nearest rival, where it tells most."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

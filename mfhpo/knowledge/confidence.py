@@ -1,7 +1,5 @@
 """Half-widths of confidence intervals around a running mean that hold at all times at once."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

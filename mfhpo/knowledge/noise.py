@@ -1,7 +1,5 @@
 """What is known of the noise: declared by the user, or estimated from the race's own pulls."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether values look as normal noise would make them: outliers, and skewness."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

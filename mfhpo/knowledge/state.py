@@ -1,7 +1,5 @@
 """Attributes as plain JSON values, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sufficient statistics of every (arm, fidelity) pair."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

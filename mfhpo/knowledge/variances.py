@@ -1,7 +1,5 @@
 """Each arm's noise variance where nothing is declared: shared as far as the arms agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """What is known so far, for an answer at any time: who leads, what it rests on, what is missing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The sentences of a certificate: what it claims, under which conditions, what it cannot see."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

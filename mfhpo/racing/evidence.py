@@ -1,7 +1,5 @@
 """What the observations say of every arm's mean at every fidelity, and how surely."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

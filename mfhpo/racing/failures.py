@@ -1,7 +1,5 @@
 """Whether an arm fails so often that it leaves a race, and what an answer says about failures."""
 
-from __future__ import annotations
-
 import math
 
 from scipy.special import betainc, betaln

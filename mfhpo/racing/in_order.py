@@ -1,7 +1,5 @@
 """Observations in the order in which they were begun, whatever the order in which they end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """Machine code: loops that are compiled where numba is installed, linear algebra on one thread."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 from collections.abc import Callable, Iterator

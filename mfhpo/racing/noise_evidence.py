@@ -1,7 +1,5 @@
 """What the observations say of the noise: its scale where none is declared, or a declared one."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Mapping, Sequence

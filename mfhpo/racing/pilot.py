@@ -1,7 +1,5 @@
 """The pilot: a few arms pulled at every fidelity, to find out what was not declared."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ arrive late, out of order or never, as long as that says nothing of their values
 whoever runs the race tells the pulls of a pair in the order in which they were begun.
 """
 
-from __future__ import annotations
-
 import abc
 import math
 import warnings

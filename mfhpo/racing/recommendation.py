@@ -1,7 +1,5 @@
 """The answer of a race in the terms of whoever asked: parameters, levels, the objective's unit."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Who is still in the race, who left it, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

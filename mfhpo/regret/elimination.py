@@ -4,8 +4,6 @@ Paper 002 (Wang et al., "Multi-Fidelity Multi-Armed Bandits Revisited", NeurIPS 
 Algorithm 3, Theorems 4.6 and 4.8.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

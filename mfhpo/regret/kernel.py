@@ -4,8 +4,6 @@ Written in plain Python that numba can compile. Plain Python is given lists, whi
 than arrays; numba is given arrays. Both make the same plays.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Paper 000 (Kandasamy, Dasarathy, Schneider, Póczos, "The Multi-fidelity Multi-a
 NeurIPS 2016): Algorithm 1 with Eq. 3 and 4.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, TypeAlias

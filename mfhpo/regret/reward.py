@@ -1,7 +1,5 @@
 """What the policies that maximise reward share: no certificate, answers, blocks of plays."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Callable

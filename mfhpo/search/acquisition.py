@@ -1,7 +1,5 @@
 """Where in a search space a better configuration is most to be expected."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What a search has paid, what its next evaluations will cost, and what is left of its budget."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Asynchronous halving that skips levels which do not agree with the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

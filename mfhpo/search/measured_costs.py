@@ -1,7 +1,5 @@
 """What evaluations at each level cost, learned from those that were paid for."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Search by a model of all levels: what to begin, and which arms are worth going on with."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

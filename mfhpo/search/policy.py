@@ -1,7 +1,5 @@
 """What every search knows and decides alike: arms, their values at levels, the first steps."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Mapping, Sequence

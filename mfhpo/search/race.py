@@ -1,7 +1,5 @@
 """Search, then certify: one budget for both."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """How places in a range from 0 to 1 are stretched to the scale on which they matter."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray

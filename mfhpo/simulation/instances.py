@@ -1,7 +1,5 @@
 """Problems whose means are known."""
 
-from __future__ import annotations
-
 import abc
 import math
 from collections.abc import Sequence

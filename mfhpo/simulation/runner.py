@@ -1,7 +1,5 @@
 """Run a policy on an instance, one pull at a time on a virtual clock."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Problems to tune, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What problems have in common whose values are a known function plus noise."""
 
-from __future__ import annotations
-
 import abc
 from collections.abc import Sequence
 

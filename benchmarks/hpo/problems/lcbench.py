@@ -1,7 +1,5 @@
 """LCBench: networks on tabular data, epochs as the fidelity (Zimmer et al., 2021), by surrogate."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks.hpo.problem import FidelitySpace

@@ -1,7 +1,5 @@
 """XGBoost in a conditional space, the share of the data as the fidelity, by surrogate (rbv2)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from benchmarks.hpo.problem import FidelitySpace

@@ -14,8 +14,6 @@ ended, a training with the same seed passes through the same states, so what goe
 checkpoint is worth as much as what is trained anew, and only the difference of the costs is paid.
 """
 
-from __future__ import annotations
-
 import time
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """YAHPO Gym's surrogates (Pfisterer et al., AutoML 2022), run by ONNX."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

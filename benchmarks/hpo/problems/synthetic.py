@@ -16,8 +16,6 @@ crude forms of Branin, Currin and Hartmann rank configurations almost as the tar
 hard about them is the noise. Forrester's misleads: at 1/27 the rank correlation is about .3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ interrupted goes on where it ended. Without --problems, all tables that are not 
 the networks take hours.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """A game as its sampler's arguments declare it: players, fidelity, costs and budget."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 

@@ -1,7 +1,5 @@
 """The answer of a search for an equilibrium, in the terms of its study."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """What may be wrong with what an objective asks for, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What trials evaluate: a profile at levels of the fidelity."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The sampler that looks for an equilibrium of several players' objectives."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The parameters of a game as its trials told of them, between Optuna's values and places."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A game's study: its trials as observations of a policy that looks for an equilibrium."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """An Optuna pruner that stops trials which cannot win, by bounds that the user declares."""
 
-from __future__ import annotations
-
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping

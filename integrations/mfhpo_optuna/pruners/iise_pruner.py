@@ -1,7 +1,5 @@
 """An Optuna pruner that stops trials which the order bounds of IISE-gamma call hopeless."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from optuna.trial import FrozenTrial

@@ -1,7 +1,5 @@
 """A pruner that ends trials at a limit of time, if their objectives ask."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import optuna

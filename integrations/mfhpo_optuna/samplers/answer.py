@@ -1,7 +1,5 @@
 """The trial that a sampler adds so that ``study.best_trial`` shows the answer of its race."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Callable, Mapping

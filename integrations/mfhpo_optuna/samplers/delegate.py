@@ -1,7 +1,5 @@
 """What another sampler gets to see when it draws the arms of a race."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Container, Iterable
 

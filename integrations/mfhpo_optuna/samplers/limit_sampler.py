@@ -1,7 +1,5 @@
 """The sampler that all policies share that choose a time limit for every trial."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

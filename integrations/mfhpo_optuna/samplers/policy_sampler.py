@@ -1,7 +1,5 @@
 """The sampler that runs a policy on a study, whatever the policy decides of a trial."""
 
-from __future__ import annotations
-
 import abc
 import time
 import warnings

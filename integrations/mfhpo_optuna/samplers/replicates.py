@@ -1,7 +1,5 @@
 """The study that records the replicates of a shortlist: its race, and the sampler that runs it."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The base of all samplers: what they keep of each study, and the random numbers of it."""
 
-from __future__ import annotations
-
 import abc
 import threading
 import warnings

@@ -1,7 +1,5 @@
 """The arms of a race: which parameters each of them stands for."""
 
-from __future__ import annotations
-
 import math
 import warnings
 import zlib

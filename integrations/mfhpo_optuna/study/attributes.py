@@ -1,7 +1,5 @@
 """The attributes of studies and trials by which samplers, pruners and enforcers of limits talk."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import optuna

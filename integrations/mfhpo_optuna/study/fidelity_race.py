@@ -1,7 +1,5 @@
 """A race over fidelities: trials become observations of arms at levels."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The levels of a fidelity, by the distribution with which an objective asks for it."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 from typing import Any

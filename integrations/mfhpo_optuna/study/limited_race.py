@@ -1,7 +1,5 @@
 """A race over time limits: trials become observations, censored or not."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The arms of a search: there is always another one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from optuna.distributions import BaseDistribution

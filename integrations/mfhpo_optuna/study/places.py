@@ -1,7 +1,5 @@
 """Between Optuna's values, numbers in [0, 1), and the places of a search's model."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """One line that says where a race or a game stands."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

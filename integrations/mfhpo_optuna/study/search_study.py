@@ -1,7 +1,5 @@
 """A study's trials as observations of a search over fidelities and of its certificate."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The best few configurations of a finished study, as its own values have them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

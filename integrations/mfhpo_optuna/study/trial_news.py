@@ -1,7 +1,5 @@
 """Reads each trial of a study while it is under way, and once when it has ended."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 

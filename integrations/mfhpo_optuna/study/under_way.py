@@ -1,7 +1,5 @@
 """Trials under way, and those that have ended and wait for earlier ones to end."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Callable, Iterator

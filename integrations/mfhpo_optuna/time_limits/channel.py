@@ -1,7 +1,5 @@
 """Messages over a socket between two processes, one of which may be killed at any moment."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import socket

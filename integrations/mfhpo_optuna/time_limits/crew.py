@@ -1,7 +1,5 @@
 """Starts workers for a study, and has their keepers (`warden.py`) kill them."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Values and exceptions on their way from one process to another."""
 
-from __future__ import annotations
-
 import pickle
 import traceback
 from collections.abc import Callable

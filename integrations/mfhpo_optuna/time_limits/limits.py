@@ -1,7 +1,5 @@
 """How long a trial may run, and how long the objective in this thread has run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Processes below a process: which there are, what memory they hold, and how to end them all."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """A trial whose study lives in another process: what an objective sees below `time_limited`."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import threading

@@ -1,7 +1,5 @@
 """The process that runs objectives: one trial after the other, until it is killed."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

@@ -1,7 +1,5 @@
 """What happened in a race, told once more from its trials."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What happened in a search and its certificate, told once more from a study's trials."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The picture of a shortlist: what the search had promised, and how much of it was luck."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from html import escape

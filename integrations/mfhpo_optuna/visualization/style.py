@@ -1,7 +1,5 @@
 """What the figures share: how they begin and are laid out, colours, lines of pieces, and words."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

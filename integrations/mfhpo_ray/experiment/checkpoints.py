@@ -1,7 +1,5 @@
 """Whether a trial that pauses could go on from where it was."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Configurations in JSON: as they are where JSON gives them back the same, pickled where not."""
 
-from __future__ import annotations
-
 import base64
 import math
 from collections.abc import Mapping

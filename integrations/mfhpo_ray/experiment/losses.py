@@ -1,7 +1,5 @@
 """Trials that ended because their process or their node was gone: whose fault that is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

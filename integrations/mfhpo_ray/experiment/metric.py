@@ -1,7 +1,5 @@
 """The metric: its name and direction, and the numbers among what trials report."""
 
-from __future__ import annotations
-
 from typing import Any, SupportsFloat
 
 import numpy as np

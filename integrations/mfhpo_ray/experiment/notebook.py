@@ -1,7 +1,5 @@
 """What a search or a scheduler writes down at once, so that a restart finds it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The pulls of a race that are begun and not told yet, and whose turn it is to be told."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a second of a trial costs, by the resources that it holds."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Tune's search spaces: the keys that a search owns, and configurations drawn from the others."""
 
-from __future__ import annotations
-
 import copy
 import difflib
 import math

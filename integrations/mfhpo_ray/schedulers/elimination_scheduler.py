@@ -1,7 +1,5 @@
 """`MFEliminationScheduler`: stops trials that cannot win, by bounds that the user declares."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The order in which runs were sent to the levels of their arms, and whose value counts next."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

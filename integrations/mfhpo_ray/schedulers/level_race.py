@@ -1,7 +1,5 @@
 """Which run goes to which level next, by a policy that chooses arms and levels."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The levels of a time attribute, how far a trial has come by its results, and at what cost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

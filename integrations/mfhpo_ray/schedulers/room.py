@@ -1,7 +1,5 @@
 """How many trials may run at once: what limits the search algorithm, and the cluster's size."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Which trials there are: each is one replicate of an arm, and how far it has come."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping

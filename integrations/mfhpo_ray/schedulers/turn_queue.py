@@ -1,7 +1,5 @@
 """Whose turn it is: of all runs that wait, the one that the race wants to go on first."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable
 from typing import NamedTuple

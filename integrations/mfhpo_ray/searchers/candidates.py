@@ -1,7 +1,5 @@
 """Where the arms of a search come from: a list, or a search space."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A search space of Tune as a model sees it: what is open in it, also below the choices."""
 
-from __future__ import annotations
-
 import math
 import zlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The searcher that runs a policy in Ray Tune: each trial is one pull."""
 
-from __future__ import annotations
-
 import abc
 import json
 import logging

@@ -11,8 +11,6 @@ based training, changing of resources); where Ray starts waiting trials in the o
 is raised, as with ``fail_fast="raise"``.
 """
 
-from __future__ import annotations
-
 from mfhpo_ray.simulation.curves import Curves, ReplayedCurves, Step
 from mfhpo_ray.simulation.outcome import Event, SimulatedRun
 from mfhpo_ray.simulation.runner import simulate

@@ -1,7 +1,5 @@
 """A stand-in for Tune's controller, with a virtual clock."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

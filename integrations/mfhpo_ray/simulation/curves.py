@@ -1,7 +1,5 @@
 """What training gives, and how long it takes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What became of a simulated experiment."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Run an experiment of Ray Tune in virtual time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Search algorithms that make simulated trials, where Tune's own need a trainable and a storage."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from collections.abc import Callable, Iterable, Mapping

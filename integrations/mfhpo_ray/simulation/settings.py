@@ -1,7 +1,5 @@
 """The options of a simulation, checked."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Utilities drawn from what is believed, and what players would gain by deviating in each draw."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

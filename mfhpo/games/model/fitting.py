@@ -1,7 +1,5 @@
 """Hyperparameters fitted to what was observed, and others that may be true."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
 from scipy.optimize import minimize

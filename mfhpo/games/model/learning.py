@@ -1,7 +1,5 @@
 """What is learned of one player's utility, as it is observed."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

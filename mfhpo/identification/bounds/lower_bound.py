@@ -4,8 +4,6 @@ The lower bound is Theorem 1 of paper 003; the predictions follow the proof of i
 with the radius that is really used.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

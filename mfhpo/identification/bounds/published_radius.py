@@ -1,7 +1,5 @@
 """The confidence radius of paper 002, which knows the time of the race."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mfhpo.identification.explore import growth

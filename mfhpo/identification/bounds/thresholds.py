@@ -1,7 +1,5 @@
 """How long each fidelity is worth exploring, and which fidelities are worth having."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

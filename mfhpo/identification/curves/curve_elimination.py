@@ -3,8 +3,6 @@
 Paper 002, Algorithm 3, carried over from phases of pulls to stages of training.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from bisect import insort

@@ -1,7 +1,5 @@
 """Which learning curves cannot beat the best finished one: IISE-gamma with learned order bounds."""
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Bounds on what learning curves still gain, as users declare them: for any integration."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, TypeVar
 

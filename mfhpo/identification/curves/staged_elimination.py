@@ -4,8 +4,6 @@ The rules are those of `curve_elimination`. Work per observation grows with the 
 number of arms, but for one pass over the arms' means where no bounds are declared.
 """
 
-from __future__ import annotations
-
 import abc
 import heapq
 import math

@@ -16,8 +16,6 @@ fidelities together, with weight 1/2, and of one fidelity of each arm, whose M^2
 order bounds) share the other half evenly.
 """
 
-from __future__ import annotations
-
 import abc
 import math
 

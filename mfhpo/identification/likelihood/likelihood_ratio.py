@@ -1,7 +1,5 @@
 """The stop by likelihood ratios of pairs of arms, which several policies share."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

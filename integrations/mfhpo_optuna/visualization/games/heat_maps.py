@@ -1,7 +1,5 @@
 """Maps of a game of two players with one parameter each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from html import escape
 from typing import Any

@@ -1,7 +1,5 @@
 """Slices through the recommended profile: what players gain by moving one parameter alone."""
 
-from __future__ import annotations
-
 from html import escape
 from typing import Any
 

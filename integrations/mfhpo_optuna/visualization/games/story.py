@@ -1,7 +1,5 @@
 """What happened in a search for an equilibrium, told once more from a study's trials."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
