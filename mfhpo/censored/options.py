@@ -1,5 +1,7 @@
 """The options of policies that choose time limits: typed and documented once, for every library."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypedDict

@@ -5,6 +5,8 @@ A sampler or a search takes the options of its policy as keyword arguments, as i
 it says otherwise.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar

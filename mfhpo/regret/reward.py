@@ -3,7 +3,7 @@
 import abc
 import math
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,28 +24,10 @@ class RewardPolicy(RacingPolicy):
     Parameters and errors are those of `RacingPolicy`. Without a budget it never finishes by itself.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        delta: float,
-        budget: float | None,
-        max_failures: int,
-        pilot_arms: int,
-        pilot_pulls: int,
-        seed: int,
-    ) -> None:
+    def __init__(self, problem: Problem, **options: Any) -> None:
         self._declared_sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
-        super().__init__(
-            problem,
-            delta=delta,
-            budget=budget,
-            max_failures=max_failures,
-            pilot_arms=pilot_arms,
-            pilot_pulls=pilot_pulls,
-            radius=_radii(problem.noise, self._declared_sigmas, problem.n_fidelities),
-            seed=seed,
-        )
+        radii = _radii(problem.noise, self._declared_sigmas, problem.n_fidelities)
+        super().__init__(problem, radius=radii, **options)
 
     @property
     @abc.abstractmethod

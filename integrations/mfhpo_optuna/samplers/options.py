@@ -1,5 +1,7 @@
 """What every sampler that runs a policy takes by name, besides the policy's own options."""
 
+from __future__ import annotations
+
 from typing import TypedDict
 
 from optuna.samplers import BaseSampler

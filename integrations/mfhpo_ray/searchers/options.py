@@ -3,6 +3,8 @@
 The options of policies are documented in `mfhpo.racing.options` and `mfhpo.censored.options`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, TypedDict
 
