@@ -51,15 +51,15 @@ class CensoredPolicy(Policy):
         n_arms: int,
         limits: Sequence[float] | FloatArray | int,
         *,
-        longest: float | None,
-        cost: Charge | None,
-        penalty: Charge | None,
-        reward_range: tuple[float, float] | None,
-        survival: Survival,
         rule: Rule,
-        delta: float,
-        horizon: int | None,
-        max_failures: int,
+        longest: float | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
+        survival: Survival = "kaplan-meier",
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
     ) -> None:
         self.n_arms = check_count("n_arms", n_arms, 1)
         self._n_derived = 0
