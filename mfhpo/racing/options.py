@@ -144,7 +144,7 @@ class IISEOptions(BestArmOptions, total=False):
 
 
 class MFTopTwoOptions(BestArmOptions, total=False):
-    """Options of `mfhpo.identification.MFTopTwo`, besides those of every race for the best arm.
+    """Options of `mfhpo.MFTopTwo`, besides those of every race for the best arm.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class MFTopTwoOptions(BestArmOptions, total=False):
 
 
 class MFGradOptions(MFTopTwoOptions, total=False):
-    """Options of `mfhpo.identification.MFGrad`, besides those of `MFTopTwo`.
+    """Options of `mfhpo.MFGrad`, besides those of `MFTopTwo`.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class MFGradOptions(MFTopTwoOptions, total=False):
 
 
 class MFLUCBOptions(BestArmOptions, total=False):
-    """Options of `mfhpo.identification.MFLUCB`, besides those of every race for the best arm.
+    """Options of `mfhpo.MFLUCB`, besides those of every race for the best arm.
 
     Bounds on the bias must be those of every arm's own: numbers or `mfhpo.Bias.max`. Without them,
     all is evaluated at the target, and `explore`, the bounds on the means, `ratio` and `safeguard`
