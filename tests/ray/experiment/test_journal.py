@@ -53,14 +53,9 @@ def stored(tmp_path, timestamp=None):
 def test_runs_of_the_same_name_are_kept_apart_and_a_restored_one_together(tmp_path):
     first, again, second = stored(tmp_path, 1), stored(tmp_path, 1), stored(tmp_path, 2)
     for trial, value in ((first, 0.1), (second, 0.2)):
-        journal = Journal.of(trial)
-        assert journal is not None
-        journal.write("t", {"value": value})
-    restored = Journal.of(again)
-    assert restored is not None
-    assert restored.read() == {"t": {"value": 0.1}}
+        Journal.of(trial).write("t", {"value": value})
+    assert Journal.of(again).read() == {"t": {"value": 0.1}}
     newest = Journal.newest(pyarrow.fs.LocalFileSystem(), str(tmp_path / "race"))
-    assert newest is not None
     assert newest.read() == {"t": {"value": 0.2}}
 
 

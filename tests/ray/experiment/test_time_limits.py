@@ -157,7 +157,7 @@ def test_trials_that_end_together_with_another_are_no_error():
             stop(each)
             loop.limits.forget(each)
 
-    loop.stop_trial = stop_both  # type: ignore[method-assign]
+    loop.stop_trial = stop_both
     loop.turn(2.0)
     assert {first.status, second.status} == {Trial.TERMINATED}
 

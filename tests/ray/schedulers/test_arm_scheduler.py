@@ -95,9 +95,7 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     storage = StorageContext(str(tmp_path), "experiment")
     observed = {"observed": [[1, 5.0, 0.8, 0.3, None]], "config": {"plain": {"arm": 1}}}
     over, begun, new = (make_trial(number, storage) for number in (1, 2, 3))
-    journal = Journal.of(over)
-    assert journal is not None
-    journal.write("trial_1", {**observed, "over": True})
+    Journal.of(over).write("trial_1", {**observed, "over": True})
     begun.run_metadata.start_time = 17.0
     search = Search()
     controller, scheduler = Controller(search), gains()

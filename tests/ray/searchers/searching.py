@@ -169,7 +169,7 @@ def crash(driver, make_search, saved_at, lost, forgets_trials, never_saved):
     """
     journal = Memory()
     driver.search.connect(journal)
-    snapshot, known_to_ray = driver.search.get_state(), set[str]()
+    snapshot, known_to_ray = driver.search.get_state(), set()
     for step in range(saved_at + lost):
         if step == saved_at:
             snapshot, known_to_ray = driver.search.get_state(), set(driver.running)

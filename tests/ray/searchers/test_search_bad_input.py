@@ -136,7 +136,7 @@ def test_signatures_show_each_option_with_its_default():
 
 def test_what_zooming_refuses():
     with pytest.raises(TypeError, match="longest must be a number, got None"):
-        ZoomingRCUCBSearch(ARMS, None)  # type: ignore[arg-type]
+        ZoomingRCUCBSearch(ARMS, None)
     with pytest.raises(ValueError, match="splits"):
         ZoomingRCUCBSearch(ARMS, 5.0, splits=0)
 
