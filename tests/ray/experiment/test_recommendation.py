@@ -11,11 +11,11 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo_ray import Luckiest, TuneLimitRecommendation, TuneRecommendation, recommendation
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
-from tests.ray.searchers.searching import limited, make, run
+from tests.ray.searchers.searching import ARMS, limited, make, run
 
 
-def _race(**options):
-    search = make(**options)
+def _race(arms=ARMS):
+    search = make(arms=arms)
     run(search)
     return search
 
@@ -31,18 +31,6 @@ def _limits(horizon=20):
     return search
 
 
-ANSWERS = {
-    "certified": lambda: _race().recommendation(),
-    "cut short": lambda: _cut(),
-    "nothing yet": lambda: _begun().recommendation(),
-    "nested": lambda: _race(
-        arms=[{"m": {"x": (x,)}, "x": x} for x in (-0.5, 0.0)]
-    ).recommendation(),
-    "limits": lambda: _limits().recommendation(),
-    "no limits yet": lambda: _limits(horizon=1).recommendation(),
-}
-
-
 def _begun():
     search = make()
     search.suggest("a")
@@ -52,8 +40,17 @@ def _begun():
 def _cut():
     search = make(epsilon=0.0)
     run(search, at_most=20)
-    answer = search.recommendation()
-    return answer
+    return search.recommendation()
+
+
+ANSWERS = {
+    "certified": lambda: _race().recommendation(),
+    "cut short": _cut,
+    "nothing yet": lambda: _begun().recommendation(),
+    "nested": lambda: _race([{"m": {"x": (x,)}, "x": x} for x in (-0.5, 0.0)]).recommendation(),
+    "limits": lambda: _limits().recommendation(),
+    "no limits yet": lambda: _limits(horizon=1).recommendation(),
+}
 
 
 @pytest.mark.parametrize("answer_of", ANSWERS.values(), ids=ANSWERS.keys())

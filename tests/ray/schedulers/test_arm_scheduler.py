@@ -2,6 +2,7 @@
 
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from ray import tune
@@ -29,32 +30,19 @@ def make_trial(number, storage=None, **config):
     )
 
 
-class Search:
-    searcher = SimpleNamespace()
-    total_samples = 3
-
-    def __init__(self):
-        self.completed = []
-
-    def is_finished(self):
-        return False
-
-    def set_finished(self):
-        pass
-
-    def on_trial_complete(self, trial_id, result=None, error=False):
-        self.completed.append((trial_id, result))
+def search_of():
+    known = ["searcher", "total_samples", "is_finished", "set_finished", "on_trial_complete"]
+    search = Mock(spec=known, searcher=SimpleNamespace(), total_samples=3)
+    search.is_finished.return_value = False
+    return search
 
 
-class Controller:
-    def __init__(self, search):
-        self.search_alg = search
-
-    def get_live_trials(self):
-        return set()
-
-    def stop_trial(self, trial):
-        trial.set_status(Trial.TERMINATED)
+def controller_of(search):
+    return SimpleNamespace(
+        search_alg=search,
+        get_live_trials=set,
+        stop_trial=lambda trial: trial.set_status(Trial.TERMINATED),
+    )
 
 
 def gains(**options):
@@ -64,20 +52,20 @@ def gains(**options):
 
 
 def test_random_search_without_end_is_an_error_and_no_endless_loop():
-    controller = Controller(SimpleNamespace(total_samples=sys.maxsize))
+    controller = controller_of(SimpleNamespace(total_samples=sys.maxsize))
     with pytest.raises(ValueError, match=r"num_samples=-1 .*give tune\.TuneConfig"):
         gains().on_trial_add(controller, make_trial(1))
 
 
 def test_a_scheduler_is_for_one_experiment(tmp_path):
-    controller, scheduler = Controller(Search()), gains()
+    controller, scheduler = controller_of(search_of()), gains()
     scheduler.on_trial_add(controller, make_trial(1, StorageContext(str(tmp_path), "first")))
     with pytest.raises(ValueError, match="has run another experiment; make a new one"):
         scheduler.on_trial_add(controller, make_trial(2, StorageContext(str(tmp_path), "second")))
 
 
 def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():
-    controller, scheduler = Controller(Search()), gains()
+    controller, scheduler = controller_of(search_of()), gains()
     trials = {number: make_trial(number) for number in (1, 2, 3)}
     for number in (3, 1, 2):
         scheduler.on_trial_add(controller, trials[number])
@@ -97,13 +85,13 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     over, begun, new = (make_trial(number, storage) for number in (1, 2, 3))
     Journal.of(over).write("trial_1", {**observed, "over": True})
     begun.run_metadata.start_time = 17.0
-    search = Search()
-    controller, scheduler = Controller(search), gains()
+    search = search_of()
+    controller, scheduler = controller_of(search), gains()
     for trial in (over, begun, new):
         scheduler.on_trial_add(controller, trial)
     assert [trial.status for trial in (over, begun, new)] == ["TERMINATED", "PAUSED", "PENDING"]
     # The searcher, and what limits it, do not wait for the one that is over.
-    assert search.completed == [("trial_1", None)]
+    search.on_trial_complete.assert_called_once_with("trial_1", result=None)
     assert scheduler.choose_trial_to_run(controller) is begun
     assert scheduler._policy.plays.sum(axis=1).tolist() == [1, 0, 0]
 

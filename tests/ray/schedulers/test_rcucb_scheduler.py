@@ -9,12 +9,12 @@ from mfhpo import RCUCB, Observation
 from mfhpo.censored import Linear
 from mfhpo_ray import RCUCBScheduler
 from mfhpo_ray.simulation import Step, simulate
-from tests.ray.schedulers.races import Suggesting
+from tests.ray.schedulers.races import Mirrored, Spoiled, Suggesting
 
 
 class Services:
-    def __init__(self, seconds, scores, hangs, fails=(0.0, 0.0, 0.0)):
-        self._seconds, self._scores, self._hangs, self._fails = seconds, scores, hangs, fails
+    def __init__(self, seconds, scores, hangs):
+        self._seconds, self._scores, self._hangs = seconds, scores, hangs
 
     def step(self, config, iteration):
         if iteration > 1:
@@ -24,8 +24,7 @@ class Services:
         seconds = self._seconds[model] * rng.uniform(0.5, 1.5)
         if rng.random() < self._hangs[model]:
             seconds = math.inf
-        score = self._scores[model] + 0.1 * rng.uniform(-1, 1)
-        return Step(score, seconds, failed=bool(rng.random() < self._fails[model]))
+        return Step(self._scores[model] + 0.1 * rng.uniform(-1, 1), seconds)
 
 
 SERVICES = Services(seconds=(4.0, 18.0, 8.0), scores=(0.3, 0.6, 0.8), hangs=(0.0, 0.0, 0.2))
@@ -98,15 +97,9 @@ def test_the_experiment_ends_at_the_horizon_and_the_rest_never_starts():
 
 
 def test_a_minimised_metric_is_mirrored():
-    class Losses(Services):
-        def step(self, config, iteration):
-            step = super().step(config, iteration)
-            return None if step is None else Step(-step.value, step.seconds)
-
     up, down = scheduler(horizon=50), scheduler(horizon=50, reward_range=(-1, 0))
     simulate(up, trials(50), SERVICES, slots=3)
-    losses = Losses((4.0, 18.0, 8.0), (0.3, 0.6, 0.8), (0.0, 0.0, 0.2))
-    simulate(down, trials(50), losses, slots=3, mode="min")
+    simulate(down, trials(50), Mirrored(SERVICES), slots=3, mode="min")
     one, other = up.recommendation(), down.recommendation()
     assert (one.config, one.limit, one.trials) == (other.config, other.limit, other.trials)
     assert other.gain == pytest.approx(-one.gain)
@@ -114,21 +107,14 @@ def test_a_minimised_metric_is_mirrored():
 
 
 def test_crashes_and_values_that_are_none_are_no_observations():
-    class Broken(Services):
-        def step(self, config, iteration):
-            step = super().step(config, iteration)
-            if step is not None and config["model"] == 1:
-                return Step(math.nan, step.seconds)
-            return step
-
-    broken = Broken((4.0, 4.0, 8.0), (0.3, 0.6, 0.8), (0.0, 0.0, 0.0), fails=(1.0, 0.0, 0.0))
+    services = Services((4.0, 4.0, 8.0), (0.3, 0.6, 0.8), (0.0, 0.0, 0.0))
+    fates = {0: "crash", 1: "nan", 2: None}
+    broken = Spoiled(services, lambda config, iteration: fates[config["model"]])
     ours = scheduler(horizon=30)
     with pytest.warns(UserWarning, match="leaves the race"):
         run = simulate(ours, trials(40), broken, slots=2)
     answer = ours.recommendation()
-    assert answer.config == {"model": 2}
-    assert answer.survivors == (2,)
-    assert answer.trials == 30
+    assert (answer.config, answer.survivors, answer.trials) == ({"model": 2}, (2,), 30)
     # Their other trials were never started: three in a row, and one that ran beside them.
     began = [t for t in run.trials if t.config["model"] != 2 and t.status == "ERROR"]
     assert 3 <= len(began) <= 4
