@@ -61,6 +61,12 @@ class Loop:
         trial.set_status(Trial.TERMINATED)
 
 
+def begun(limit):
+    loop = Loop()
+    trial = loop.add(limit)
+    return loop, trial, loop.start(trial)
+
+
 def test_a_trial_ends_beyond_its_limit_and_not_at_it():
     loop = Loop()
     trial = loop.add(2.0)
@@ -78,9 +84,7 @@ def test_a_trial_ends_beyond_its_limit_and_not_at_it():
 
 
 def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process():
-    loop = Loop()
-    trial = loop.add(2.0)
-    process = loop.start(trial)
+    loop, trial, process = begun(2.0)
     loop.now += 2.3
     assert loop.report(trial, 2.2, 7.0)
     loop.turn(0.1)  # its checkpoint is being saved
@@ -92,9 +96,7 @@ def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process():
 
 @pytest.mark.parametrize(("trained", "censored"), [(1.9, False), (2.1, True)])
 def test_what_a_trial_that_ends_by_itself_took_decides(trained, censored):
-    loop = Loop()
-    trial = loop.add(2.0)
-    loop.start(trial)
+    loop, trial, _ = begun(2.0)
     loop.now += 30.0
     # Resumed from a checkpoint: nine seconds were trained before.
     trial.update_last_result(
@@ -108,9 +110,7 @@ def test_what_a_trial_that_ends_by_itself_took_decides(trained, censored):
 
 
 def test_a_trial_without_a_limit_is_timed_only():
-    loop = Loop()
-    trial = loop.add(None)
-    loop.start(trial)
+    loop, trial, _ = begun(None)
     loop.turn(1e6)
     assert not loop.report(trial, 1e6)
     loop.turn(5.0)
@@ -121,9 +121,7 @@ def test_a_trial_without_a_limit_is_timed_only():
 
 
 def test_trials_that_are_not_known_are_left_alone():
-    loop = Loop()
-    trial = loop.add(1.0)
-    loop.start(trial)
+    loop, trial, _ = begun(1.0)
     loop.limits.forget(trial)
     loop.limits.forget(trial)
     loop.turn(10.0)
@@ -157,9 +155,7 @@ def test_trials_that_end_together_with_another_are_no_error():
     ),
 )
 def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(limit, steps):
-    loop = Loop()
-    trial = loop.add(limit)
-    loop.start(trial)
+    loop, trial, _ = begun(limit)
     trained, unheard = 0.0, 0.0  # what it has reported, and what has passed since
     for what, seconds in steps:
         if abs(trained + unheard + seconds - limit) < 1e-6:

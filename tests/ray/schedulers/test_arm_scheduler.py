@@ -16,6 +16,7 @@ from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import Step, simulate
 from mfhpo_ray.simulation.cluster import SimulatedTrial
 from tests.ray.experiments import tuner_of
+from tests.ray.schedulers.races import grid
 
 
 def make_trial(number, storage=None, **config):
@@ -120,8 +121,7 @@ def test_a_storage_that_fails_loses_nothing_but_time(tmp_path, monkeypatch, capl
         note()
 
     scheduler._note_answer = mended_at_the_end
-    trials = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(4)]
-    simulate(scheduler, trials, Ten(), slots=2, storage=storage)
+    simulate(scheduler, grid(2, 4), Ten(), slots=2, storage=storage)
     assert scheduler.recommendation().trials == 6
     assert "could not be written" in caplog.text
     assert len([name for name in written if name.startswith("simulated")]) == 6
@@ -135,8 +135,7 @@ def test_a_running_trial_whose_arm_is_out_has_a_second_to_report():
             return super().step(config, iteration)
 
     scheduler = IISEScheduler(levels=(1, 9), sigma=0.001, bias=(0.0, 0.0), epsilon=0.01)
-    trials = [{"arm": arm, "seed": seed} for arm in range(3) for seed in range(30)]
-    run = simulate(scheduler, trials, Slow(), slots=4)
+    run = simulate(scheduler, grid(3, 30), Slow(), slots=4)
     assert scheduler.recommendation().certified
     assert run.makespan < 100.0
 

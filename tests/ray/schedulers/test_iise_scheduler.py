@@ -169,13 +169,11 @@ def test_replicates_that_run_out_are_not_pulled_twice():
 
 
 def test_where_the_noise_is_estimated_a_certificate_takes_17_replicates():
-    answers = []
-    for n_replicates in (3, 17):
+    for n_replicates, certified in ((3, False), (17, True)):
         scheduler = declared(measure=None, sigma=None, bias=None)
         race(scheduler, grid(2, n_replicates), curves_of([0.1, 0.9], sigma=0.02), checkpoints=True)
-        answers.append(scheduler.recommendation())
-    assert [(each.arm, each.finished) for each in answers] == [(1, True), (1, True)]
-    assert [each.certified for each in answers] == [False, True]
+        answer = scheduler.recommendation()
+        assert (answer.arm, answer.finished, answer.certified) == (1, True, certified)
 
 
 @pytest.mark.parametrize(
@@ -333,13 +331,11 @@ def test_a_budget_ends_the_race():
         ({"max_t": None}, ValueError, "either max_t"),
         ({"variant": "sh"}, ValueError, "variant must be"),
         ({"bias": (0.1, 0.0)}, ValueError, "bias"),
-        ({"measure": 0}, ValueError, "measure"),
         ({"budget": 0.0}, ValueError, "budget"),
         ({"reduction_factor": 1.0}, ValueError, "reduction_factor"),
         ({"grace_period": 28}, ValueError, "grace_period"),
         ({"prices": {"CPU": 1.0}}, ValueError, "measured"),
         ({"max_t": None, "levels": (3, 1)}, ValueError, "increase"),
-        ({"budget": "all"}, TypeError, "budget"),
         ({"grace_period": 1.9}, TypeError, "grace_period"),
         ({"max_t": 27.5}, TypeError, "max_t"),
         ({"replicate": (1, 2)}, TypeError, "replicate must be"),
@@ -417,24 +413,24 @@ def _calls_per_result(n_replicates, finals, **options):
     def count(frame, event, argument):
         counts[0] += event in ("call", "c_call")
 
+    def counted(call, *args):
+        sys.setprofile(count)
+        try:
+            return call(*args)
+        finally:
+            sys.setprofile(None)
+
     class Counted(IISEScheduler):
         results = 0
 
         def on_trial_result(self, *args):
             self.results += 1
-            sys.setprofile(count)
-            try:
-                return super().on_trial_result(*args)
-            finally:
-                sys.setprofile(None)
+            return counted(super().on_trial_result, *args)
 
         def choose_trial_to_run(self, *args):
             if self._is_open and not self._over:
-                sys.setprofile(count)
-            try:
-                return super().choose_trial_to_run(*args)
-            finally:
-                sys.setprofile(None)
+                return counted(super().choose_trial_to_run, *args)
+            return super().choose_trial_to_run(*args)
 
     scheduler = Counted(levels=LEVELS, sigma=0.1, bias=BIAS, measure=5, **options)
     trials, curves = grid(len(finals), n_replicates), curves_of(finals)

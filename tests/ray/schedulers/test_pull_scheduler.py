@@ -100,9 +100,8 @@ def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path):
 
 def test_the_key_may_be_nested(tmp_path):
     run = Run(tmp_path, PullScheduler(limit_key="limits/wall"))
-    trial, other = run.add("a", limits={"wall": 5}), run.add("b", limits=3)
-    run.start(trial)
-    run.start(other)
+    for name, limits in (("a", {"wall": 5}), ("b", 3)):
+        run.start(run.add(name, limits=limits))
     run.turn(5.1)
     assert run.statuses() == {"a": "TERMINATED", "b": "RUNNING"}
 

@@ -146,10 +146,7 @@ def test_unknown_trials_and_second_ends_are_ignored():
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_any_order_of_ends_tells_the_policy_what_happened(data):
-    """Whatever Tune does, the policy has seen what a bare one sees that is told the same.
-
-    Values and failures are told as soon as all earlier pulls of their arm and level have ended.
-    """
+    """Values and failures are told once all earlier pulls of their arm and level have ended."""
     search, policy = make(), _bare()
     begun = {}
     ended = {}
@@ -167,26 +164,17 @@ def test_any_order_of_ends_tells_the_policy_what_happened(data):
         trial_id = data.draw(st.sampled_from(sorted(running)))
         config = running.pop(trial_id)
         pull = _pull(config)
-        has_ended = True
-        match data.draw(st.sampled_from(["value", "value", "error", "NaN", "pending", "discard"])):
-            case "value":
-                search.on_trial_complete(trial_id=trial_id, result={"loss": bowl(config)})
-                ended[trial_id] = Observation(-bowl(config))
-            case "error":
-                search.on_trial_complete(trial_id=trial_id, error=True)
-                ended[trial_id] = Observation(None)
-            case "NaN":
-                search.on_trial_complete(trial_id=trial_id, result={"loss": math.nan})
-                ended[trial_id] = Observation(None)
-            case "pending":
-                begun[pull].remove(trial_id)
-                has_ended = False
-                search.on_trial_complete(trial_id=trial_id)
-            case "discard":
-                begun[pull].remove(trial_id)
-                has_ended = False
-                search.discard(trial_id)
-                search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})
+        how = data.draw(st.sampled_from(["value", "value", "error", "NaN", "pending", "discard"]))
+        values = {"value": bowl(config), "NaN": math.nan, "discard": 0.0}
+        result = {"loss": values[how]} if how in values else None
+        if how == "discard":
+            search.discard(trial_id)
+        search.on_trial_complete(trial_id=trial_id, result=result, error=how == "error")
+        has_ended = how not in ("pending", "discard")
+        if has_ended:
+            ended[trial_id] = Observation(-bowl(config) if how == "value" else None)
+        else:
+            begun[pull].remove(trial_id)
         search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})  # once more
         told_late = has_ended or not policy.finished
         while begun[pull] and begun[pull][0] in ended:

@@ -154,9 +154,7 @@ def test_asha_sees_results_in_the_order_of_time():
     curves = ReplayedCurves(TABLE, seconds=[[30.0], [10.0], [10.0], [10.0]])
     scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
     run = simulate(scheduler, arms(4), curves, slots=2)
-    # Arm 1 runs until 40, and arm 0 until 60: at iteration 2 its .6 is below the .9 of arm 1.
-    # Arm 2 then stops at once: .45 at 50 is the median of {.4, .5}, .55 at 60 below that of
-    # {.9}; arm 0 reported its .6 a moment earlier. Arm 3 takes its slot, and wins.
+    # Until 60, arm 0 (.6 at iteration 2) and then arm 2 (.55) fall below the .9 of arm 1.
     assert reached(run) == [2, 4, 2, 4]
     assert [(event.seconds, event.kind) for event in run.events if event.kind != "result"] == [
         *((0.0, "added"),) * 4,
