@@ -157,16 +157,10 @@ def test_an_experiment_that_ray_ends_has_its_results(ray_cluster, tmp_path):
     def train(config):
         tune.report({"value": 0.1 * config["arm"]})
 
-    results = tuner_of(
-        train,
-        tmp_path,
-        space={"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))},
-        metric="value",
-        mode="max",
-        scheduler=RCUCBScheduler([60.0], reward_range=(0, 1)),
-        max_concurrent_trials=2,
-        stop=AfterThree(),
-    ).fit()
+    space = {"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))}
+    scheduler = RCUCBScheduler([60.0], reward_range=(0, 1), metric="value", mode="max")
+    options = {"scheduler": scheduler, "max_concurrent_trials": 2, "stop": AfterThree()}
+    results = tuner_of(train, tmp_path, space=space, **options).fit()
     assert len(results) == 27
     ended = [result for result in results if result.metrics and "value" in result.metrics]
     assert 2 <= len(ended) <= 6

@@ -332,27 +332,19 @@ def test_a_real_run(tmp_path, saves):
             with open(log / str(config["height"]), "a") as file:
                 file.write(f"{epoch} ")
             metrics = {"accuracy": config["height"] * (1 - 0.3 * (epoch < 9) / epoch)}
-            if not saves:
-                tune.report(metrics)
-                continue
             with tempfile.TemporaryDirectory() as folder:
                 Path(folder, "epoch").write_text(str(epoch))
-                tune.report(metrics, checkpoint=tune.Checkpoint.from_directory(folder))
+                checkpoint = tune.Checkpoint.from_directory(folder) if saves else None
+                tune.report(metrics, checkpoint=checkpoint)
 
     heights = [0.2, 0.9, 0.3, 0.8, 0.4, 0.5, 0.6, 0.7]
     scheduler = MFEliminationScheduler(max_t=9, bias={1: (0.0, 0.3), 3: (0.0, 0.1)})
-    results = tuner_of(
-        train,
-        tmp_path / "results",
-        space={"height": tune.grid_search(heights)},
-        metric="accuracy",
-        mode="max",
-        scheduler=scheduler,
-    ).fit()
+    space = {"height": tune.grid_search(heights)}
+    options = {"metric": "accuracy", "mode": "max", "scheduler": scheduler}
+    results = tuner_of(train, tmp_path / "results", space=space, **options).fit()
     assert not results.errors
     answer = recommendation(results)
-    assert answer.certified
-    assert answer.config == {"height": 0.9}
+    assert (answer.certified, answer.config) == (True, {"height": 0.9})
     assert answer.mean == pytest.approx(0.9)
     trained = {float(path.name): path.read_text().split() for path in log.iterdir()}
     assert trained[0.9] == [str(epoch) for epoch in range(1, 10)]

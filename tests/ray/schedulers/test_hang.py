@@ -81,15 +81,8 @@ def steps():
     return Steps
 
 
-KINDS = [
-    "in_a_loop",
-    "in_c_code",
-    "deaf_to_signals",
-    "after_a_report",
-    "while_reporting",
-    "not_at_all",
-]
-KILLED = KINDS[:4]
+KILLED = ["in_a_loop", "in_c_code", "deaf_to_signals", "after_a_report"]
+KINDS = [*KILLED, "while_reporting", "not_at_all"]
 
 
 def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_cluster, tmp_path):

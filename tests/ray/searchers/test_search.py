@@ -40,8 +40,7 @@ def test_a_race_ends_by_itself_with_the_best_arm(cls):
     seeds = [config["seed"] for config in configs]
     assert len(set(seeds)) == len(seeds)
     answer = search.recommendation()
-    assert answer.certified
-    assert answer.config == {"x": 0.0}
+    assert (answer.certified, answer.config) == (True, {"x": 0.0})
     assert (answer.arm, answer.level, answer.trials) == (2, 9, len(configs))
     assert answer.cost == sum(config["epochs"] for config in configs)
     assert answer.interval[0] <= 0.1 / 9 <= answer.interval[1]  # the true mean
@@ -57,8 +56,7 @@ def test_no_two_pulls_share_a_seed(seed, n_arms, n_fidelities):
         for r in range(5)
     }
     assert len(seeds) == n_arms * n_fidelities * 5
-    assert min(seeds) >= 0
-    assert max(seeds) < 2**31
+    assert 0 <= min(seeds) <= max(seeds) < 2**31
 
 
 def test_the_seed_may_have_another_key_or_none():
@@ -202,9 +200,7 @@ def test_pulls_under_way_are_taken_into_account():
 def test_concurrency_is_kept():
     search = make()
     limited = ConcurrencyLimiter(search, 2)
-    assert limited.suggest("a")
-    assert limited.suggest("b")
-    assert limited.suggest("c") is None
+    assert [bool(limited.suggest(name)) for name in "abc"] == [True, True, False]
     limited.on_trial_complete("a", result={"loss": 0.5})
     assert limited.suggest("d")
     assert limited.suggest("e") is None

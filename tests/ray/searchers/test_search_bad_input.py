@@ -29,7 +29,6 @@ ANY = [
     ({"arms": [1, 2]}, TypeError, "arms must be a number or a list of configurations"),
     ({"mode": "minimize"}, ValueError, "mode must be 'max', 'min' or None, got 'minimize'"),
     ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
-    ({"seed_key": ""}, TypeError, "seed_key must be a key of the configuration or None"),
     ({"seed_key": 7}, TypeError, "seed_key must be a key of the configuration or None"),
     ({"seed_key": "epochs"}, ValueError, "seed_key='epochs' is what the search sets"),
     ({"space": {"x": 1}}, ValueError, r"space and arms=\[...\] are given, but arms come from one"),

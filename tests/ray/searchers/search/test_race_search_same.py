@@ -3,7 +3,6 @@
 import math
 import zlib
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import optuna
@@ -24,7 +23,6 @@ SOLVERS = ["adam", "sgd", "lbfgs"]
 DEPTHS = Numeric(tuple((depth - 0.5) / 8.0 for depth in range(1, 9)))
 KINDS = {"x": Numeric(), "lr": Numeric(), "solver": OneOf(3), "depth": DEPTHS}
 LAST = {"x": 1 - 1e-12, "lr": 1 - 1e-12, "solver": 3 - 1e-12, "depth": 1 - 1e-12}
-Config = dict[str, Any]
 
 
 def _loss(config, number):
@@ -54,12 +52,8 @@ def _bare():
             solver, depth = int(place["solver"]), 1 + int(place["depth"] * 8)
             x = -1.0 + place["x"] * 2.0
             arms[pull.arm] = {"x": x, "lr": lr, "solver": SOLVERS[solver], "depth": depth}
-            point = {
-                "x": (x + 1.0) / 2.0,
-                "lr": math.log(lr / 1e-4) / math.log(1.0 / 1e-4),
-                "solver": float(solver),
-                "depth": (depth - 0.5) / 8.0,
-            }
+            point = {"x": (x + 1.0) / 2.0, "lr": math.log(lr / 1e-4) / math.log(1.0 / 1e-4)}
+            point |= {"solver": float(solver), "depth": (depth - 0.5) / 8.0}
             search.describe(pull.arm, point)
         configs.append({**arms[pull.arm], "epochs": LEVELS[pull.fidelity]})
         if pull.fidelity == len(LEVELS) - 1:
