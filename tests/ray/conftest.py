@@ -1,12 +1,8 @@
 """Fixtures of the tests of the Ray integration."""
 
 import os
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    pass
 
 # Before Ray is imported: it reads them then.
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"

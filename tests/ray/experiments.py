@@ -1,5 +1,9 @@
 """Real experiments, as the tests run them."""
 
+import signal
+import subprocess
+import time
+
 from ray import tune
 
 
@@ -14,3 +18,15 @@ def tuner_of(trainable, folder, *, space=None, name=None, **options):
         tune_config=tune.TuneConfig(**{"reuse_actors": True, **options}),
         run_config=tune.RunConfig(name=name, storage_path=str(folder), verbose=0, **run_options),
     )
+
+
+def kill_driver(command, is_far_enough, **options):
+    """Start a driver in a process of its own, and kill it once it is far enough."""
+    driver = subprocess.Popen(command, **options)
+    deadline = time.monotonic() + 120.0
+    while not is_far_enough():
+        assert driver.poll() is None, "the race was over before it was killed"
+        assert time.monotonic() < deadline, "too slow"
+        time.sleep(0.05)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()

@@ -21,7 +21,7 @@ from mfhpo_ray.simulation.cluster import Actor, SimulatedTrial, Slots
 from mfhpo_ray.simulation.curves import Curves, Step
 from mfhpo_ray.simulation.outcome import Event, SimulatedRun
 from mfhpo_ray.simulation.search import search_algorithm
-from mfhpo_ray.simulation.settings import Settings
+from mfhpo_ray.simulation.settings import SimulationOptions
 
 # Tune's own figures: how long its loop waits for an event, for a searcher when no trial is left,
 # and until it kills the process of a stopped trial that does not end.
@@ -42,18 +42,20 @@ class Controller:
         scheduler: TrialScheduler,
         trials: Iterable[Mapping[str, Any]] | Searcher,
         curves: Curves,
-        settings: Settings,
+        settings: SimulationOptions,
     ) -> None:
         # A scheduler expects Tune's own controller, which this is not.
         self._scheduler_alg: Any = scheduler
         self._curves = curves
         self._settings = settings
+        max_t = settings["max_t"]
+        self._stop = {} if max_t is None else {"training_iteration": max_t}
         self.search_alg: Any = search_algorithm(
             trials,
             self._make_trial,
-            num_samples=settings.num_samples,
-            param_space=settings.param_space,
-            max_concurrent=settings.max_concurrent_trials or 0,
+            num_samples=settings["num_samples"],
+            param_space=settings["param_space"],
+            max_concurrent=settings["max_concurrent_trials"] or 0,
         )
 
         self._seconds = 0.0
@@ -72,7 +74,7 @@ class Controller:
         self._pending_trials_list: deque[Trial] = deque()
         self._decisions_after_saving: dict[Trial, str] = {}
 
-        self._slots = Slots(settings.slots)
+        self._slots = Slots(settings["slots"])
         # Trials that wait for a slot, in turn.
         self._requests: deque[Trial] = deque()
         self._trial_to_actor: dict[Trial, Actor] = {}
@@ -81,7 +83,7 @@ class Controller:
         with_clock: list[Any] = [part for part in (scheduler, trials) if hasattr(part, "_clock")]
         for part in with_clock:
             part._clock = self._now
-        self._poll_seconds = settings.poll_seconds or (_LOOP_SECONDS if with_clock else math.inf)
+        self._poll_seconds = settings["poll_seconds"] or (_LOOP_SECONDS if with_clock else math.inf)
         if hasattr(self._scheduler_alg, "_count_slots"):
             self._scheduler_alg._count_slots = self._count_slots
         self._tell_metric()
@@ -167,7 +169,7 @@ class Controller:
         return SimulatedRun(
             trials=tuple(self._trials),
             events=tuple(self._events),
-            metric=self._settings.metric,
+            metric=self._settings["metric"],
             slot_seconds=self._slots.seconds(self._seconds),
             iterations=sum(event.kind == "result" for event in self._events),
             makespan=self._seconds,
@@ -183,8 +185,8 @@ class Controller:
         self._start_trials()
         when = self._ahead[0][0] if self._ahead else math.inf
         turn = self._seconds + self._poll_seconds
-        if min(when, turn) > self._settings.time_budget:
-            self._seconds = max(self._seconds, self._settings.time_budget)
+        if min(when, turn) > self._settings["time_budget"]:
+            self._seconds = max(self._seconds, self._settings["time_budget"])
             self.search_alg.set_finished()
             for trial in self._trials:
                 if not trial.is_finished():
@@ -216,13 +218,13 @@ class Controller:
         return self._seconds
 
     def _count_slots(self, trial: Trial) -> float:
-        return self._settings.slots
+        return self._settings["slots"]
 
     def _tell_metric(self) -> None:
         """Tell searcher and scheduler what is optimised, unless they know."""
         settings = self._settings
-        metric, mode, space = settings.metric, settings.mode, dict(settings.param_space)
-        public = {"stop": settings.stop, "num_samples": settings.num_samples}
+        metric, mode, space = settings["metric"], settings["mode"], dict(settings["param_space"])
+        public = {"stop": self._stop, "num_samples": settings["num_samples"]}
         self.search_alg.set_search_properties(metric, mode, space, **public)
         if not self._scheduler_alg.set_search_properties(metric, mode, **public):
             self._scheduler_alg.set_search_properties(None, None, **public)
@@ -238,12 +240,12 @@ class Controller:
             "simulated",
             config=configuration,
             trial_id=trial_id,
-            storage=self._settings.storage,
+            storage=self._settings["storage"],
             evaluated_params=flatten_dict(configuration),
             experiment_tag=str(number),
-            placement_group_factory=PlacementGroupFactory([dict(self._settings.resources)]),
-            stopping_criterion=self._settings.stop,
-            max_failures=self._settings.max_failures,
+            placement_group_factory=PlacementGroupFactory([dict(self._settings["resources"])]),
+            stopping_criterion=self._stop,
+            max_failures=self._settings["max_failures"],
             stub=True,
         )
 
@@ -270,7 +272,7 @@ class Controller:
                 self._requests.append(trial)
         while self._requests and self._slots.are_free:
             trial = self._requests.popleft()
-            start_seconds = 0.0 if self._slots.have_idle else self._settings.start_seconds
+            start_seconds = 0.0 if self._slots.have_idle else self._settings["start_seconds"]
             actor = self._slots.take(self._seconds, start_seconds, self._on_killed)
             self._trial_to_actor[trial] = actor
             self._later(actor.busy_until, trial, actor, self._on_started)
@@ -356,7 +358,7 @@ class Controller:
         actor.iteration += 1
         actor.seconds += step.seconds
         result: dict[str, Any] = {
-            self._settings.metric: step.value,
+            self._settings["metric"]: step.value,
             "done": False,
             "training_iteration": actor.iteration,
             "time_this_iter_s": step.seconds,
@@ -415,7 +417,7 @@ class Controller:
             raise ValueError(f"on_trial_result must return a decision, got {decision!r}.")
 
     def _on_saved(self, trial: Trial, actor: Actor) -> None:
-        if self._settings.checkpoints:
+        if self._settings["checkpoints"]:
             checkpoint = Checkpoint(trial.trial_id, pyarrow.fs.LocalFileSystem())
             trial.on_checkpoint(_TrainingResult(checkpoint, dict(trial.last_result)))
             self._note(trial, "saved")
@@ -458,7 +460,7 @@ class Controller:
             return
         trial.temporary_state.ray_actor = None
         # Whoever is going to kill a process takes it out of these, so that it is not used again.
-        keep = self._settings.reuse_actors and actor in self._started_actors
+        keep = self._settings["reuse_actors"] and actor in self._started_actors
         self._started_actors.discard(actor)
         if actor.busy_until <= self._seconds or actor.is_killed:
             keep = keep and trial.status != Trial.ERROR and not actor.is_killed

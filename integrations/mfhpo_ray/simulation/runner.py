@@ -1,7 +1,7 @@
 """Run an experiment of Ray Tune in virtual time."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
@@ -9,14 +9,17 @@ from ray.tune.search import Searcher
 from mfhpo_ray.simulation.controller import Controller
 from mfhpo_ray.simulation.curves import Curves
 from mfhpo_ray.simulation.outcome import SimulatedRun
-from mfhpo_ray.simulation.settings import Settings
+from mfhpo_ray.simulation.settings import SimulationOptions, completed
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def simulate(
     scheduler: TrialScheduler,
     trials: Iterable[Mapping[str, Any]] | Searcher,
     curves: Curves,
-    **options: Any,
+    **options: Unpack[SimulationOptions],
 ) -> SimulatedRun:
     """Run an experiment of Ray Tune in virtual time.
 
@@ -31,7 +34,7 @@ def simulate(
     curves
         What training gives.
     **options
-        ``slots``, ``max_t``, ``mode`` and others: see `mfhpo_ray.simulation.settings.Settings`.
+        See `mfhpo_ray.simulation.settings.SimulationOptions`.
 
     Raises
     ------
@@ -52,4 +55,4 @@ def simulate(
     >>> run.iterations, run.slot_seconds, run.best()[1]
     (5, 50.0, 0.6)
     """
-    return Controller(scheduler, trials, curves, Settings(**options)).run()
+    return Controller(scheduler, trials, curves, completed(options)).run()

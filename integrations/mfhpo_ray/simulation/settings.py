@@ -1,17 +1,16 @@
-"""The options of a simulation, checked."""
+"""The options of a simulation, with their defaults, checked."""
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from ray.train._internal.storage import StorageContext
 
+from mfhpo._validation import check_count, check_limit, check_nonnegative
 from mfhpo_ray.simulation.outcome import Mode
 
 
-@dataclass(frozen=True)
-class Settings:
+class SimulationOptions(TypedDict, total=False):
     """The options of `mfhpo_ray.simulation.simulate`.
 
     Parameters
@@ -52,37 +51,55 @@ class Settings:
         Tune for a scheduler or a searcher with a clock, and otherwise for ever.
     """
 
-    slots: int = 8
-    max_t: int | None = None
-    metric: str = "value"
-    mode: Mode = "max"
-    checkpoints: bool = False
-    num_samples: int = -1
-    param_space: Mapping[str, Any] = field(default_factory=dict)
-    max_concurrent_trials: int | None = None
-    max_failures: int = 0
-    reuse_actors: bool = True
-    start_seconds: float = 0.0
-    resources: Mapping[str, float] = field(default_factory=lambda: {"CPU": 1.0})
-    storage: StorageContext | None = None
-    time_budget: float = math.inf
-    poll_seconds: float | None = None
+    slots: int
+    max_t: int | None
+    metric: str
+    mode: Mode
+    checkpoints: bool
+    num_samples: int
+    param_space: Mapping[str, Any]
+    max_concurrent_trials: int | None
+    max_failures: int
+    reuse_actors: bool
+    start_seconds: float
+    resources: Mapping[str, float]
+    storage: StorageContext | None
+    time_budget: float
+    poll_seconds: float | None
 
-    def __post_init__(self) -> None:
-        if self.slots < 1:
-            raise ValueError(f"slots must be at least 1, got {self.slots!r}.")
-        if self.max_t is not None and self.max_t < 1:
-            raise ValueError(f"max_t must be at least 1 or None, got {self.max_t!r}.")
-        if self.mode not in ("min", "max"):
-            raise ValueError(f"mode must be 'min' or 'max', got {self.mode!r}.")
-        if not 0.0 <= self.start_seconds < math.inf:
-            raise ValueError(f"start_seconds must be at least 0, got {self.start_seconds!r}.")
-        if not self.time_budget > 0.0:
-            raise ValueError(f"time_budget must be above 0, got {self.time_budget!r}.")
-        if self.poll_seconds is not None and not self.poll_seconds > 0.0:
-            raise ValueError(f"poll_seconds must be above 0 or None, got {self.poll_seconds!r}.")
 
-    @property
-    def stop(self) -> dict[str, float]:
-        """Tune's stopping criterion of a trial."""
-        return {} if self.max_t is None else {"training_iteration": self.max_t}
+DEFAULTS = SimulationOptions(
+    slots=8,
+    max_t=None,
+    metric="value",
+    mode="max",
+    checkpoints=False,
+    num_samples=-1,
+    param_space={},
+    max_concurrent_trials=None,
+    max_failures=0,
+    reuse_actors=True,
+    start_seconds=0.0,
+    resources={"CPU": 1.0},
+    storage=None,
+    time_budget=math.inf,
+    poll_seconds=None,
+)
+
+
+def completed(options: SimulationOptions) -> SimulationOptions:
+    """All options, those not given by their defaults; TypeError or ValueError for a wrong one."""
+    for name in options:
+        if name not in DEFAULTS:
+            raise TypeError(f"simulate() got an unexpected keyword argument {name!r}")
+    settings = DEFAULTS | options
+    check_count("slots", settings["slots"], 1)
+    if settings["max_t"] is not None:
+        check_count("max_t", settings["max_t"], 1)
+    if settings["mode"] not in ("min", "max"):
+        raise ValueError(f"mode must be 'min' or 'max', got {settings['mode']!r}.")
+    check_nonnegative("start_seconds", settings["start_seconds"])
+    if not settings["time_budget"] > 0.0:
+        raise ValueError(f"time_budget must be above 0, got {settings['time_budget']!r}.")
+    check_limit("poll_seconds", settings["poll_seconds"])
+    return settings

@@ -11,11 +11,11 @@ from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 from mfhpo_ray import Luckiest, TuneLimitRecommendation, TuneRecommendation, recommendation
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
-from tests.ray.searchers.searching import limited, make, run
+from tests.ray.searchers.searching import ARMS, limited, make, run
 
 
-def _race(**options):
-    search = make(**options)
+def _race(arms=ARMS):
+    search = make(arms=arms)
     run(search)
     return search
 
@@ -31,18 +31,6 @@ def _limits(horizon=20):
     return search
 
 
-ANSWERS = {
-    "certified": lambda: _race().recommendation(),
-    "cut short": lambda: _cut(),
-    "nothing yet": lambda: _begun().recommendation(),
-    "nested": lambda: _race(
-        arms=[{"m": {"x": (x,)}, "x": x} for x in (-0.5, 0.0)]
-    ).recommendation(),
-    "limits": lambda: _limits().recommendation(),
-    "no limits yet": lambda: _limits(horizon=1).recommendation(),
-}
-
-
 def _begun():
     search = make()
     search.suggest("a")
@@ -52,8 +40,17 @@ def _begun():
 def _cut():
     search = make(epsilon=0.0)
     run(search, at_most=20)
-    answer = search.recommendation()
-    return answer
+    return search.recommendation()
+
+
+ANSWERS = {
+    "certified": lambda: _race().recommendation(),
+    "cut short": _cut,
+    "nothing yet": lambda: _begun().recommendation(),
+    "nested": lambda: _race([{"m": {"x": (x,)}, "x": x} for x in (-0.5, 0.0)]).recommendation(),
+    "limits": lambda: _limits().recommendation(),
+    "no limits yet": lambda: _limits(horizon=1).recommendation(),
+}
 
 
 @pytest.mark.parametrize("answer_of", ANSWERS.values(), ids=ANSWERS.keys())
@@ -92,37 +89,31 @@ def test_how_it_is_shown():
 
 
 class Results(ResultGrid):
-    def __init__(self, folder, best):
-        self._folder = folder
+    experiment_path = None
+    filesystem = pyarrow.fs.LocalFileSystem()
+
+    def __init__(self, folder, best=None, metric="loss"):
+        self.experiment_path = str(folder)
         self._best = best
-
-    @property
-    def experiment_path(self):
-        return self._folder
-
-    @property
-    def filesystem(self):
-        return pyarrow.fs.LocalFileSystem()
+        self._metric = metric
 
     def get_best_result(self, metric=None, mode=None, **options):
-        assert (metric, mode) == ("loss", "min")
-        if self._best is None:
-            raise RuntimeError("No best trial found for the given metric")
+        assert (metric, mode) == (self._metric, "min")
         return self._best
 
 
-def _stored(folder, answer, run_name):
-    journal = Journal(pyarrow.fs.LocalFileSystem(), str(folder / "mfhpo" / run_name))
-    journal.write(RECOMMENDATION, to_record(answer, "loss", "min", "epochs"))
+def _journal(folder, run_name="run"):
+    return Journal(pyarrow.fs.LocalFileSystem(), str(folder / "mfhpo" / run_name))
 
 
 def test_results_are_read_from_the_storage(tmp_path):
     earlier, later = _cut(), _race().recommendation()
-    _stored(tmp_path, earlier, "2026-01-01_00-00-00")
-    _stored(tmp_path, later, "2026-01-02_00-00-00")
+    for answer, run_name in ((earlier, "2026-01-01_00-00-00"), (later, "2026-01-02_00-00-00")):
+        record = to_record(answer, "loss", "min", "epochs")
+        _journal(tmp_path, run_name).write(RECOMMENDATION, record)
     config = {"x": 0.6, "epochs": 3, "seed": 11, "data": "large"}
     best = SimpleNamespace(metrics={"loss": -0.1, "config": config}, config=config)
-    answer = recommendation(Results(str(tmp_path), best))
+    answer = recommendation(Results(tmp_path, best))
     assert isinstance(answer, TuneRecommendation)
     assert answer.luckiest == Luckiest("loss", -0.1, {"x": 0.6, "epochs": 3})
     assert TuneRecommendation(**{**vars(answer), "luckiest": None}) == later
@@ -130,26 +121,19 @@ def test_results_are_read_from_the_storage(tmp_path):
 
 def test_metrics_may_be_nested(tmp_path):
     record = to_record(_race().recommendation(), "eval/loss", "min", "train/epochs")
-    journal = Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "mfhpo" / "run"))
-    journal.write(RECOMMENDATION, record)
-
-    class Nested(Results):
-        def get_best_result(self, metric=None, mode=None, **options):
-            assert metric == "eval/loss"
-            config = {"x": 0.6, "train": {"epochs": 3, "seed": 7}}
-            return SimpleNamespace(metrics={"eval": {"loss": 0.25}}, config=config)
-
-    answer = recommendation(Nested(str(tmp_path), None))
+    _journal(tmp_path).write(RECOMMENDATION, record)
+    config = {"x": 0.6, "train": {"epochs": 3, "seed": 7}}
+    best = SimpleNamespace(metrics={"eval": {"loss": 0.25}}, config=config)
+    answer = recommendation(Results(tmp_path, best, "eval/loss"))
     assert answer.luckiest == Luckiest("eval/loss", 0.25, {"x": 0.6, "train": {"epochs": 3}})
 
 
 def test_results_without_an_answer_or_with_one_of_an_earlier_version(tmp_path):
     with pytest.raises(ValueError, match=r"no answer is stored in .*scheduler=search.scheduler"):
-        recommendation(Results(str(tmp_path), None))
-    journal = Journal(pyarrow.fs.LocalFileSystem(), str(tmp_path / "mfhpo" / "run"))
-    journal.write("trial", {"a": 1})
+        recommendation(Results(tmp_path))
+    _journal(tmp_path).write("trial", {"a": 1})
     with pytest.raises(ValueError, match="no answer is stored"):
-        recommendation(Results(str(tmp_path), None))
-    journal.write(RECOMMENDATION, {"kind": "arm", "answer": {"arm": 0}})
+        recommendation(Results(tmp_path))
+    _journal(tmp_path).write(RECOMMENDATION, {"kind": "arm", "answer": {"arm": 0}})
     with pytest.raises(ValueError, match="is of an earlier version of mfhpo"):
-        recommendation(Results(str(tmp_path), None))
+        recommendation(Results(tmp_path))

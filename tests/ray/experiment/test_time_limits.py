@@ -61,38 +61,30 @@ class Loop:
         trial.set_status(Trial.TERMINATED)
 
 
+def begun(limit):
+    loop = Loop()
+    trial = loop.add(limit)
+    return loop, trial, loop.start(trial)
+
+
 def test_a_trial_ends_beyond_its_limit_and_not_at_it():
     loop = Loop()
     trial = loop.add(2.0)
+    loop.turn(100.0)  # waiting costs nothing
     process = loop.start(trial)
+    assert loop.limits.seconds(trial) == 0.0
     loop.turn(2.0)
     assert trial.status == Trial.RUNNING
     loop.turn(0.5)
     assert trial.status == Trial.TERMINATED
     assert process.killed
-    assert loop.stopped[trial.trial_id] == {
-        "trial_id": trial.trial_id,
-        "pid": 17,
-        "config": {"lr": 0.1},
-        CENSORED_KEY: 2.0,
-    }
+    shown = {"trial_id": trial.trial_id, "pid": 17, "config": {"lr": 0.1}, CENSORED_KEY: 2.0}
+    assert loop.stopped[trial.trial_id] == shown
     assert loop.limits.seconds(trial) == 2.5
 
 
-def test_starting_and_waiting_cost_nothing():
-    loop = Loop()
-    trial = loop.add(2.0)
-    loop.turn(100.0)
-    loop.start(trial)
-    loop.turn(1.9)
-    assert trial.status == Trial.RUNNING
-    assert loop.limits.seconds(trial) == pytest.approx(1.9)
-
-
 def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process():
-    loop = Loop()
-    trial = loop.add(2.0)
-    process = loop.start(trial)
+    loop, trial, process = begun(2.0)
     loop.now += 2.3
     assert loop.report(trial, 2.2, 7.0)
     loop.turn(0.1)  # its checkpoint is being saved
@@ -104,9 +96,7 @@ def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process():
 
 @pytest.mark.parametrize(("trained", "censored"), [(1.9, False), (2.1, True)])
 def test_what_a_trial_that_ends_by_itself_took_decides(trained, censored):
-    loop = Loop()
-    trial = loop.add(2.0)
-    loop.start(trial)
+    loop, trial, _ = begun(2.0)
     loop.now += 30.0
     # Resumed from a checkpoint: nine seconds were trained before.
     trial.update_last_result(
@@ -120,9 +110,7 @@ def test_what_a_trial_that_ends_by_itself_took_decides(trained, censored):
 
 
 def test_a_trial_without_a_limit_is_timed_only():
-    loop = Loop()
-    trial = loop.add(None)
-    loop.start(trial)
+    loop, trial, _ = begun(None)
     loop.turn(1e6)
     assert not loop.report(trial, 1e6)
     loop.turn(5.0)
@@ -133,9 +121,7 @@ def test_a_trial_without_a_limit_is_timed_only():
 
 
 def test_trials_that_are_not_known_are_left_alone():
-    loop = Loop()
-    trial = loop.add(1.0)
-    loop.start(trial)
+    loop, trial, _ = begun(1.0)
     loop.limits.forget(trial)
     loop.limits.forget(trial)
     loop.turn(10.0)
@@ -157,7 +143,7 @@ def test_trials_that_end_together_with_another_are_no_error():
             stop(each)
             loop.limits.forget(each)
 
-    loop.stop_trial = stop_both  # type: ignore[method-assign]
+    loop.stop_trial = stop_both
     loop.turn(2.0)
     assert {first.status, second.status} == {Trial.TERMINATED}
 
@@ -169,9 +155,7 @@ def test_trials_that_end_together_with_another_are_no_error():
     ),
 )
 def test_a_trial_runs_exactly_while_its_own_seconds_are_within_its_limit(limit, steps):
-    loop = Loop()
-    trial = loop.add(limit)
-    loop.start(trial)
+    loop, trial, _ = begun(limit)
     trained, unheard = 0.0, 0.0  # what it has reported, and what has passed since
     for what, seconds in steps:
         if abs(trained + unheard + seconds - limit) < 1e-6:

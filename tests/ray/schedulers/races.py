@@ -44,6 +44,15 @@ class Spoiled:
         return Step(math.nan, step.seconds, failed=fate != "nan")
 
 
+class Mirrored:
+    def __init__(self, curves):
+        self.curves = curves
+
+    def step(self, config, iteration):
+        step = self.curves.step(config, iteration)
+        return None if step is None else Step(-step.value, step.seconds, step.failed)
+
+
 class Suggesting(Searcher):
     def __init__(self, configs, *, ends=True):
         super().__init__(metric="value", mode="max")

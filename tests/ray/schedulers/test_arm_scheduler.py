@@ -2,6 +2,7 @@
 
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from ray import tune
@@ -15,6 +16,7 @@ from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import Step, simulate
 from mfhpo_ray.simulation.cluster import SimulatedTrial
 from tests.ray.experiments import tuner_of
+from tests.ray.schedulers.races import grid
 
 
 def make_trial(number, storage=None, **config):
@@ -29,32 +31,19 @@ def make_trial(number, storage=None, **config):
     )
 
 
-class Search:
-    searcher = SimpleNamespace()
-    total_samples = 3
-
-    def __init__(self):
-        self.completed = []
-
-    def is_finished(self):
-        return False
-
-    def set_finished(self):
-        pass
-
-    def on_trial_complete(self, trial_id, result=None, error=False):
-        self.completed.append((trial_id, result))
+def search_of():
+    known = ["searcher", "total_samples", "is_finished", "set_finished", "on_trial_complete"]
+    search = Mock(spec=known, searcher=SimpleNamespace(), total_samples=3)
+    search.is_finished.return_value = False
+    return search
 
 
-class Controller:
-    def __init__(self, search):
-        self.search_alg = search
-
-    def get_live_trials(self):
-        return set()
-
-    def stop_trial(self, trial):
-        trial.set_status(Trial.TERMINATED)
+def controller_of(search):
+    return SimpleNamespace(
+        search_alg=search,
+        get_live_trials=set,
+        stop_trial=lambda trial: trial.set_status(Trial.TERMINATED),
+    )
 
 
 def gains(**options):
@@ -64,20 +53,20 @@ def gains(**options):
 
 
 def test_random_search_without_end_is_an_error_and_no_endless_loop():
-    controller = Controller(SimpleNamespace(total_samples=sys.maxsize))
+    controller = controller_of(SimpleNamespace(total_samples=sys.maxsize))
     with pytest.raises(ValueError, match=r"num_samples=-1 .*give tune\.TuneConfig"):
         gains().on_trial_add(controller, make_trial(1))
 
 
 def test_a_scheduler_is_for_one_experiment(tmp_path):
-    controller, scheduler = Controller(Search()), gains()
+    controller, scheduler = controller_of(search_of()), gains()
     scheduler.on_trial_add(controller, make_trial(1, StorageContext(str(tmp_path), "first")))
     with pytest.raises(ValueError, match="has run another experiment; make a new one"):
         scheduler.on_trial_add(controller, make_trial(2, StorageContext(str(tmp_path), "second")))
 
 
 def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():
-    controller, scheduler = Controller(Search()), gains()
+    controller, scheduler = controller_of(search_of()), gains()
     trials = {number: make_trial(number) for number in (1, 2, 3)}
     for number in (3, 1, 2):
         scheduler.on_trial_add(controller, trials[number])
@@ -95,17 +84,15 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     storage = StorageContext(str(tmp_path), "experiment")
     observed = {"observed": [[1, 5.0, 0.8, 0.3, None]], "config": {"plain": {"arm": 1}}}
     over, begun, new = (make_trial(number, storage) for number in (1, 2, 3))
-    journal = Journal.of(over)
-    assert journal is not None
-    journal.write("trial_1", {**observed, "over": True})
+    Journal.of(over).write("trial_1", {**observed, "over": True})
     begun.run_metadata.start_time = 17.0
-    search = Search()
-    controller, scheduler = Controller(search), gains()
+    search = search_of()
+    controller, scheduler = controller_of(search), gains()
     for trial in (over, begun, new):
         scheduler.on_trial_add(controller, trial)
     assert [trial.status for trial in (over, begun, new)] == ["TERMINATED", "PAUSED", "PENDING"]
     # The searcher, and what limits it, do not wait for the one that is over.
-    assert search.completed == [("trial_1", None)]
+    search.on_trial_complete.assert_called_once_with("trial_1", result=None)
     assert scheduler.choose_trial_to_run(controller) is begun
     assert scheduler._policy.plays.sum(axis=1).tolist() == [1, 0, 0]
 
@@ -134,8 +121,7 @@ def test_a_storage_that_fails_loses_nothing_but_time(tmp_path, monkeypatch, capl
         note()
 
     scheduler._note_answer = mended_at_the_end
-    trials = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(4)]
-    simulate(scheduler, trials, Ten(), slots=2, storage=storage)
+    simulate(scheduler, grid(2, 4), Ten(), slots=2, storage=storage)
     assert scheduler.recommendation().trials == 6
     assert "could not be written" in caplog.text
     assert len([name for name in written if name.startswith("simulated")]) == 6
@@ -149,8 +135,7 @@ def test_a_running_trial_whose_arm_is_out_has_a_second_to_report():
             return super().step(config, iteration)
 
     scheduler = IISEScheduler(levels=(1, 9), sigma=0.001, bias=(0.0, 0.0), epsilon=0.01)
-    trials = [{"arm": arm, "seed": seed} for arm in range(3) for seed in range(30)]
-    run = simulate(scheduler, trials, Slow(), slots=4)
+    run = simulate(scheduler, grid(3, 30), Slow(), slots=4)
     assert scheduler.recommendation().certified
     assert run.makespan < 100.0
 
@@ -172,16 +157,10 @@ def test_an_experiment_that_ray_ends_has_its_results(ray_cluster, tmp_path):
     def train(config):
         tune.report({"value": 0.1 * config["arm"]})
 
-    results = tuner_of(
-        train,
-        tmp_path,
-        space={"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))},
-        metric="value",
-        mode="max",
-        scheduler=RCUCBScheduler([60.0], reward_range=(0, 1)),
-        max_concurrent_trials=2,
-        stop=AfterThree(),
-    ).fit()
+    space = {"arm": tune.grid_search([1, 2, 3]), "seed": tune.grid_search(list(range(9)))}
+    scheduler = RCUCBScheduler([60.0], reward_range=(0, 1), metric="value", mode="max")
+    options = {"scheduler": scheduler, "max_concurrent_trials": 2, "stop": AfterThree()}
+    results = tuner_of(train, tmp_path, space=space, **options).fit()
     assert len(results) == 27
     ended = [result for result in results if result.metrics and "value" in result.metrics]
     assert 2 <= len(ended) <= 6

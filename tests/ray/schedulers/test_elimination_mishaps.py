@@ -12,13 +12,25 @@ from ray.tune.experiment import Trial
 
 from mfhpo_ray import MFEliminationScheduler
 from mfhpo_ray.experiment.encoding import encode
-from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from mfhpo_ray.simulation import ReplayedCurves, Step
 from tests.ray.schedulers.races import Spoiled, Suggesting
-from tests.ray.schedulers.test_elimination_scheduler import BIAS, WORKED, arms, lengths, table
+from tests.ray.schedulers.test_elimination_scheduler import (
+    BIAS,
+    WORKED,
+    arms,
+    lengths,
+    raced,
+    table,
+)
 
 
 def scheduler_of(**options):
     return MFEliminationScheduler(**({"max_t": 9, "bias": BIAS} | options))
+
+
+def answer_of(scheduler):
+    answer = scheduler.recommendation()
+    return answer.survivors, answer.certified
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
@@ -30,30 +42,25 @@ def test_a_trial_without_a_finite_value_is_stopped_and_its_arm_goes_on(bad):
             return super().step(config, iteration)
 
     scheduler = scheduler_of()
-    curves = Diverging([WORKED[2], WORKED[1]])
-    run = simulate(scheduler, arms(2, range(2)), curves, slots=1, checkpoints=True)
+    run = raced(scheduler, Diverging([WORKED[2], WORKED[1]]), arms(2, range(2)))
     assert lengths(run) == [3, 9, 1, 0]
-    answer = scheduler.recommendation()
-    assert (answer.config, answer.certified) == ({"arm": 0}, True)
+    assert answer_of(scheduler) == ((0,), True)
+
+
+def third_fails(rule, rows=WORKED):
+    return Spoiled(ReplayedCurves(rows), lambda config, at: config["arm"] == 2 and rule(at))
 
 
 @pytest.mark.parametrize(("max_failures", "checkpoints"), [(0, True), (1, False)])
 def test_an_arm_whose_trials_all_crash_leaves(max_failures, checkpoints):
     scheduler = scheduler_of()
-    run = simulate(
-        scheduler,
-        arms(3),
-        Spoiled(ReplayedCurves(WORKED), lambda config, at: config["arm"] == 2 and at >= 3),
-        slots=2,
-        checkpoints=checkpoints,
-        max_failures=max_failures,
-    )
+    options = {"slots": 2, "checkpoints": checkpoints, "max_failures": max_failures}
+    run = raced(scheduler, third_fails(lambda at: at >= 3), **options)
     assert [trial.status for trial in run.trials] == ["TERMINATED", "TERMINATED", "ERROR"]
     assert sum(event.kind == "requeued" for event in run.events) == max_failures
-    answer = scheduler.recommendation()
-    assert (answer.survivors, answer.compared) == ((0,), 2)
+    assert scheduler.recommendation().compared == 2
     # It had stopped the second one, which stays below the first one all the same.
-    assert answer.certified
+    assert answer_of(scheduler) == ((0,), True)
 
 
 def test_a_trial_that_ray_gives_up_without_a_word_has_failed():
@@ -69,49 +76,32 @@ def test_a_trial_that_ray_gives_up_without_a_word_has_failed():
             return None
 
     scheduler = Aborting(max_t=9, bias=BIAS)
-    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
-    assert lengths(run) == [9, 1, 0]  # .5 at best at 1, against .6
-    answer = scheduler.recommendation()
-    assert (answer.survivors, answer.certified) == ((0,), True)
+    assert lengths(raced(scheduler, WORKED)) == [9, 1, 0]  # .5 at best at 1, against .6
+    assert answer_of(scheduler) == ((0,), True)
 
 
 def test_an_arm_that_is_lost_with_its_node_and_not_begun_again_has_failed(monkeypatch):
     monkeypatch.setattr("mfhpo_ray.schedulers.arm_scheduler.was_lost", lambda trial: True)
     scheduler = scheduler_of()
-    curves = Spoiled(ReplayedCurves(WORKED), lambda config, at: config["arm"] == 2)
-    simulate(scheduler, arms(3), curves, slots=1, checkpoints=True)
-    answer = scheduler.recommendation()
-    assert (answer.survivors, answer.certified) == ((0,), True)
+    raced(scheduler, third_fails(lambda at: True))
+    assert answer_of(scheduler) == ((0,), True)
 
 
 def test_a_trial_that_hangs_is_stopped_at_the_limit_and_has_failed():
     scheduler = scheduler_of(limit=20)
-    run = simulate(
-        scheduler,
-        arms(3),
-        Spoiled(
-            ReplayedCurves(WORKED), lambda config, at: config["arm"] == 2 and at == 2 and "hang"
-        ),
-        slots=1,
-        checkpoints=True,
-        max_failures=3,
-        time_budget=500.0,
-    )
+    hangs = third_fails(lambda at: at == 2 and "hang")
+    run = raced(scheduler, hangs, max_failures=3, time_budget=500.0)
     # The third starts after 2 seconds, and is stopped 20 later; the first one takes 8 more.
     assert lengths(run) == [9, 1, 1]
     assert run.trials[2].last_result["mfhpo/censored_at"] == 20.0
     assert 30.0 < run.makespan < 31.0
-    answer = scheduler.recommendation()
-    assert (answer.survivors, answer.certified) == ((0,), True)
+    assert answer_of(scheduler) == ((0,), True)
 
 
 def test_what_an_arm_stopped_that_then_failed_is_not_forgotten():
-    rows = [(0.1, 0.2, 0.3), (0.3, 0.5, 0.6), (0.8, 0.8, 0.8)]
+    rows = table((0.1, 0.2, 0.3), (0.3, 0.5, 0.6), (0.8, 0.8, 0.8))
     scheduler = scheduler_of(breadth_first=True)
-    curves = Spoiled(
-        ReplayedCurves(table(*rows)), lambda config, at: config["arm"] == 2 and at == 2
-    )
-    run = simulate(scheduler, arms(3), curves, slots=1, checkpoints=True)
+    run = raced(scheduler, third_fails(lambda at: at == 2, rows))
     # The third came to .8 at 1, which stopped both others (.5 and .7 at best), and crashed.
     assert lengths(run) == [1, 1, 1]
     answer = scheduler.recommendation()
@@ -120,12 +110,10 @@ def test_what_an_arm_stopped_that_then_failed_is_not_forgotten():
 
 def test_when_all_fail_there_is_no_answer():
     scheduler = scheduler_of()
-    curves = Spoiled(ReplayedCurves(WORKED), lambda config, at: True)
-    run = simulate(scheduler, arms(3), curves, slots=2)
+    run = raced(scheduler, Spoiled(ReplayedCurves(WORKED), lambda config, at: True), slots=2)
     assert {trial.status for trial in run.trials} == {"ERROR"}
     answer = scheduler.recommendation()
-    assert answer.config == {}
-    assert answer.reason == "every arm has failed"
+    assert (answer.config, answer.reason) == ({}, "every arm has failed")
 
 
 class Noting(MFEliminationScheduler):
@@ -169,10 +157,10 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
     scheduler = Noting(max_t=9, bias=bias, n_startup_trials=3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        run = simulate(
+        run = raced(
             scheduler,
-            Suggesting(configurations) if "search" in source else configurations,
             Fates(rows),
+            Suggesting(configurations) if "search" in source else configurations,
             slots=slots,
             checkpoints=checkpoints,
             num_samples=12,
@@ -193,17 +181,17 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
 )
 def test_after_a_restart_nothing_observed_is_lost(shared_journal, bias, checkpoints, seconds):
     heights = np.linspace(0.2, 0.9, 12)
-    curves = ReplayedCurves(table(*[(h - 0.2, h - 0.05, h) for h in heights]))
+    curves = table(*[(h - 0.2, h - 0.05, h) for h in heights])
     first, second = scheduler_of(bias=bias), scheduler_of(bias=bias)
     options = {"slots": 2, "checkpoints": checkpoints}
-    run = simulate(first, arms(12), curves, time_budget=seconds, **options)
+    run = raced(first, curves, arms(12), time_budget=seconds, **options)
     before = shared_journal.read()
     assert before.pop("recommendation", None)
     before.pop("race")
     reporting = sum(length > 0 for length in lengths(run))
     assert sum(bool(record["observed"]) for record in before.values()) == reporting
 
-    again = simulate(second, arms(12), curves, **options)
+    again = raced(second, curves, arms(12), **options)
     for name, record in before.items():
         if record["over"] or record["out"]:
             assert not again.history(name)  # decided before, and not begun again
@@ -236,10 +224,7 @@ def test_an_arm_that_ray_forgot_takes_part_with_what_it_has_shown(
         "forgotten", record | {"shown": epochs, "cost": epochs, "over": level == 2}
     )
     scheduler = scheduler_of()
-    search = Suggesting(arms(3))
-    run = simulate(
-        scheduler, search, ReplayedCurves(WORKED), slots=1, num_samples=3, checkpoints=True
-    )
+    run = raced(scheduler, WORKED, Suggesting(arms(3)), num_samples=3)
     assert lengths(run)[2] == (1 if best == 9 else 9)
     answer = scheduler.recommendation()
     assert (answer.config, answer.certified) == ({"arm": best}, certified)
@@ -267,7 +252,7 @@ def test_after_a_restart_what_was_cut_short_has_not_failed(ended, certified):
             super().on_trial_add(tune_controller, trial)
 
     scheduler = Restored(max_t=9, bias=BIAS)
-    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
+    run = raced(scheduler, WORKED)
     assert lengths(run)[2] == 9
     answer = scheduler.recommendation()
     assert (answer.config, answer.certified) == ({"arm": 2}, certified)
@@ -277,7 +262,7 @@ def test_after_a_restart_what_was_cut_short_has_not_failed(ended, certified):
 def test_trials_beyond_the_arms_of_the_race_are_not_begun_after_a_restart(shared_journal):
     shared_journal.write("race", {"n_arms": 2})
     scheduler = scheduler_of()
-    run = simulate(scheduler, arms(3), ReplayedCurves(WORKED), slots=1, checkpoints=True)
+    run = raced(scheduler, WORKED)
     assert lengths(run) == [9, 1, 0]
     answer = scheduler.recommendation()
     assert (answer.certified, answer.compared) == (True, 2)

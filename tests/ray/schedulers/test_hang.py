@@ -81,15 +81,8 @@ def steps():
     return Steps
 
 
-KINDS = [
-    "in_a_loop",
-    "in_c_code",
-    "deaf_to_signals",
-    "after_a_report",
-    "while_reporting",
-    "not_at_all",
-]
-KILLED = KINDS[:4]
+KILLED = ["in_a_loop", "in_c_code", "deaf_to_signals", "after_a_report"]
+KINDS = [*KILLED, "while_reporting", "not_at_all"]
 
 
 def test_trials_that_hang_end_at_their_limits_and_others_take_their_places(ray_cluster, tmp_path):
@@ -127,7 +120,6 @@ def test_a_function_is_killed_with_its_children_and_a_busy_driver_is_not_charged
         if config["kind"] == "hangs":
             # A shell with a child of its own.
             shell = subprocess.Popen(["sh", "-c", f"sleep {LONG} & echo $!; wait"], stdout=-1)
-            assert shell.stdout is not None
             started.write_text(f"{shell.pid} {int(shell.stdout.readline())}")
             time.sleep(LONG)
         # The driver hears of it when more than the limit has passed.

@@ -26,18 +26,15 @@ from tests.ray.schedulers.races import (
 
 
 def test_a_trial_that_hangs_ends_at_the_limit():
-    curves = Spoiled(
-        curves_of(),
-        lambda config, iteration: config == {"arm": 3, "seed": 0} and iteration == 2 and "hang",
-    )
+    hung = {"arm": 3, "seed": 0}
+    curves = Spoiled(curves_of(), lambda config, at: config == hung and at == 2 and "hang")
     scheduler = declared(limit=60.0)
     run = race(scheduler, grid(5, 20), curves, checkpoints=True, time_budget=10_000.0)
     assert run.makespan < 10_000.0
     answer = scheduler.recommendation()
     assert (answer.arm, answer.certified) == (3, True)
-    [hung] = [run.trial for run, _, told in scheduler.told if told.value is None]
-    assert hung.config == {"arm": 3, "seed": 0}
-    assert hung.status == Trial.TERMINATED
+    [failed] = [run.trial for run, _, told in scheduler.told if told.value is None]
+    assert (failed.config, failed.status) == (hung, Trial.TERMINATED)
 
 
 @pytest.mark.parametrize("at", [1, 3, 27])
@@ -76,15 +73,8 @@ def test_a_trial_that_ray_tries_again_goes_on(checkpoints, reuse_actors):
         return True
 
     scheduler = declared()
-    run = race(
-        scheduler,
-        grid(5, 12),
-        Spoiled(curves_of(), crashes_once),
-        slots=3,
-        checkpoints=checkpoints,
-        reuse_actors=reuse_actors,
-        max_failures=1,
-    )
+    options = {"checkpoints": checkpoints, "reuse_actors": reuse_actors, "max_failures": 1}
+    run = race(scheduler, grid(5, 12), Spoiled(curves_of(), crashes_once), slots=3, **options)
     assert crashed
     assert all(trial.status == Trial.TERMINATED for trial in run.trials)
     tried_again = {event.trial_id for event in run.events if event.kind == "requeued"}
@@ -120,10 +110,8 @@ def test_an_arm_whose_trials_crash_leaves_the_race():
 def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
     # Twelve replicates, all of which are to be measured at the end; one never comes there, and no
     # other arm is run in its place.
-    curves = Spoiled(
-        curves_of(sigma=0.02),
-        lambda config, iteration: (config["arm"], config["seed"], iteration) == (3, 2, 20),
-    )
+    crash = ({"arm": 3, "seed": 2}, 20)
+    curves = Spoiled(curves_of(sigma=0.02), lambda *reached: reached == crash)
     scheduler = declared(sigma=0.02, measure=12, variant="se")
     run = race(scheduler, grid(5, 12), curves, checkpoints=True)
     answer = scheduler.recommendation()
@@ -135,9 +123,8 @@ def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
 
 def test_a_crash_does_not_cost_the_only_arm_its_certificate():
     # Four replicates, all of which are to be measured; the end of the last one ends Ray's loop.
-    curves = Spoiled(
-        curves_of(sigma=0.02), lambda config, iteration: (config["seed"], iteration) == (0, 20)
-    )
+    crash = ({"arm": 0, "seed": 0}, 20)
+    curves = Spoiled(curves_of(sigma=0.02), lambda *reached: reached == crash)
     scheduler = declared(sigma=0.02, measure=None)
     race(scheduler, grid(1, 4), curves, checkpoints=True)
     answer = scheduler.recommendation()

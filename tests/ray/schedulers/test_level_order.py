@@ -10,7 +10,7 @@ import pytest
 from mfhpo import Pull
 from mfhpo_ray import IISEScheduler
 from mfhpo_ray.simulation import Step, simulate
-from tests.ray.schedulers.races import Spoiled
+from tests.ray.schedulers.races import Spoiled, grid
 
 
 class Rival:
@@ -62,8 +62,7 @@ class Told(IISEScheduler):
 
 def _race(curves, *, n_replicates=400, levels=(1,), **options):
     scheduler = Told(levels=levels, epsilon=0.0, measure=1, bias=[0.0] * len(levels))
-    trials = [{"arm": arm, "seed": seed} for seed in range(n_replicates) for arm in range(2)]
-    simulate(scheduler, trials, curves, slots=16, checkpoints=True, **options)
+    simulate(scheduler, grid(2, n_replicates), curves, slots=16, checkpoints=True, **options)
     return scheduler
 
 
@@ -107,9 +106,7 @@ class FirstIsSlow:
 
 
 def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
-    trials = [{"arm": arm, "seed": seed} for seed in range(60) for arm in range(3)]
-    scheduler = Told(levels=(1,), epsilon=0.0, measure=1, sigma=1.0, bias=[0.0])
-    simulate(scheduler, trials, FirstIsSlow(), slots=2, checkpoints=True, time_budget=200.0)
+    scheduler = _race_of_three(FirstIsSlow(), measure=1)
     assert scheduler._race.in_order.waited_for[0].n_held == 10
     assert not scheduler.told[Pull(0, 0)]
     assert [len(scheduler.told[Pull(arm, 0)]) for arm in (1, 2)] == [15, 15]
@@ -120,18 +117,16 @@ def _losses(scheduler):
     return [condition for condition in conditions if "left out" in condition]
 
 
-def _race_of_three(curves, time_budget=200.0):
-    trials = [{"arm": arm, "seed": seed} for seed in range(60) for arm in range(3)]
-    scheduler = Told(levels=(1,), epsilon=0.0, sigma=1.0, bias=[0.0])
-    simulate(scheduler, trials, curves, slots=2, checkpoints=True, time_budget=time_budget)
+def _race_of_three(curves, time_budget=200.0, **options):
+    scheduler = Told(levels=(1,), epsilon=0.0, sigma=1.0, bias=[0.0], **options)
+    simulate(scheduler, grid(3, 60), curves, slots=2, checkpoints=True, time_budget=time_budget)
     return scheduler
 
 
 def test_the_answer_names_what_was_lost_also_after_a_restart(shared_journal, monkeypatch):
     monkeypatch.setattr("mfhpo_ray.schedulers.arm_scheduler.was_lost", lambda trial: True)
-    lost = Spoiled(
-        FirstIsSlow(), lambda config, at: config["arm"] == 1 and config["seed"] in (2, 5, 7)
-    )
+    crashes = [{"arm": 1, "seed": seed} for seed in (2, 5, 7)]
+    lost = Spoiled(FirstIsSlow(), lambda config, at: config in crashes)
     [condition] = _losses(_race_of_three(lost))
     assert condition.startswith("the 3 evaluations that were left out")
     assert sum(record.get("lost", False) for record in shared_journal.read().values()) == 3

@@ -18,6 +18,13 @@ from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 
 
+def noting(what, kept=lambda told: told):
+    def note(self, *told, **named):
+        self.heard.append((what, *map(kept, told), *map(kept, named.values())))
+
+    return note
+
+
 class Search(Searcher):
     def __init__(self):
         super().__init__(metric="acc", mode="max")
@@ -28,29 +35,13 @@ class Search(Searcher):
     def suggest(self, trial_id):
         return {"lr": 0.1}
 
-    def on_trial_complete(self, trial_id, result=None, error=False):
-        self.heard.append(("complete", trial_id, result))
-
-    def connect(self, journal):
-        self.heard.append(("connect", type(journal)))
-
-    def note_resources(self, trial_id, resources):
-        self.heard.append(("resources", trial_id, dict(resources)))
-
     def completed(self, trial_id):
         return self.results.get(trial_id)
 
-    def keep(self, trial_ids):
-        self.heard.append(("keep", set(trial_ids)))
-
-    def note_seconds(self, trial_id, seconds):
-        self.heard.append(("seconds", trial_id, seconds))
-
-    def lose(self, trial_id):
-        self.heard.append(("lose", trial_id))
-
-    def discard(self, trial_id):
-        self.heard.append(("discard", trial_id))
+    connect = noting("connect", type)
+    keep = noting("keep", set)
+    note_resources, note_seconds = noting("resources"), noting("seconds")
+    on_trial_complete, lose, discard = noting("complete"), noting("lose"), noting("discard")
 
 
 class Run:
@@ -98,27 +89,19 @@ class Run:
 
 def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path):
     run = Run(tmp_path, PullScheduler(limit=10))
-    configs = {
-        "own": {"time_limit_s": 5},
-        "none": {"time_limit_s": None},
-        "infinite": {"time_limit_s": math.inf},
-        "given": {},
-    }
-    for name, config in configs.items():
-        run.start(run.add(name, **config))
-    run.turn(7.0)
-    running = {name for name, status in run.statuses().items() if status == "RUNNING"}
-    assert running == {"none", "infinite", "given"}
-    run.turn(7.0)
-    running = {name for name, status in run.statuses().items() if status == "RUNNING"}
-    assert running == {"none", "infinite"}
+    for name, limit in (("own", 5), ("none", None), ("infinite", math.inf)):
+        run.start(run.add(name, time_limit_s=limit))
+    run.start(run.add("given"))
+    for expected in ({"none", "infinite", "given"}, {"none", "infinite"}):
+        run.turn(7.0)
+        statuses = run.statuses().items()
+        assert {name for name, status in statuses if status == "RUNNING"} == expected
 
 
 def test_the_key_may_be_nested(tmp_path):
     run = Run(tmp_path, PullScheduler(limit_key="limits/wall"))
-    trial, other = run.add("a", limits={"wall": 5}), run.add("b", limits=3)
-    run.start(trial)
-    run.start(other)
+    for name, limits in (("a", {"wall": 5}), ("b", 3)):
+        run.start(run.add(name, limits=limits))
     run.turn(5.1)
     assert run.statuses() == {"a": "TERMINATED", "b": "RUNNING"}
 
@@ -131,7 +114,7 @@ def test_the_searcher_hears_that_a_trial_is_censored(tmp_path):
     search.heard.clear()
     run.turn(3.1)
     expected = {"trial_id": "a", "pid": 17, "config/lr": 0.1, CENSORED_KEY: 3.0}
-    assert search.heard == [("complete", "a", expected)]
+    assert search.heard == [("complete", "a", expected, False)]
     assert run.controller.get_live_trials() == set()
     assert trial.num_failures == 0
     assert "1 were ended for their time" in run.scheduler.debug_string()
@@ -191,11 +174,10 @@ def test_a_pull_that_the_journal_has_is_not_run_again(tmp_path):
     expected = {"acc": 0.7, "training_iteration": 4, "trial_id": "a", "config": {"lr": 0.1}}
     assert trial.last_result == expected
     flat = {"acc": 0.7, "training_iteration": 4, "trial_id": "a", "config/lr": 0.1}
-    assert search.heard == [("connect", Journal), ("complete", "a", flat)]
+    assert search.heard == [("connect", Journal), ("complete", "a", flat, False)]
     controller = run.controller
-    assert controller.get_live_trials() == set()
-    assert not controller._pending_trials
-    assert not controller._pending_trials_list
+    assert not controller.get_live_trials()
+    assert not [*controller._pending_trials, *controller._pending_trials_list]
     assert controller._stopped_trials == {trial}
     controller.search_alg._finished = True
     assert controller.is_finished()
@@ -228,14 +210,10 @@ def test_when_the_race_is_over_surplus_pulls_are_given_up(tmp_path):
     heard = len(search.heard)
     run.turn()
     assert len(search.heard) == heard
-
-
-def test_surplus_pulls_may_be_run_to_their_ends(tmp_path):
-    search = Search()
-    run = Run(tmp_path, PullScheduler(limit=9, stop_surplus=False), search)
+    # They may be run to their ends.
+    run = Run(tmp_path / "on", PullScheduler(limit=9, stop_surplus=False), search)
     running = run.add("running")
     run.start(running)
-    search.finished = True
     run.turn(8.0)
     assert running.status == Trial.RUNNING
 
@@ -254,13 +232,11 @@ def test_bad_arguments(arguments, error, words):
         PullScheduler(**arguments)
 
 
-@pytest.mark.parametrize(
-    ("limit", "error"), [(-1, ValueError), (math.nan, ValueError), ("60", TypeError)]
-)
-def test_a_bad_limit_in_a_configuration(limit, error, tmp_path):
+def test_a_bad_limit_in_a_configuration(tmp_path):
     words = r"config\['time_limit_s'\] of trial a must be a .*number of seconds or None"
-    with pytest.raises(error, match=words):
-        Run(tmp_path).add("a", time_limit_s=limit)
+    for limit, error in ((-1, ValueError), (math.nan, ValueError), ("60", TypeError)):
+        with pytest.raises(error, match=words):
+            Run(tmp_path).add("a", time_limit_s=limit)
 
 
 @pytest.mark.parametrize(("error", "is_lost"), [(RayActorError(), True), (ValueError("x"), False)])

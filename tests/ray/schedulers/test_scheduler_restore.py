@@ -2,8 +2,6 @@
 
 import json
 import os
-import signal
-import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
@@ -23,7 +21,7 @@ from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION
 from mfhpo_ray.schedulers.arm_scheduler import RACE
-from tests.ray.experiments import tuner_of
+from tests.ray.experiments import kill_driver, tuner_of
 
 pytestmark = pytest.mark.cluster
 
@@ -106,14 +104,10 @@ def final_lines(logs):
 def test_a_killed_driver_loses_no_observation(tmp_path):
     (tmp_path / "logs").mkdir()
     address = ray.get_runtime_context().gcs_address
-    driver = subprocess.Popen([sys.executable, __file__, address, str(tmp_path)])
-    deadline = time.monotonic() + 60.0
-    while sum(told(journal_of(tmp_path)).values()) < 20:
-        assert driver.poll() is None, "the race has ended before it could be interrupted"
-        assert time.monotonic() < deadline, "nothing was observed"
-        time.sleep(0.05)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
+    kill_driver(
+        [sys.executable, __file__, address, str(tmp_path)],
+        lambda: sum(told(journal_of(tmp_path)).values()) >= 20,
+    )
     before = journal_of(tmp_path)
     lines = final_lines(tmp_path / "logs")
 

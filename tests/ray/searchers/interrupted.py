@@ -8,10 +8,8 @@ import time
 import ray
 from ray import tune
 
-from mfhpo import Fidelity
-from mfhpo_ray import IISESearch
 from tests.ray.experiments import tuner_of
-from tests.ray.searchers.searching import ARMS, bowl
+from tests.ray.searchers.searching import bowl, make
 
 LOG = "evaluations.log"
 
@@ -28,16 +26,7 @@ def train(config):
 
 
 def search():
-    return IISESearch(
-        Fidelity("epochs", levels=[1, 3, 9]),
-        ARMS,
-        metric="loss",
-        mode="min",
-        epsilon=0.1,
-        sigma=0.05,
-        bias=[0.1, 0.04, 0.0],
-        seed=1,
-    )
+    return make(sigma=0.05, bias=[0.1, 0.04, 0.0], seed=1)
 
 
 def main(address, folder):

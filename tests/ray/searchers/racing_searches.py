@@ -26,13 +26,5 @@ def loss(config, scale=0.02):
 
 
 def make(**options):
-    arguments = {
-        "fidelity": EPOCHS,
-        "metric": "loss",
-        "mode": "min",
-        "space": SPACE,
-        "budget": 200,
-        "epsilon": 0.1,
-        "seed": 0,
-    }
-    return RaceSearch(**{**arguments, **options})
+    arguments = {"fidelity": EPOCHS, "metric": "loss", "mode": "min", "space": SPACE, "seed": 0}
+    return RaceSearch(**{**arguments, "budget": 200, "epsilon": 0.1, **options})

@@ -37,29 +37,15 @@ def bowl(config, scale=0.05):
 
 
 def make(cls=IISESearch, **options):
-    arguments = {
-        "fidelity": EPOCHS,
-        "arms": ARMS,
-        "metric": "loss",
-        "mode": "min",
-        "epsilon": 0.1,
-        "seed": 0,
-    }
-    arguments.update(options)
-    return cls(**arguments)
+    arguments = {"fidelity": EPOCHS, "arms": ARMS, "metric": "loss", "mode": "min", "epsilon": 0.1}
+    return cls(**{**arguments, "seed": 0, **options})
 
 
 def limited(arms, **options):
     """A search for the gain of trials, with its companion."""
-    arguments = {
-        "limits": [1.0, 2.0],
-        "metric": "loss",
-        "mode": "min",
-        "cost": Linear(0.1),
-        "reward_range": (0, 1),
-        "seed": 0,
-    }
-    search = RCUCBSearch(arms, **{**arguments, **options})
+    arguments = {"metric": "loss", "mode": "min", "reward_range": (0, 1), "seed": 0}
+    arguments |= {"limits": [1.0, 2.0], "cost": Linear(0.1), **options}
+    search = RCUCBSearch(arms, **arguments)
     search.note_resources("none", {})
     return search
 
@@ -169,7 +155,7 @@ def crash(driver, make_search, saved_at, lost, forgets_trials, never_saved):
     """
     journal = Memory()
     driver.search.connect(journal)
-    snapshot, known_to_ray = driver.search.get_state(), set[str]()
+    snapshot, known_to_ray = driver.search.get_state(), set()
     for step in range(saved_at + lost):
         if step == saved_at:
             snapshot, known_to_ray = driver.search.get_state(), set(driver.running)

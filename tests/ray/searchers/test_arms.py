@@ -22,26 +22,22 @@ def test_given_arms_are_raced_as_they_are():
 
 def test_given_arms_have_to_cover_the_space():
     space = {"x": tune.uniform(0, 1), "model": {"width": tune.choice([1, 2])}, "constant": 3}
-    search = make(arms=[{"x": 0.5, "model": {"width": 1}}, {"x": 0.5, "model": {"width": 2}}])
+    first = {"x": 0.5, "model": {"width": 1}}
+    search = make(arms=[first, {"x": 0.5, "model": {"width": 2}}])
     assert search.set_search_properties(None, None, space)
     with pytest.raises(ValueError, match=r"arms\[1\].* has no 'model/width', which param_space"):
-        make(arms=[{"x": 0.5, "model": {"width": 1}}, {"x": 0.5}]).set_search_properties(
-            None, None, space
-        )
+        make(arms=[first, {"x": 0.5}]).set_search_properties(None, None, space)
 
 
 def test_a_space_of_its_own():
-    search = make(arms=3, space={**SPACE, "data": "large"})
-    config = search.suggest("a")
+    config = make(arms=3, space={**SPACE, "data": "large"}).suggest("a")
     assert config["data"] == "large"
     assert -1 <= config["x"] <= 1
     # The Tuner may have constants, and the fidelity, but nothing else to draw.
-    assert make(arms=3, space={"x": tune.uniform(0, 1)}).set_search_properties(
-        None, None, {"data": "large", "epochs": tune.randint(1, 10)}
-    )
-    assert not make(arms=3, space={"x": tune.uniform(0, 1)}).set_search_properties(
-        None, None, {"y": tune.uniform(0, 1)}
-    )
+    search, other = (make(arms=3, space={"x": tune.uniform(0, 1)}) for _ in range(2))
+    allowed = {"data": "large", "epochs": tune.randint(1, 10)}
+    assert search.set_search_properties(None, None, allowed)
+    assert not other.set_search_properties(None, None, {"y": tune.uniform(0, 1)})
 
 
 def test_fidelity_and_seed_do_not_make_arms_different():

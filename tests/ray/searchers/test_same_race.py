@@ -7,7 +7,7 @@ import optuna
 import pytest
 from ray import tune
 
-from mfhpo import IISE, Fidelity, Observation, Problem, Pull
+from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
 from mfhpo_optuna import IISESampler
 from mfhpo_ray import IISESearch
 from mfhpo_ray.experiment.pulls import replicate_seed
@@ -35,6 +35,7 @@ class Table:
 
 TABLE = Table()
 OPTIONS = {"epsilon": 0.02, "seed": SEED, "pilot_arms": 4}
+DECLARED = {"bias": [0.2, 0.1, 0.05, 0.0], "sigma": 0.02, "delta": 0.1, "measure": 2}
 
 
 def _config(pull, replicate):
@@ -44,8 +45,10 @@ def _config(pull, replicate):
     return {**TABLE.arms[pull.arm], "epochs": LEVELS[pull.fidelity], "seed": seed}
 
 
-def _bare(workers):
-    policy = IISE(Problem(len(TABLE.arms), tuple(map(float, LEVELS))), **OPTIONS)
+def _bare(workers, bias=None, sigma=None, **options):
+    known = {} if bias is None else {"bias": Bias.max(*bias), "noise": SubGaussian(sigma)}
+    problem = Problem(len(TABLE.arms), tuple(map(float, LEVELS)), **known)
+    policy = IISE(problem, **OPTIONS, **options)
     begun = Counter()
     under_way = []
     configs = []
@@ -60,10 +63,10 @@ def _bare(workers):
     return configs, policy
 
 
-def _in_tune(workers, folder):
-    search = IISESearch(
-        Fidelity("epochs", levels=LEVELS), TABLE.arms, metric="accuracy", mode="max", **OPTIONS
-    )
+def _in_tune(workers, folder, **options):
+    fidelity = Fidelity("epochs", levels=LEVELS)
+    options = {"metric": "accuracy", "mode": "max", **OPTIONS, **options}
+    search = IISESearch(fidelity, TABLE.arms, **options)
     space = {"epochs": tune.randint(1, 28), "row": tune.randint(0, 10), "constant": 1}
 
     def result(config, number):
@@ -105,24 +108,18 @@ def test_one_worker_makes_the_same_pulls_everywhere(tmp_path):
     assert in_optuna == bare
     answer, expected = search.recommendation(), policy.recommend()
     assert expected.certified
-    assert (answer.arm, answer.mean, answer.interval) == (
-        expected.arm,
-        expected.mean,
-        expected.interval,
-    )
-    assert (from_optuna.arm, from_optuna.mean, from_optuna.interval) == (
-        expected.arm,
-        expected.mean,
-        expected.interval,
-    )
+    for field in ("arm", "mean", "interval"):
+        assert getattr(answer, field) == getattr(expected, field) == getattr(from_optuna, field)
     assert answer.config == from_optuna.params
     _check(answer.config)
 
 
-@pytest.mark.parametrize("workers", [3, 8])
-def test_several_workers_make_the_same_pulls_in_tune(workers, tmp_path):
-    bare, policy = _bare(workers)
-    by_tune, search = _in_tune(workers, tmp_path)
+@pytest.mark.parametrize(("workers", "declared"), [(3, {}), (8, {}), (1, DECLARED)])
+def test_several_workers_and_declarations_make_the_same_pulls_in_tune(workers, declared, tmp_path):
+    bare, policy = _bare(workers, **declared)
+    by_tune, search = _in_tune(workers, tmp_path, **declared)
     assert by_tune == bare
-    assert search.recommendation().arm == policy.recommend().arm
+    answer, expected = search.recommendation(), policy.recommend()
+    assert answer.certified
+    assert (answer.arm, answer.mean) == (expected.arm, expected.mean)
     _check(search.recommendation().config)

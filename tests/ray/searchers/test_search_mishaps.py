@@ -78,9 +78,8 @@ def test_a_journal_of_other_arms_is_refused():
 
 
 def test_an_observation_that_raises_keeps_its_pull():
-    search = make(
-        fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"), prices={"CPU": 1}
-    )
+    fidelity = Fidelity("epochs", levels=[1, 3, 9], costs="measured")
+    search = make(fidelity=fidelity, prices={"CPU": 1})
     search.suggest("a")
     with pytest.raises(RuntimeError, match="prices"):
         search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 2.0})
@@ -89,23 +88,16 @@ def test_an_observation_that_raises_keeps_its_pull():
     assert search.recommendation().cost == 4.0
 
 
-def _saved_with_one_under_way():
-    search = make()
+@pytest.fixture
+def again():
+    search, again = make(), make()
     search.set_max_concurrency(1)
     search.suggest("a")
-    again = make()
     again.set_state(search.get_state())
     return again
 
 
-def test_a_trial_that_is_not_run_again_is_not_waited_for():
-    again = _saved_with_one_under_way()
-    again.connect(Memory())
-    assert isinstance(again.suggest("b"), dict)
-
-
-def test_a_trial_that_is_run_again_is_waited_for():
-    again = _saved_with_one_under_way()
+def test_a_trial_is_waited_for_if_it_is_run_again(again):
     again.connect(Memory())
     again.note_resources("a", {"CPU": 1})
     assert again.suggest("b") is None
@@ -113,14 +105,16 @@ def test_a_trial_that_is_run_again_is_waited_for():
     assert isinstance(again.suggest("b"), dict)
 
 
-def test_without_the_scheduler_what_is_waited_for_is_said_once(caplog):
-    again = _saved_with_one_under_way()
+def test_a_trial_that_is_not_run_again_is_not_waited_for(again):
+    again.connect(Memory())
+    assert isinstance(again.suggest("b"), dict)
+
+
+def test_without_the_scheduler_what_is_waited_for_is_said_once(again, caplog):
     with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
-        assert again.suggest("b") is None
-        assert again.suggest("b") is None
-    assert [record.message[:38] for record in caplog.records] == [
-        "1 trials of the saved experiment are w"
-    ]
+        assert again.suggest("b") is again.suggest("b") is None
+    [message] = caplog.messages
+    assert message.startswith("1 trials of the saved experiment are w")
 
 
 def test_a_stop_of_the_run_config_is_warned_of():
@@ -146,12 +140,8 @@ def test_trials_that_limits_are_derived_from_have_the_limit_of_the_scheduler():
 
 
 def test_a_limit_beside_those_of_the_search_is_refused():
-    searches = (
-        _limited(limits=[1, 2]),
-        _limited(longest=9.0),
-        ZoomingRCUCBSearch(ARMS, 5.0, metric="loss", mode="min"),
-    )
-    for search in searches:
+    zooming = ZoomingRCUCBSearch(ARMS, 5.0, metric="loss", mode="min")
+    for search in (_limited(limits=[1, 2]), _limited(longest=9.0), zooming):
         with pytest.raises(ValueError, match="limit=60 has no part: each trial has the limit"):
             search.scheduler(limit=60)
     with pytest.raises(ValueError, match="limit must be positive"):

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,7 +18,7 @@ from mfhpo.censored import Linear
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, RCUCBSearch, recommendation
 from mfhpo_ray.experiment.journal import Journal
-from tests.ray.experiments import tuner_of
+from tests.ray.experiments import kill_driver, tuner_of
 from tests.ray.searchers import interrupted
 from tests.ray.searchers.searching import bowl
 
@@ -39,16 +38,9 @@ def _play(config):
 
 
 def test_limits_are_kept_and_learned_from(tmp_path):
-    search = RCUCBSearch(
-        [{"model": "quick"}, {"model": "hangs"}],
-        [0.5, 1.0],
-        metric="score",
-        mode="max",
-        cost=Linear(0.1),
-        reward_range=(0, 1),
-        horizon=8,
-        seed=0,
-    )
+    options = {"cost": Linear(0.1), "reward_range": (0, 1), "horizon": 8, "seed": 0}
+    models = [{"model": "quick"}, {"model": "hangs"}]
+    search = RCUCBSearch(models, [0.5, 1.0], metric="score", mode="max", **options)
     results = tuner_of(_play, tmp_path, search_alg=search, max_concurrent_trials=2).fit()
     answer = recommendation(results)
     assert results.num_errors == 0
@@ -56,9 +48,8 @@ def test_limits_are_kept_and_learned_from(tmp_path):
     assert answer.trials == len(results) >= 8  # those that still ran at the horizon count, too
     stopped = [result for result in results if "mfhpo/censored_at" in result.metrics]
     assert {result.config["model"] for result in stopped} == {"hangs"}
-    assert all(
-        result.metrics["mfhpo/censored_at"] == result.config["time_limit_s"] for result in stopped
-    )
+    for result in stopped:
+        assert result.metrics["mfhpo/censored_at"] == result.config["time_limit_s"]
     assert answer.censored == len(stopped) / len(results)
     assert answer.luckiest.value == 0.8
     assert answer.luckiest.config.keys() == {"model", "time_limit_s"}
@@ -71,11 +62,7 @@ def _train(config):
 
 
 class _Noting(IISESearch):
-    """Notes what it suggests.
-
-    A trial that reported nothing shows the configuration that its process had when Tune asked, and
-    a process that is used again may have still had the one before.
-    """
+    """Notes what it suggests: the results of processes that are used again may not show that."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
@@ -102,31 +89,16 @@ class _Noting(IISESearch):
 def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     fine = [{"x": x, "fate": "fine"} for x in (-0.9, 0.0)]
     arms = [*fine, {"x": 0.0, "fate": "nan"}, {"x": 0.0, "fate": "crash"}]
-    search = _Noting(
-        Fidelity("epochs", levels=[1, 9]),
-        arms,
-        sigma=0.05,
-        bias=[0.1, 0.0],
-        epsilon=0.1,
-        max_failures=2,
-        seed=0,
-    )
-    tuner = tuner_of(
-        _train,
-        tmp_path,
-        space={"data": "constant"},
-        name="failing",
-        metric="loss",
-        mode="min",
-        search_alg=search,
-        max_concurrent_trials=3,
-    )
+    known = {"sigma": 0.05, "bias": [0.1, 0.0], "epsilon": 0.1, "max_failures": 2, "seed": 0}
+    search = _Noting(Fidelity("epochs", levels=[1, 9]), arms, **known)
+    options = {"metric": "loss", "mode": "min", "search_alg": search, "max_concurrent_trials": 3}
+    space = {"data": "constant"}
+    tuner = tuner_of(_train, tmp_path, space=space, name="failing", **options)
     with pytest.warns(ArmWithdrawnWarning, match="leaves the race: 2 of 2 pulls"):
         results = tuner.fit()
     answer = search.recommendation()
-    assert answer.certified
+    assert (answer.certified, answer.compared) == (True, 2)
     assert answer.config == {"x": 0.0, "fate": "fine"}
-    assert answer.compared == 2
     assert len(search.suggested) == len(results)
     fates = Counter(config["fate"] for config in search.suggested)
     # Failures count in their order: while one of the first two takes long, as a process that
@@ -150,30 +122,21 @@ def test_a_race_with_arms_that_fail_ends_by_itself_with_a_certificate(tmp_path):
     best = results.get_best_result()
     assert stored.luckiest.value == best.metrics["loss"]
     assert stored.luckiest.value < stored.mean  # it was only lucky
-    assert stored.luckiest.config == {
-        "x": best.config["x"],
-        "fate": "fine",
-        "epochs": best.config["epochs"],
-    }
+    shown = {key: best.config[key] for key in ("x", "epochs")}
+    assert stored.luckiest.config == {**shown, "fate": "fine"}
     assert "a single noisy value" in str(stored)
 
 
 def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
     address = ray.get_runtime_context().gcs_address
-    driver = subprocess.Popen(
+    experiment = tmp_path / "interrupted"
+    kill_driver(
         [sys.executable, "-m", "tests.ray.searchers.interrupted", address, str(tmp_path)],
+        lambda: len(_journalled(experiment)) >= 12,
         env={**os.environ, "TUNE_GLOBAL_CHECKPOINT_S": "3600"},  # Ray takes no later snapshot
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    experiment = tmp_path / "interrupted"
-    deadline = time.monotonic() + 120
-    while len(_journalled(experiment)) < 12:
-        assert driver.poll() is None, "the race was over before it was killed"
-        assert time.monotonic() < deadline, "too slow"
-        time.sleep(0.05)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
     before = _journalled(experiment)
     assert len(before) >= 12
     results = tune.Tuner.restore(str(experiment), interrupted.train).fit()

@@ -25,16 +25,12 @@ from tests.ray.searchers.searching import (
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
 
-def _limits():
-    arms = [{"x": x, "epochs": 9} for x in (-0.9, 0.0, 0.6)]
-    return limited(arms, limits=3, reward_range=None, horizon=40, longest=9.0)
-
-
+LIMITS = {"limits": 3, "reward_range": None, "horizon": 40, "longest": 9.0}
 SEARCHES = {
     **{name: lambda cls=cls: make(cls) for name, cls in BEST_ARM.items()},
     "drawn": lambda: make(arms=5, space=SPACE),
     "seed's own key": lambda: make(seed_key="split"),
-    "limits": _limits,
+    "limits": lambda: limited([{**arm, "epochs": 9} for arm in ARMS], **LIMITS),
 }
 
 
@@ -161,13 +157,13 @@ def test_a_pull_that_was_lost_with_the_driver_is_a_condition():
     journal = Memory()
     search = make(arms=ARMS[1:3], epsilon=0.05)
     search.connect(journal)
-    configs = {number: search.suggest(f"t{number}") for number in range(3)}
+    configs = [search.suggest(f"t{number}") for number in range(3)]
     snapshot = json.dumps(search.get_state())
     for number in range(3):
         search.on_trial_complete(f"t{number}", {"loss": bowl(configs[number])})
-    later = {number: search.suggest(f"t{number}") for number in range(3, 9)}
+    configs += [search.suggest(f"t{number}") for number in range(3, 9)]
     for number in range(4, 9):
-        search.on_trial_complete(f"t{number}", {"loss": bowl(later[number])})
+        search.on_trial_complete(f"t{number}", {"loss": bowl(configs[number])})
     again = make(arms=ARMS[1:3], epsilon=0.05)
     again.set_state(json.loads(snapshot))
     again.connect(journal)

@@ -42,9 +42,8 @@ def test_keys_may_be_nested():
 
 
 def test_fingerprints_do_not_depend_on_the_order_of_keys():
-    assert fingerprint({"a": 1, "b": {"c": 2, "d": 3}}) == fingerprint(
-        {"b": {"d": 3, "c": 2}, "a": 1}
-    )
+    one, other = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
+    assert fingerprint(one) == fingerprint(other)
     assert fingerprint({"a": 1}) != fingerprint({"a": 1.0})
 
 
@@ -113,9 +112,8 @@ def test_constants_and_nesting_are_kept():
     space = {"a": {"b": tune.uniform(0, 1), "c": "fixed"}, "d": [tune.randint(0, 5), 7]}
     [config] = draw_configs(space, 1, seed=0)
     assert 0 <= config["a"]["b"] <= 1
-    assert config["a"]["c"] == "fixed"
     assert 0 <= config["d"][0] < 5
-    assert config["d"][1] == 7
+    assert (config["a"]["c"], config["d"][1]) == ("fixed", 7)
     assert is_open(space)  # it is not written to
 
 
@@ -188,12 +186,8 @@ def test_open_parts():
     assert open_names(space) == ["a", "b/c", "g", "j"]
     config = {**space, "a": 0.5, "b": {"c": 1, "d": "constant", "e": {"f": 1}}}
     config |= {"g": ["constant", 0.25], "j": {"k": 2}}
-    assert open_part(space, config) == {
-        "a": 0.5,
-        "b": {"c": 1},
-        "g": ["constant", 0.25],
-        "j": {"k": 2},
-    }
+    left = {"a": 0.5, "b": {"c": 1}, "g": ["constant", 0.25], "j": {"k": 2}}
+    assert open_part(space, config) == left
 
 
 def test_placeholders_are_replaced_by_what_trials_ran_with():

@@ -1,7 +1,5 @@
 """The simulated controller: what schedulers and searchers see and when, and what it costs."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from pathlib import Path
@@ -26,42 +24,62 @@ class Script:
         return self._step(config["arm"], iteration)
 
 
-class Recorder(FIFOScheduler):
-    """Notes what it is told; pauses each trial after `pause_at`, resumes when all have paused."""
+class Logged:
+    """Schedulers that note what Tune tells them, in a list that copies of them share."""
+
+    log: ClassVar = []
+
+    def note(self, what, trial, *told):
+        self.log.append((what, trial.config["arm"], trial.status, *told))
+
+    def on_trial_add(self, tune_controller, trial):
+        self.note("add", trial)
+        super().on_trial_add(tune_controller, trial)
+
+    def on_trial_result(self, tune_controller, trial, result):
+        told = (result["training_iteration"], result["value"], result["iterations_since_restore"])
+        decision = super().on_trial_result(tune_controller, trial, result)
+        self.note("result", trial, *told, decision)
+        return decision
+
+    def on_trial_complete(self, tune_controller, trial, result):
+        self.note("complete", trial, result.get("training_iteration"), result.get("value"))
+        super().on_trial_complete(tune_controller, trial, result)
+
+    def on_trial_remove(self, tune_controller, trial):
+        self.note("remove", trial)
+        super().on_trial_remove(tune_controller, trial)
+
+    def on_trial_error(self, tune_controller, trial):
+        self.note("error", trial)
+        super().on_trial_error(tune_controller, trial)
+
+
+class Recorder(Logged, FIFOScheduler):
+    """Pauses each trial after `pause_at`, and resumes when all have paused."""
 
     def __init__(self, pause_at=None):
         super().__init__()
-        self.calls = []
+        self.log = []
         self.pause_at = pause_at
         self.added = []
 
+    def calls(self):
+        return [(what, arm, *rest[1:2]) for what, arm, *rest in self.log]
+
     def on_trial_add(self, tune_controller, trial):
         self.added.append(trial)
-        self.calls.append(("add", trial.config["arm"]))
+        super().on_trial_add(tune_controller, trial)
 
     def on_trial_result(self, tune_controller, trial, result):
-        self.calls.append(("result", trial.config["arm"], result["training_iteration"]))
+        super().on_trial_result(tune_controller, trial, result)
         return self.PAUSE if result["training_iteration"] == self.pause_at else self.CONTINUE
 
-    def on_trial_complete(self, tune_controller, trial, result):
-        self.calls.append(("complete", trial.config["arm"], result.get("training_iteration")))
-
-    def on_trial_remove(self, tune_controller, trial):
-        self.calls.append(("remove", trial.config["arm"]))
-
-    def on_trial_error(self, tune_controller, trial):
-        self.calls.append(("error", trial.config["arm"]))
-
     def choose_trial_to_run(self, tune_controller):
-        if self.pause_at is not None and all(
-            trial.status in (Trial.PAUSED, Trial.TERMINATED) for trial in self.added
-        ):
+        if all(trial.status in (Trial.PAUSED, Trial.TERMINATED) for trial in self.added):
             self.pause_at = None
-        if self.pause_at is None:
-            for trial in self.added:
-                if trial.status == Trial.PAUSED:
-                    return trial
-        return None
+        paused = [trial for trial in self.added if trial.status == Trial.PAUSED]
+        return paused[0] if paused and self.pause_at is None else None
 
 
 class Scripted(FIFOScheduler):
@@ -119,11 +137,8 @@ def test_asha_stops_at_its_rungs():
     assert (run.iterations, run.slot_seconds, run.makespan) == (11, 110.0, 110.0)
     rungs = [dict(rung) for _, rung in scheduler._brackets[0]._rungs]
     first, second, third, fourth = (trial.trial_id for trial in run.trials)
-    assert rungs == [
-        {first: 0.8, fourth: 0.97},
-        {first: 0.6, third: 0.55, fourth: 0.95},
-        {first: 0.5, second: 0.4, third: 0.45, fourth: 0.9},
-    ]
+    assert rungs[:2] == [{first: 0.8, fourth: 0.97}, {first: 0.6, third: 0.55, fourth: 0.95}]
+    assert rungs[2:] == [{first: 0.5, second: 0.4, third: 0.45, fourth: 0.9}]
 
 
 def test_asha_sees_results_in_the_order_of_time():
@@ -131,9 +146,7 @@ def test_asha_sees_results_in_the_order_of_time():
     curves = ReplayedCurves(TABLE, seconds=[[30.0], [10.0], [10.0], [10.0]])
     scheduler = AsyncHyperBandScheduler(max_t=4, grace_period=1, reduction_factor=2)
     run = simulate(scheduler, arms(4), curves, slots=2)
-    # Arm 1 runs until 40, and arm 0 until 60: at iteration 2 its .6 is below the .9 of arm 1.
-    # Arm 2 then stops at once: .45 at 50 is the median of {.4, .5}, .55 at 60 below that of
-    # {.9}; arm 0 reported its .6 a moment earlier. Arm 3 takes its slot, and wins.
+    # Until 60, arm 0 (.6 at iteration 2) and then arm 2 (.55) fall below the .9 of arm 1.
     assert reached(run) == [2, 4, 2, 4]
     assert [(event.seconds, event.kind) for event in run.events if event.kind != "result"] == [
         *((0.0, "added"),) * 4,
@@ -151,9 +164,9 @@ def test_asha_sees_results_in_the_order_of_time():
 def test_the_stopping_criterion_skips_the_last_result_and_a_return_repeats_it():
     stopped, returned = Recorder(), Recorder()
     simulate(stopped, arms(1), ReplayedCurves(TABLE), max_t=2)
-    assert stopped.calls == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
+    assert stopped.calls() == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
     run = simulate(returned, arms(1), ReplayedCurves([[0.1, 0.2]]))
-    assert returned.calls[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
+    assert returned.calls()[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
     assert run.trials[0].last_result["done"] is True
     assert run.iterations == 2
 
@@ -195,7 +208,7 @@ def test_a_scheduler_may_hold_trials_back_and_remove_them():
     scheduler = Holds()
     run = simulate(scheduler, arms(3), ReplayedCurves(TABLE), slots=1)
     assert reached(run) == [0, 0, 4]
-    assert scheduler.calls[-2:] == [("complete", 2, 4), ("remove", 1)]
+    assert scheduler.calls()[-2:] == [("complete", 2, 4), ("remove", 1)]
     [started] = [event.trial_id for event in run.events if event.kind == "started"]
     assert started == run.trials[2].trial_id
 
@@ -214,12 +227,11 @@ def test_the_chosen_trial_is_first_where_processes_are_reused(reuse_actors, orde
 
 
 def test_processes_take_time_to_start():
-    options = {"slots": 1, "start_seconds": 5.0}
     curves = ReplayedCurves(TABLE, seconds=10.0)
-    reused = simulate(FIFOScheduler(), arms(2), curves, **options)
-    fresh = simulate(FIFOScheduler(), arms(2), curves, reuse_actors=False, **options)
-    assert (reused.makespan, fresh.makespan) == (85.0, 90.0)
-    assert fresh.slot_seconds == 90.0
+    for reuse_actors, seconds in ((True, 85.0), (False, 90.0)):
+        options = {"slots": 1, "start_seconds": 5.0, "reuse_actors": reuse_actors}
+        run = simulate(FIFOScheduler(), arms(2), curves, **options)
+        assert run.makespan == run.slot_seconds == seconds
 
 
 def test_crashed_trials_are_tried_again():
@@ -237,8 +249,8 @@ def test_crashed_trials_are_tried_again():
     by_arm = {trial.config["arm"]: trial for trial in run.trials}
     assert [by_arm[arm].status for arm in range(3)] == ["TERMINATED", "ERROR", "TERMINATED"]
     assert [by_arm[arm].num_failures for arm in range(3)] == [0, 2, 1]
-    assert scheduler.calls.count(("error", 1)) == 2
-    assert scheduler.calls.count(("add", 1)) == 2
+    assert scheduler.calls().count(("error", 1)) == 2
+    assert scheduler.calls().count(("add", 1)) == 2
     assert search.calls.count(("complete", None, True)) == 1
     # 2 x 10; 2 x (10 + 7); (10 + 7) + 2 x 10: without a checkpoint all begins anew.
     assert run.slot_seconds == 20.0 + 34.0 + 37.0
@@ -289,9 +301,8 @@ def test_nothing_that_can_happen_is_an_error():
 
     with pytest.raises(RuntimeError, match=r"nothing happens any more, with trials {'PAUSED': 2}"):
         simulate(Scripted(choose=pause_all), arms(2), ReplayedCurves(TABLE))
-    hangs = Script(lambda arm, iteration: Step(0.0, math.inf))
     with pytest.raises(RuntimeError, match="RUNNING"):
-        simulate(FIFOScheduler(), arms(1), hangs)
+        simulate(FIFOScheduler(), arms(1), Script(lambda arm, iteration: Step(0.0, math.inf)))
 
 
 def test_the_time_budget_ends_it():
@@ -304,25 +315,12 @@ def test_the_time_budget_ends_it():
 
 def test_a_searcher_is_asked_and_told():
     search = Suggestions([{"arm": 0}, None, *arms(4)[1:]])
-    run = simulate(
-        FIFOScheduler(),
-        search,
-        ReplayedCurves(TABLE),
-        max_t=2,
-        param_space={"constant": 7},
-        num_samples=2,
-    )
-    assert [trial.config for trial in run.trials] == [
-        {"arm": 0, "constant": 7},
-        {"arm": 1, "constant": 7},
-    ]
-    # The result that ends a trial is told once, as its end.
-    assert search.calls == [
-        ("result", 0.5),  # arm 1 is suggested, and starts, at this moment
-        ("complete", 0.6, False),
-        ("result", 0.4),
-        ("complete", 0.9, False),
-    ]
+    options = {"max_t": 2, "param_space": {"constant": 7}, "num_samples": 2}
+    run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE), **options)
+    assert [trial.config for trial in run.trials] == [{"arm": n, "constant": 7} for n in range(2)]
+    # The result that ends a trial is told once, as its end. Arm 1 is suggested with the first.
+    assert search.calls[:2] == [("result", 0.5), ("complete", 0.6, False)]
+    assert search.calls[2:] == [("result", 0.4), ("complete", 0.9, False)]
     # One that suggests nothing yet is asked every second.
     idle = Suggestions([None, None, {"arm": 0}])
     assert simulate(FIFOScheduler(), idle, ReplayedCurves(TABLE)).makespan == 2.0 + 4.0
@@ -381,16 +379,17 @@ def test_schedulers_keep_their_own_metric():
 @pytest.mark.parametrize(
     ("options", "match"),
     [
+        ({"slot": 1}, "unexpected keyword argument 'slot'"),
         ({"slots": 0}, "slots must be at least 1, got 0"),
         ({"max_t": 0}, "max_t must be at least 1"),
         ({"mode": "maximum"}, "mode must be"),
-        ({"start_seconds": -1.0}, "start_seconds must be at least 0"),
+        ({"start_seconds": -1.0}, "start_seconds must be a finite number of at least 0"),
         ({"time_budget": 0.0}, "time_budget must be above 0"),
-        ({"poll_seconds": 0.0}, "poll_seconds must be above 0"),
+        ({"poll_seconds": 0.0}, "poll_seconds must be a positive number"),
     ],
 )
 def test_bad_options(options, match):
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises((TypeError, ValueError), match=match):
         simulate(FIFOScheduler(), arms(1), ReplayedCurves(TABLE), **options)
 
 
@@ -407,8 +406,7 @@ def test_best_is_what_the_result_grid_hands_over():
     curves = ReplayedCurves([[0.9, 0.2], [0.1, 0.5], [math.nan, math.nan]])
     run = simulate(FIFOScheduler(), arms(3), curves)
     first, second, _ = run.trials
-    assert run.best() == (second, 0.5)
-    assert run.best("min") == (first, 0.2)
+    assert [run.best(), run.best("min")] == [(second, 0.5), (first, 0.2)]
     assert run.best(scope="all") == (first, 0.9)
     assert run.best("min", scope="all") == (second, 0.1)
     nothing = simulate(FIFOScheduler(), [{"arm": 2}], curves)
@@ -427,9 +425,6 @@ def test_noise_depends_on_arm_replicate_and_iteration_only():
     assert abs(np.corrcoef(values.T) - np.eye(3)).max() < 0.1
     other = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=6)
     assert other.step(configs[0], 1).value != values[0, 0]
-
-
-def test_bad_curves():
     with pytest.raises(ValueError, match=r"shape \(arms, iterations\), got shape \(2,\)"):
         ReplayedCurves([0.1, 0.2])
     with pytest.raises(ValueError, match="sigma"):
@@ -445,46 +440,11 @@ def test_pausing_from_elsewhere_waits_for_the_step():
 
     curves = ReplayedCurves(TABLE, seconds=[[10.0], [15.0], [1.0], [1.0]])
     run = simulate(Scripted(pause_second_once), arms(2), curves, slots=2, checkpoints=True)
-    other = [
-        (event.seconds, event.kind, event.iteration)
-        for event in run.events
-        if event.trial_id == run.trials[1].trial_id
-    ]
-    assert other[2:6] == [
-        (15.0, "result", 1),
-        (15.0, "saved", 1),
-        (15.0, "paused", 1),
-        (15.0, "started", 1),  # by FIFO, which resumes what is paused
-    ]
+    other = [event for event in run.events if event.trial_id == run.trials[1].trial_id]
+    # FIFO resumes what is paused.
+    assert [event.kind for event in other[2:6]] == ["result", "saved", "paused", "started"]
+    assert {(event.seconds, event.iteration) for event in other[2:6]} == {(15.0, 1)}
     assert [event.iteration for event in run.history(run.trials[1].trial_id)] == [1, 2, 3, 4]
-
-
-class Logged:
-    """Schedulers that note what Tune tells them, in a list that copies of them share."""
-
-    log: ClassVar = []
-
-    def on_trial_add(self, tune_controller, trial):
-        self.log.append(("add", trial.config["arm"], trial.status))
-        super().on_trial_add(tune_controller, trial)
-
-    def on_trial_result(self, tune_controller, trial, result):
-        told = (result["training_iteration"], result["value"], result["iterations_since_restore"])
-        decision = super().on_trial_result(tune_controller, trial, result)
-        self.log.append(("result", trial.config["arm"], trial.status, *told, decision))
-        return decision
-
-    def on_trial_complete(self, tune_controller, trial, result):
-        self.log.append(("complete", trial.config["arm"], trial.status, result["value"]))
-        super().on_trial_complete(tune_controller, trial, result)
-
-    def on_trial_remove(self, tune_controller, trial):
-        self.log.append(("remove", trial.config["arm"], trial.status))
-        super().on_trial_remove(tune_controller, trial)
-
-    def on_trial_error(self, tune_controller, trial):
-        self.log.append(("error", trial.config["arm"], trial.status))
-        super().on_trial_error(tune_controller, trial)
 
 
 class LoggedASHA(Logged, AsyncHyperBandScheduler):
@@ -496,8 +456,6 @@ class LoggedHyperBand(Logged, HyperBandScheduler):
 
 
 def in_tune(scheduler, folder, max_t, fails):
-    values = TABLE
-
     class Training(tune.Trainable):
         def setup(self, config):
             self.done = 0
@@ -506,7 +464,7 @@ def in_tune(scheduler, folder, max_t, fails):
             self.done += 1
             if (self.config["arm"], self.done) == fails:
                 raise RuntimeError("as told")
-            return {"value": values[self.config["arm"]][self.done - 1]}
+            return {"value": TABLE[self.config["arm"]][self.done - 1]}
 
         def save_checkpoint(self, checkpoint_dir):
             (Path(checkpoint_dir) / "done").write_text(str(self.done))

@@ -23,8 +23,7 @@ def test_it_finds_and_certifies_a_good_configuration(finished):
     search, configs = finished
     answer = recommendation(search)
     assert isinstance(answer, TuneRaceRecommendation)
-    assert answer.certified
-    assert answer.finished
+    assert (answer.certified, answer.finished) == (True, True)
     assert answer.config.keys() == {"x", "model", "data"}
     low, high = answer.interval
     assert low < true_loss(answer.config) + 0.1 / 9 < high
@@ -44,7 +43,6 @@ def test_a_certificate_rests_on_new_seeds_alone(finished):
     seeds = [config["seed"] for config in configs]
     assert len(set(seeds)) == len(seeds)
     certificate = search.recommendation().certificate
-    assert certificate is not None
     winner = certificate.candidates[certificate.winner]
     config = search.recommendation().config
     values = [
@@ -64,9 +62,7 @@ def test_during_the_search_nothing_is_certified():
         search.recommendation()
     run(search, loss, at_most=12)
     answer = search.recommendation()
-    assert answer.certificate is None
-    assert not answer.certified
-    assert answer.tried == 9
+    assert (answer.certificate, answer.certified, answer.tried) == (None, False, 9)
     assert "the search goes on" in str(answer)
     stored = to_record(answer, "loss", "min", "epochs")
     assert from_record(stored).to_dict() == answer.to_dict()
@@ -111,12 +107,9 @@ def test_failures_are_paid_for_and_the_search_goes_on():
     search = make(budget=150)
     number = 0
     while isinstance(config := search.suggest(str(number)), dict):
-        if config["model"]["kind"] == "flat":
-            search.on_trial_complete(str(number), error=True)
-        elif config["x"] < -0.5:
-            search.on_trial_complete(str(number), {"loss": math.nan})
-        else:
-            search.on_trial_complete(str(number), {"loss": loss(config)})
+        error = config["model"]["kind"] == "flat"
+        result = {"loss": math.nan if config["x"] < -0.5 else loss(config)}
+        search.on_trial_complete(str(number), None if error else result, error)
         number += 1
     answer = search.recommendation()
     assert answer.config["model"]["kind"] == "deep"
@@ -158,7 +151,6 @@ def test_a_space_of_few_configurations_is_searched_all_the_same():
     assert answer.at_target <= 3
     assert answer.cost == sum(config["epochs"] for config in configs) <= 300
     certificate = answer.certificate
-    assert certificate is not None
     assert len({str(candidate.params) for candidate in certificate.candidates}) == answer.compared
 
 
@@ -195,26 +187,21 @@ def test_the_key_of_the_training_can_be_named_and_is_no_part_of_the_space():
     assert "seed" not in config
 
 
+PRICED = {"prices": {"CPU": 1.0}}
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
         ({"seconds": 5.0}, ValueError, "both say what may be spent"),
-        (
-            {"seconds": 5.0, "budget": None, "prices": {"CPU": 1.0}},
-            ValueError,
-            "seconds=5.0 counts seconds alone",
-        ),
+        ({"seconds": 5.0, "budget": None, **PRICED}, ValueError, "5.0 counts seconds alone"),
         ({"certify_share": 1.0}, ValueError, "certify_share must be in"),
         ({"checkpoints": 1}, TypeError, "checkpoints must be True or False"),
         ({"training_key": ""}, TypeError, "training_key must be"),
         ({"checkpoints": True, "training_key": "seed"}, ValueError, "sets to something else"),
         ({"space": 3}, TypeError, "space must be"),
-        ({"prices": {"CPU": 1.0}}, ValueError, "are for measured seconds"),
-        (
-            {"prices": {"CPU": 1.0}, "fidelity": None},
-            ValueError,
-            "without a fidelity a budget counts trials; leave prices out",
-        ),
+        (PRICED, ValueError, "are for measured seconds"),
+        ({**PRICED, "fidelity": None}, ValueError, "a budget counts trials; leave prices out"),
     ],
 )
 def test_wrong_arguments_raise_at_once(options, error, message):
@@ -234,12 +221,10 @@ def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
         else:
             search.on_trial_complete(str(number), {"loss": loss(config)})
         number += 1
-    assert slow is not None
     assert config is None
     assert len(search._open) == 1
     answer = search.recommendation()
-    assert not answer.certified
-    assert not answer.finished
+    assert (answer.certified, answer.finished) == (False, False)
     assert f"the race waits for trial {slow[0]} of arm" in answer.reason
     trials = answer.trials
     search.on_trial_complete(slow[0], {"loss": loss(slow[1])})

@@ -106,17 +106,20 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
     for arm in after.survivors:
         assert again._arms.config(arm) == killed._arms.config(arm)
     # It ends, and no seed of a training that was observed is used for another one.
-    used = {config["seed"]: (config.get("x"), config.get("model")) for config in driver.configs}
+    used = {config["seed"]: config for config in driver.configs}
     lost_seeds = {config["seed"] for config in driver.running.values()}
     going_on = Driver(again, _result, first=10_000)
     going_on.running = {trial: driver.running[trial] for trial in again._open.trial_ids}
     going_on.to_the_end()
     assert again.finished
     for config in going_on.configs:
-        if config["seed"] in used:
-            # Of the same training, or of a trial that was not observed.
-            same = (config.get("x"), config.get("model")) == used[config["seed"]]
-            assert config["seed"] in lost_seeds or (same and "checkpoints" in name)
+        if config["seed"] in used.keys() - lost_seeds:
+            # The same training goes on, or what had failed is tried again.
+            earlier = used[config["seed"]]
+            has_failed = math.isnan(_result(earlier)["loss"])
+            assert config["epochs"] > earlier["epochs"] or has_failed
+            assert {**config, "epochs": 0} == {**earlier, "epochs": 0}
+            assert config["training"].startswith("configuration")
 
 
 def test_killed_again_and_again_it_ends_with_an_answer_and_counts_each_trial_once():
