@@ -14,8 +14,6 @@ from mfhpo import NoNoiseWarning
 from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limited, training_of
 from tests.optuna.workers import certified, kill, start, wait
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 SIGMA = 0.1
 
 

@@ -6,8 +6,6 @@ import pytest
 
 from mfhpo_optuna import certify
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def objective(trial):
     x = trial.suggest_float("x", -1, 1)

@@ -10,8 +10,6 @@ from optuna.trial import TrialState
 from mfhpo_optuna import Fidelity, NashSampler
 from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tracking_by_level
 
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-
 
 @pytest.mark.parametrize(
     ("options", "name"),

@@ -18,8 +18,6 @@ from tests.optuna.games.nash_games import (
     tracking_by_level,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def tracking_by_own_levels(trial):
     row, column = tracking(trial)

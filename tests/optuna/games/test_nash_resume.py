@@ -24,8 +24,6 @@ from tests.optuna.games.nash_games import (
     tracking_losses,
 )
 
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-
 SPACE = {
     "x": FloatDistribution(0.0, 1.0, step=0.0625),
     "y": FloatDistribution(0.0, 1.0, step=0.0625),
@@ -62,9 +60,6 @@ def told(study):
     return entries
 
 
-# Going on.
-
-
 @pytest.mark.parametrize("fidelity", [None, "seconds"])
 def test_two_samplers_in_turn_are_one(fidelity, tmp_path):
     """A new process is a new sampler with the same arguments on the same storage."""
@@ -85,9 +80,6 @@ def test_two_samplers_in_turn_are_one(fidelity, tmp_path):
     answer = pickle.loads(pickle.dumps(study.sampler)).equilibrium(study)
     assert answer == whole.sampler.equilibrium(whole)
     assert answer.finished
-
-
-# Trials of others.
 
 
 def test_trials_of_another_sampler_are_learned_from():
@@ -114,9 +106,6 @@ def test_trials_without_the_parameters_are_none_of_the_game():
     assert (answer.trials, answer.cost) == (1, 3)
 
 
-# Enqueued trials.
-
-
 def test_what_is_enqueued_is_evaluated_and_learned_from():
     study = new_study(budget=6)
     study.enqueue_trial({"x": 0.25, "y": 0.75})
@@ -139,9 +128,6 @@ def test_what_is_enqueued_outside_of_the_game_does_not_count():
     assert study.sampler.equilibrium(study).trials == 1
     study.optimize(on_a_grid_by_level)
     assert study.sampler.equilibrium(study).finished
-
-
-# Trials that fail.
 
 
 def test_a_failure_is_paid_for():
@@ -211,9 +197,6 @@ def test_nothing_but_failures_still_ends():
     assert answer.finished
     assert answer.reason == "none of the 6 trials gave a value"
     assert "NO EQUILIBRIUM YET" in str(answer)
-
-
-# Trials whose worker is dead.
 
 
 def dead(study, seconds_ago, profile=None):

@@ -18,8 +18,6 @@ from tests.optuna.games.nash_games import (
     tracking_losses,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 @pytest.fixture(scope="module")
 def finished():
@@ -34,9 +32,6 @@ def coarse():
 def answer_of(study):
     answer = study.sampler.equilibrium(study)
     return answer
-
-
-# What is found.
 
 
 def test_the_equilibrium_of_a_known_game(finished):
@@ -92,9 +87,6 @@ def test_profiles_that_are_none(finished, params, message):
         finished.sampler.deviations(finished, params)
 
 
-# Which values are suggested.
-
-
 KINDS = {
     "float log": lambda trial, name: trial.suggest_float(name, 1e-4, 1.0, log=True),
     "float step": lambda trial, name: trial.suggest_float(name, -1.0, 1.0, step=0.25),
@@ -125,9 +117,6 @@ def test_every_kind_of_parameter(kind):
     for value in [*shown, answer.params["x"]]:
         assert distribution._contains(distribution.to_internal_repr(value))
         assert type(value) is type(shown[0])
-
-
-# What is said.
 
 
 def test_the_answer_before_anything_is_known():
@@ -165,9 +154,6 @@ def test_attributes_are_small_and_plain(finished):
         assert list(trial.user_attrs) == [QUERY]
         assert not trial.system_attrs
         assert len(json.dumps(trial.user_attrs)) < 200
-
-
-# The same again.
 
 
 def test_the_seed_makes_a_study_repeatable(coarse):

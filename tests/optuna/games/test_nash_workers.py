@@ -12,8 +12,6 @@ from mfhpo_optuna.games.queries import tag_of
 from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
 from tests.optuna.workers import game, start, wait
 
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-
 BUDGET = 60
 
 

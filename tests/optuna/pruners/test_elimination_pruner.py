@@ -14,8 +14,6 @@ from mfhpo import BiasContradictedWarning
 from mfhpo_optuna import MFEliminationPruner
 from tests.optuna.pruners.curves import add, running, study_of, verdict
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 # Curves at steps 1 and 3 (the check and the end) that gain .1 to .4; the best ends at .9.
 WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
@@ -120,9 +118,6 @@ def test_bounds_that_are_contradicted_are_widened_with_one_warning_each():
     assert not verdict(study, -0.2)  # to -1.0 at best: the others have shown that much
 
 
-# What bounds guarantee.
-
-
 @settings(max_examples=30)
 @given(
     st.lists(st.tuples(*[st.floats(0, 1)], *[st.floats(-1, 1)] * 5), min_size=2, max_size=12),
@@ -147,9 +142,6 @@ def test_the_arm_with_the_best_mean_is_never_stopped_while_the_bounds_hold(rows,
             study.tell(trial, sign * final)
             finished.append(final)
     assert max(finished) == max(row[0] for row in rows)
-
-
-# Without bounds.
 
 
 def test_the_tolerance_halves_from_check_to_check():
@@ -187,9 +179,6 @@ def test_equal_first_values_stop_nothing_at_the_first_check():
     assert verdict(study, -0.7, step=3)
 
 
-# Both kinds.
-
-
 @pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
@@ -220,9 +209,6 @@ def test_a_function_without_an_answer_is_named():
     study = study_of([(0.1, 0.2)], pruner)
     with pytest.raises(TypeError, match=r"bias\[1\] must be a number or a pair.*None"):
         pruner.prune(study, running(0.0))
-
-
-# Steps that leave nothing to check, and trials that end early.
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,6 @@ from optuna.trial import TrialState
 from mfhpo_optuna import IISEPruner, MFEliminationPruner
 from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 # Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
 WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 

@@ -12,8 +12,6 @@ from optuna.trial import TrialState
 from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def reports(trial):
     """Takes 5 seconds, and asks every 10 milliseconds."""

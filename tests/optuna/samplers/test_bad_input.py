@@ -22,8 +22,6 @@ from mfhpo_optuna import (
 )
 from tests.optuna.samplers.races import ARMS, CLASSES
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
 
 
@@ -69,9 +67,6 @@ def test_bad_fidelity(make, words):
 @pytest.mark.parametrize("fidelity", [None, 3, ["epochs"]])
 def test_a_fidelity_of_the_wrong_type(fidelity):
     check(TypeError, ["fidelity must be a name or a Fidelity, got"], IISESampler, fidelity)
-
-
-# What all samplers take.
 
 
 @every_class
@@ -208,9 +203,6 @@ def test_wrong_number_of_bounds(bias):
     study = optuna.create_study(sampler=IISESampler("epochs", bias=bias))
     with pytest.raises(ValueError, match=rf"bias has {len(bias)} .*(3 fidelities|3 levels)"):
         study.optimize(objective, n_trials=3)
-
-
-# What only shows in a study.
 
 
 def test_arms_with_different_keys():

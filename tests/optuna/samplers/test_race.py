@@ -12,8 +12,6 @@ from mfhpo import ArmWithdrawnWarning
 from mfhpo_optuna import Fidelity, IISESampler
 from tests.optuna.samplers.races import ARMS, CERTIFICATE, PULL, bowl, noise, pulls, run, sequence
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 pytestmark = pytest.mark.filterwarnings("ignore:trial .* was pruned")
 
 
@@ -209,9 +207,6 @@ def test_a_study_that_was_deleted_and_made_again_is_a_new_race():
     assert races[0] == races[1]
 
 
-# Failures.
-
-
 def raising(trial, bad):
     if bad:
         raise ZeroDivisionError
@@ -329,9 +324,6 @@ def test_ranges_that_grow_keep_the_arms():
 
     study = run(IISESampler("epochs", arms=4, epsilon=0.1, seed=0), objective)
     assert len({trial.params["x"] for trial in pulls(study)}) == 4
-
-
-# What the certificate may not claim.
 
 
 def test_a_budget_below_one_evaluation_says_so():

@@ -31,8 +31,6 @@ from tests.optuna.samplers.races import (
     sequence,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 # A loss that is minimised by a policy for rewards: said once, tested below.
 pytestmark = pytest.mark.filterwarnings("ignore:the reward per pull is maximised")
 
@@ -50,9 +48,6 @@ EPOCHS = Fidelity("epochs", levels=[1, 3, 9], costs=[1, 3, 9])
 
 def signed(sign):
     return lambda trial: bowl(trial, sign)
-
-
-# For the best arm.
 
 
 @best_arm
@@ -77,9 +72,6 @@ def test_the_best_arm_is_certified(make, declared):
     assert all(trial.constraints == {"mfhpo": 1.0} for trial in pulls(study))
     assert sum(t.params == study.best_params for t in pulls(study)) >= 3
     assert "CERTIFIED: x=0" in str(answer)
-
-
-# For the reward.
 
 
 @reward
@@ -124,9 +116,6 @@ def test_where_nothing_is_certain_the_best_value_promises_nothing(make, directio
     study.sampler = make("epochs", ARMS, budget=20, seed=0)
     study.optimize(signed(sign))
     assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
-
-
-# For all.
 
 
 @both_directions
@@ -267,9 +256,6 @@ def test_a_study_ends_whose_every_trial_fails_before_it_asks_for_the_fidelity(sa
     assert len(study.trials) == most
 
 
-# The choice.
-
-
 def test_the_choice_is_known_with_the_levels():
     sampler = MFSampler("epochs", ARMS, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -318,9 +304,6 @@ def test_the_choice_is_logged_once_with_its_reason():
     [line] = lines
     assert line.startswith("MFUCB is chosen for study")
     assert sampler.choice(study).reason in line
-
-
-# Warnings of policies.
 
 
 @best_arm

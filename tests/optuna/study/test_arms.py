@@ -20,9 +20,6 @@ from tests.optuna.samplers.races import (
     run,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
 experimental = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 DELEGATES = {
@@ -138,9 +135,6 @@ def test_trials_asked_together_do_not_mix_two_configurations_in_one_arm():
         for trial, value in reversed(list(zip(batch, values, strict=True))):
             study.tell(trial, value)
     assert sampler.recommendation(study).trials <= len(counted_for_their_arm(study))
-
-
-# Enqueued and fixed parameters.
 
 
 def test_an_enqueued_arm_counts_for_that_arm():

@@ -11,8 +11,6 @@ from mfhpo_optuna import Fidelity, IISESampler
 from mfhpo_optuna.study.levels import levels_in
 from tests.optuna.samplers.races import ARMS, noise, run
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def suggested(study, name="epochs"):
     return sorted({trial.params[name] for trial in study.trials if name in trial.params})

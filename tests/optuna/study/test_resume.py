@@ -9,8 +9,6 @@ from mfhpo_optuna import IISESampler
 from tests.optuna.samplers.races import PULL, configurations
 from tests.optuna.workers import kill, race, two_parameters
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def finished(study):
     trials = study.get_trials(states=(TrialState.COMPLETE,))

@@ -13,8 +13,6 @@ from mfhpo_optuna import Fidelity, IISESampler, RCUCBSampler
 from tests.optuna.samplers.races import ARMS, PULL, arms_of, bowl, counted_for_their_arm, pulls
 from tests.optuna.workers import race, start, wait
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def test_threads():
     def slow(trial):
@@ -95,9 +93,6 @@ def test_two_processes_on_one_sqlite_study(tmp_path):
     assert answer.certified
     assert study.best_params["x"] == answer.params["x"]
     assert [t for t in pulls(study) if t.constraints != {"mfhpo": 1.0}] == []
-
-
-# Leases.
 
 
 def race_with(lease):

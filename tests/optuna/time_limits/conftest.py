@@ -2,12 +2,9 @@
 
 import sys
 
-import optuna
 import pytest
 
 from tests.optuna.time_limits.processes import below, until
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,6 @@ from optuna.trial import TrialState
 from mfhpo_optuna import RaceSampler, plot_race, training_of
 from tests.optuna.samplers.races import PULL, answers, configurations, noise, pulls, valley
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def flat(trial):
     """Without a fidelity."""
@@ -37,9 +35,6 @@ def paid(study, name="epochs"):
 
 def replicates(study):
     return [trial for trial in pulls(study) if "shortlist" in trial.user_attrs[PULL]]
-
-
-# From end to end.
 
 
 @pytest.mark.parametrize("proposer", [None, RandomSampler(seed=0)], ids=["model", "random"])
@@ -100,9 +95,6 @@ def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
         study.optimize(valley, n_trials=4)
     assert [t.params for t in study.trials] == [t.params for t in whole.trials]
     assert [t.value for t in study.trials] == [t.value for t in whole.trials]
-
-
-# Budgets.
 
 
 @pytest.mark.parametrize(("budget", "share"), [(0.5, 0.1), (2, 0.0), (8.9, 0.6), (50, 0.1)])
@@ -182,9 +174,6 @@ def test_a_larger_budget_goes_on_with_the_same_shortlist():
     assert after.tried == before.tried
 
 
-# Spaces.
-
-
 def test_a_conditional_space():
     def objective(trial):
         epochs = trial.suggest_int("epochs", 1, 9)
@@ -239,9 +228,6 @@ def test_a_finite_space_and_a_budget_that_is_too_large(proposer):
     assert study.sampler.recommendation(study).tried == 6
 
 
-# Values.
-
-
 class Broken(Exception):
     pass
 
@@ -290,9 +276,6 @@ def test_failures(way):
     assert answer.mean > -1.0
     assert paid(study) <= 200  # failures are paid for, too
     configurations(study)
-
-
-# Configurations that users bring.
 
 
 def test_enqueued_configurations_are_evaluated_and_go_on():
@@ -346,9 +329,6 @@ def test_trials_of_another_sampler_do_not_disturb():
     assert answer.trials == len(study.trials) - 10 - len(answers(study))
 
 
-# Proposers.
-
-
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize(
     ("make", "fidelity"),
@@ -390,9 +370,6 @@ def test_the_proposer_sees_whole_configurations_at_the_target_alone():
     assert {params["x"] for _, params, _ in last} <= set(at_target)
 
 
-# Checkpoints.
-
-
 def test_checkpoints_are_paid_by_the_increment():
     done = {}
     spent = []
@@ -421,9 +398,6 @@ def test_training_of_a_trial_that_is_in_no_race():
         training_of(trial)
 
 
-# Ask and tell.
-
-
 def test_ask_and_tell():
     sampler = RaceSampler("epochs", budget=100, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -449,9 +423,6 @@ def test_asking_beyond_the_end_changes_nothing():
     study.tell(trial, -100.0)
     assert sampler.recommendation(study) == before
     assert study.best_trial == best
-
-
-# Answers and what shows them.
 
 
 def test_answers_in_every_phase():
@@ -484,9 +455,6 @@ def test_answers_in_every_phase():
     for answer in (first, during, after):
         content = json.loads(json.dumps(answer.to_dict()))
         assert content["tried"] == answer.tried
-
-
-# What it costs to run it.
 
 
 def test_storage_reads_per_trial_stay_the_same():

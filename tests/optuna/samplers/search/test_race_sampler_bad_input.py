@@ -8,8 +8,6 @@ from optuna.samplers import GridSampler, PartialFixedSampler
 from mfhpo_optuna import Fidelity, RaceSampler
 from tests.optuna.samplers.races import PULL
 
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
-
 
 def objective(trial):
     x = trial.suggest_float("x", -1, 1)

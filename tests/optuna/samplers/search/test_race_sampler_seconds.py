@@ -10,8 +10,6 @@ from mfhpo import Fidelity
 from mfhpo_optuna import IISESampler, RaceSampler, training_of
 from tests.optuna.samplers.races import PULL, pulls, run
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 SECONDS = "mfhpo:seconds"
 
 

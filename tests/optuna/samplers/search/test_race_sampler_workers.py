@@ -15,8 +15,6 @@ from mfhpo_optuna import Fidelity, RaceSampler
 from tests.optuna.samplers.races import PULL, answers, configurations, pulls, valley
 from tests.optuna.workers import kill, search, start, wait
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
 
 
@@ -55,9 +53,6 @@ def check(study, budget, most_under_way):
     return answer
 
 
-# Threads.
-
-
 @pytest.mark.parametrize(
     "make", [lambda: None, lambda: TPESampler(seed=0)], ids=["model", "TPE proposes"]
 )
@@ -77,9 +72,6 @@ def test_threads(make):
     outside = [t for t in study.trials if PULL not in t.user_attrs and t not in answers(study)]
     assert {t.state for t in outside} <= {TrialState.PRUNED}, "it ran, though nothing was left"
     assert len(outside) <= 4
-
-
-# Processes.
 
 
 @pytest.mark.slow
@@ -156,9 +148,6 @@ def test_a_failed_configuration_stays_the_same_after_a_restart():
     configurations(study)
     again = [t for t in pulls(study) if t.state == TrialState.COMPLETE]
     assert failed & {t.user_attrs[PULL]["arm"] for t in again}, "none was evaluated again"
-
-
-# Workers that do not see each other.
 
 
 def workers(storage, n=2, **options):

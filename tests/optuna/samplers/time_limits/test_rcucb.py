@@ -34,8 +34,6 @@ from tests.optuna.samplers.time_limits.timed import (
     sequence,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 both_directions = pytest.mark.parametrize(
     ("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)]
 )
@@ -43,9 +41,6 @@ both_directions = pytest.mark.parametrize(
 
 def signed(sign):
     return lambda trial: score(trial, sign)
-
-
-# The sampler translates, no more.
 
 
 @settings(max_examples=15, deadline=None)
@@ -111,9 +106,6 @@ def test_charges_are_bad_in_either_direction(direction, sign):
     assert sampler.recommendation(study).gain == pytest.approx(sign * 0.6)
 
 
-# What a trial is.
-
-
 def test_a_trial_that_is_stopped_is_pruned():
     study = run(make(limits=[0.4, 0.8]), n_trials=80)
     for trial in study.trials:
@@ -149,9 +141,6 @@ def test_limits_are_derived_from_the_first_durations(longest):
     answer = sampler.recommendation(study)
     assert [point.limit for point in answer.survival] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.5])
     assert any("limits derived" in assumption for assumption in answer.assumptions)
-
-
-# What it learns.
 
 
 def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
@@ -288,9 +277,6 @@ def test_values_outside_the_declared_range_are_clipped_with_one_warning():
     assert [t.value for t in study.trials[:3]] == [2.0, 5.0, 9.0]
 
 
-# What it answers.
-
-
 @both_directions
 def test_the_horizon_ends_the_study_with_the_answer(direction, sign):
     sampler = make(horizon=150, reward_range=tuple(sorted((0.0, sign))))
@@ -381,9 +367,6 @@ def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
     assert study.sampler.recommendation(study).censored == 1.0
 
 
-# Arms.
-
-
 @pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
 def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
     """Also those of which nothing but stopped trials is known."""
@@ -456,9 +439,6 @@ def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
     assert trial.user_attrs == limit
 
 
-# Studies.
-
-
 def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
     study = run(make(), n_trials=5)
     study.sampler = IISESampler("epochs", ARMS)
@@ -473,9 +453,6 @@ def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
     study.sampler = make()
     with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses levels"):
         study.ask()
-
-
-# With real time; trials that hang are in the example of `RCUCBSampler`.
 
 
 def test_cooperative_limits_teach_the_sampler_as_well():

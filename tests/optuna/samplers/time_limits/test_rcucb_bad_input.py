@@ -11,8 +11,6 @@ from mfhpo.censored import Linear
 from mfhpo_optuna import RCUCBSampler, ZoomingRCUCBSampler
 from tests.optuna.samplers.time_limits.timed import ARMS
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def falling(seconds):
     return 1.0 / (1.0 + seconds)

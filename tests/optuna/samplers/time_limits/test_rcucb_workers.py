@@ -20,8 +20,6 @@ from tests.optuna.samplers.time_limits.timed import (
     sequence,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 HORIZON = 60
 
 
