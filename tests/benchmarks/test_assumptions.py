@@ -1,5 +1,3 @@
-"""A short form of `make assumptions`, and its reading of what answers print."""
-
 import numpy as np
 import pytest
 from scipy.stats import binom

@@ -1,5 +1,3 @@
-"""The benchmark of `certify` on a problem that needs no data: a record, and its summary."""
-
 import pytest
 
 from benchmarks.certify import WAYS, one_study, summary, what_holds

@@ -1,5 +1,3 @@
-"""Tests of the archive of records."""
-
 import lzma
 from dataclasses import replace
 

@@ -1,5 +1,3 @@
-"""Tests of what certainty over a pool of configurations costs."""
-
 import json
 from dataclasses import replace
 

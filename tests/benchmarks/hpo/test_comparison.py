@@ -1,5 +1,3 @@
-"""Tests of the command that plays a comparison, and of what it says in the end."""
-
 import itertools
 import json
 import sys

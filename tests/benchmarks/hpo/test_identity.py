@@ -1,5 +1,3 @@
-"""Tests of what tells the code of a run from what it was or will be."""
-
 from importlib.metadata import version
 
 from benchmarks.hpo import identity

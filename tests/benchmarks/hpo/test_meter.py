@@ -1,5 +1,3 @@
-"""Tests of the account that optimisers are kept to."""
-
 import pytest
 
 from benchmarks.hpo.meter import BudgetSpent, Meter

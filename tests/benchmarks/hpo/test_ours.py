@@ -1,5 +1,3 @@
-"""Tests of how this project's own sampler is played."""
-
 import pytest
 
 from benchmarks.hpo import ours

@@ -1,5 +1,3 @@
-"""Tests of the adapters of other optimisers: those that run in the environment of the tests."""
-
 import itertools
 import math
 

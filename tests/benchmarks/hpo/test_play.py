@@ -1,5 +1,3 @@
-"""Tests of runs, their records, and the files that keep these."""
-
 import json
 import math
 from dataclasses import replace

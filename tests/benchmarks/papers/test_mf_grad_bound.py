@@ -1,5 +1,3 @@
-"""The tight lower bound on a race's cost, by hand, by its properties and as published."""
-
 import math
 
 import numpy as np

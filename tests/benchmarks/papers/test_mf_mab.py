@@ -1,5 +1,3 @@
-"""The benchmark of paper 002: its instances and bound, a few of its figures, its command."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The benchmark of the paper on Nash equilibria, on a few of its games."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""`certify`: the answer, its record, its claims, and studies of all kinds."""
-
 import json
 import math
 import time

@@ -1,5 +1,3 @@
-"""`certify`: each error names the argument, its value and what would be right."""
-
 import numpy as np
 import optuna
 import pytest

@@ -1,5 +1,3 @@
-"""Wrong arguments and objectives: each error names what is wrong and what would be right."""
-
 import json
 import math
 

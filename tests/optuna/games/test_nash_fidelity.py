@@ -1,5 +1,3 @@
-"""Fidelities of games: shared by all players, or one for each of them."""
-
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution

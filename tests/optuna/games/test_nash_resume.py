@@ -1,5 +1,3 @@
-"""A game's state is its study's trials, whoever ran them and however they ended."""
-
 import math
 import pickle
 from datetime import datetime, timedelta

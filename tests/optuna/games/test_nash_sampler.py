@@ -1,5 +1,3 @@
-"""Searches for equilibria: what is found, what is asked for, what it costs, what is said."""
-
 import json
 import math
 

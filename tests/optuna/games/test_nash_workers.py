@@ -1,5 +1,3 @@
-"""Games by several workers: the budget is kept, and nothing is lost."""
-
 import time
 
 import optuna

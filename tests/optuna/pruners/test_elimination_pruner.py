@@ -1,5 +1,3 @@
-"""MFEliminationPruner: what a study's trials become, and what is stopped."""
-
 import math
 import warnings
 

@@ -1,5 +1,3 @@
-"""IISEPruner: what a study's trials become, and what is stopped."""
-
 import math
 import pickle
 import time

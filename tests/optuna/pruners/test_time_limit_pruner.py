@@ -1,5 +1,3 @@
-"""A cooperative limit: it holds at the next question, and tells what it did."""
-
 import math
 import time
 from datetime import datetime, timedelta

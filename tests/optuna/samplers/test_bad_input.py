@@ -1,5 +1,3 @@
-"""Wrong arguments: each error or warning names the argument, its value and what would be right."""
-
 import inspect
 import warnings
 

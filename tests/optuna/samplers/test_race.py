@@ -1,5 +1,3 @@
-"""Races from end to end: what is certified, what Optuna then shows, and how they may end."""
-
 import math
 import warnings
 

@@ -1,5 +1,3 @@
-"""What the pictures of a game show, read from the figures."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""What `plot_race` draws of a race, read from the figure."""
-
 import pytest
 
 from mfhpo_optuna import plot_race

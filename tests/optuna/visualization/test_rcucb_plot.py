@@ -1,5 +1,3 @@
-"""What `plot_gain` draws, read from the figure."""
-
 import pytest
 
 from mfhpo_optuna import plot_gain

@@ -1,5 +1,3 @@
-"""Searches from end to end: what they ask for, what they cost, what they answer."""
-
 import json
 import math
 import pickle

@@ -1,5 +1,3 @@
-"""Wrong arguments of a search: each error names the argument, its value and what would be right."""
-
 import numpy as np
 import optuna
 import pytest

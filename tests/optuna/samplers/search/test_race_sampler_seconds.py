@@ -1,5 +1,3 @@
-"""Budgets in seconds: what is paid by failures, the dead, checkpoints and several workers."""
-
 from datetime import datetime, timedelta
 
 import optuna

@@ -1,5 +1,3 @@
-"""Searches by several workers, and by workers that die: nothing is lost, nothing is mixed up."""
-
 import threading
 import time
 

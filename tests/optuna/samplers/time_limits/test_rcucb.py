@@ -1,5 +1,3 @@
-"""`RCUCBSampler`: what its trials are, what it learns from them, and what it answers."""
-
 import json
 import time
 import warnings

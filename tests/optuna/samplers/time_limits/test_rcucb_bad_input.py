@@ -1,8 +1,3 @@
-"""Wrong arguments of `RCUCBSampler`: each error names the argument, its value and what is right.
-
-What all samplers share is in `tests/optuna/samplers/test_bad_input.py`.
-"""
-
 import numpy as np
 import optuna
 import pytest

@@ -1,5 +1,3 @@
-"""`RCUCBSampler` with workers that share a study, die, and come back."""
-
 import optuna
 import pytest
 from optuna.storages import JournalStorage
