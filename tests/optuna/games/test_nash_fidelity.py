@@ -67,7 +67,6 @@ def test_each_player_may_have_a_level_of_its_own(own):
 
 
 def test_a_player_s_own_level_is_told_as_its_own():
-    """Levels of two players that differ reach the policy in the order of the players."""
     sampler = NashSampler(
         PLAYERS, fidelity={"column": "column_steps", "row": "row_steps"}, budget=60, seed=0
     )

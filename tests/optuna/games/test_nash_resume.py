@@ -53,14 +53,11 @@ def done(x, y, seconds=None, **options):
 
 
 def told(study):
-    """What the policy of a study's sampler was told."""
-    entries = study.sampler._read(study).policy.state_dict()["told"]
-    return entries
+    return study.sampler._read(study).policy.state_dict()["told"]
 
 
 @pytest.mark.parametrize("fidelity", [None, "seconds"])
 def test_two_samplers_in_turn_are_one(fidelity, tmp_path):
-    """A new process is a new sampler with the same arguments on the same storage."""
     budget = 9 if fidelity is None else 40
     objective = on_a_grid if fidelity is None else on_a_grid_by_level
     whole = play(objective, fidelity=fidelity, budget=budget)
@@ -198,7 +195,6 @@ def test_nothing_but_failures_still_ends():
 
 
 def dead(study, seconds_ago, profile=None):
-    """A trial that a worker began and never ended."""
     trial = create_trial(
         state=TrialState.RUNNING,
         user_attrs={QUERY: {"levels": [0, 0], "profile": profile or {"x": 0.5, "y": 0.5}}},

@@ -28,8 +28,7 @@ def coarse():
 
 
 def answer_of(study):
-    answer = study.sampler.equilibrium(study)
-    return answer
+    return study.sampler.equilibrium(study)
 
 
 def test_the_equilibrium_of_a_known_game(finished):
@@ -44,8 +43,6 @@ def test_the_equilibrium_of_a_known_game(finished):
 
 @pytest.mark.parametrize("signs", [(1.0, -1.0), (-1.0, 1.0)])
 def test_each_direction_is_respected(coarse, signs):
-    """Mirrored objectives, with mirrored directions, are the same game."""
-
     def mirrored(trial):
         row, column = on_a_grid(trial)
         return signs[0] * row, signs[1] * column

@@ -70,7 +70,6 @@ def worker(storage, budget=12.0):
 
 
 def test_who_comes_later_gives_way():
-    """Two workers choose at the same moment: the second writes before the first was read."""
     storage = InMemoryStorage()
     one, two = worker(storage, 5.0), worker(storage, 5.0)
     one.optimize(tracking, n_trials=3)

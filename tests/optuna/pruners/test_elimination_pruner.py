@@ -17,16 +17,6 @@ WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
 
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
-def test_worked_example(direction, sign):
-    study = study_of(WORKED, MFEliminationPruner(bias={1: 0.4}), direction, sign=sign)
-    assert verdict(study, sign * 0.45)  # reaches .45 + .4 < .9
-    assert not verdict(study, sign * 0.55)  # may reach .95
-    assert not verdict(study, sign * 0.0, step=0)  # no check there
-    assert verdict(study, sign * 0.45, step=2)  # the bound of step 1 still holds
-    assert not verdict(study, sign * 0.0, step=3)  # has finished anyway
-
-
-@pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
 def test_a_pair_bounds_the_final_value_minus_the_value(direction, sign):
     bias = {1: (0.0, 0.5)} if sign > 0 else {1: (-0.5, 0.0)}
     study = study_of([], MFEliminationPruner(bias=bias), direction)
@@ -58,7 +48,6 @@ def test_running_trials_count_and_failed_and_pruned_ones_do_not():
 
 
 def test_a_trial_is_stopped_before_any_has_finished():
-    """Only the last step needs to be known for what ends there."""
     study = study_of([], MFEliminationPruner(bias={1: 0.4, 9: 0.1}))
     other = study.ask()
     other.report(2.0, 1)
@@ -123,7 +112,6 @@ def test_bounds_that_are_contradicted_are_widened_with_one_warning_each():
     st.sampled_from(["maximize", "minimize"]),
 )
 def test_the_arm_with_the_best_mean_is_never_stopped_while_the_bounds_hold(rows, noise, direction):
-    """Values are off their arm's means by as much as was declared, in any way."""
     sign = 1.0 if direction == "maximize" else -1.0
     pruner = MFEliminationPruner(bias={1: 0.3, 3: 0.1}, noise=noise, final_step=9)
     study = optuna.create_study(direction=direction, pruner=pruner)

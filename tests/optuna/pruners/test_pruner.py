@@ -19,12 +19,14 @@ def small(**options):
     return IISEPruner(n_startup_trials=options.pop("n_startup_trials", 0), **options)
 
 
+@pytest.mark.parametrize("make", [small, lambda: MFEliminationPruner(bias={1: 0.4})])
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
-def test_worked_example(direction, sign):
-    study = study_of(WORKED, small(), direction, sign=sign)
+def test_worked_example(direction, sign, make):
+    study = study_of(WORKED, make(), direction, sign=sign)
     assert verdict(study, sign * 0.45)  # reaches .45 + .4 < .9
     assert not verdict(study, sign * 0.55)  # may reach .95
     assert not verdict(study, sign * 0.0, step=0)  # no check there
+    assert verdict(study, sign * 0.45, step=2)  # the bound of step 1 still holds
     assert not verdict(study, sign * 0.0, step=3)  # has finished anyway
 
 

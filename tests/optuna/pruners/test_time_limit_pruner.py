@@ -12,7 +12,6 @@ from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY,
 
 
 def reports(trial):
-    """Takes 5 seconds, and asks every 10 milliseconds."""
     for step in range(500):
         time.sleep(0.01)
         trial.report(float(step), step)

@@ -1,5 +1,3 @@
-"""What all samplers have in common, whatever their policy; and what is particular to each."""
-
 import json
 import logging
 import pickle
@@ -157,7 +155,6 @@ MIRROR_IMAGES = {
     + [(IISESampler, "radius"), (MFLUCBSampler, "means")],
 )
 def test_minimising_and_maximising_are_mirror_images(make, declared):
-    """Also where what is declared has a sign."""
     options = MIRRORED[declared]
     mirrored = options | MIRROR_IMAGES.get(declared, {})
 
@@ -285,23 +282,17 @@ def test_losses_per_pull_are_warned_of_once(make, options):
     assert messages("maximize") == []
 
 
-def test_the_choice_is_logged_once_with_its_reason():
-    lines = []
-    listener = logging.Handler()
-    listener.emit = lambda record: lines.append(record.getMessage())
+def test_the_choice_is_logged_once_with_its_reason(caplog, monkeypatch):
     logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.choice")
-    logger.addHandler(listener)
-    optuna.logging.set_verbosity(optuna.logging.INFO)
-    try:
-        sampler = MFSampler("epochs", ARMS, aim="reward per cost", seed=0)
-        study = run(sampler, n_trials=5)
-        sampler.recommendation(study)
-        sampler.choice(study)
-        sampler.replay(study, lambda race: lambda number, pull, observation: None)
-    finally:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        logger.removeHandler(listener)
-    [line] = lines
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    monkeypatch.setattr(logger, "propagate", False)
+    caplog.set_level(logging.INFO, logger=logger.name)
+    sampler = MFSampler("epochs", ARMS, aim="reward per cost", seed=0)
+    study = run(sampler, n_trials=5)
+    sampler.recommendation(study)
+    sampler.choice(study)
+    sampler.replay(study, lambda race: lambda number, pull, observation: None)
+    [line] = caplog.messages
     assert line.startswith("MFUCB is chosen for study")
     assert sampler.choice(study).reason in line
 

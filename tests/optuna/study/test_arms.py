@@ -1,5 +1,3 @@
-"""Where the arms come from: declared, drawn, delegated, enqueued; and which trials are whose."""
-
 import math
 import warnings
 
@@ -75,8 +73,6 @@ def test_arms_that_look_the_same_at_a_cheap_level_stay_apart():
 
 
 class Recorder(RandomSampler):
-    """Draws at random, and notes what it was shown."""
-
     def __init__(self):
         super().__init__(seed=0)
         self.shown = []

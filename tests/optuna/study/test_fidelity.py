@@ -1,5 +1,3 @@
-"""The parameter that the sampler owns: which levels, at which cost, with which bias."""
-
 import time
 
 import optuna

@@ -1,6 +1,3 @@
-"""Values count in the order in which their trials began, whatever the order in which they end."""
-
-import heapq
 import os
 import threading
 import time
@@ -35,38 +32,6 @@ def begin(study):
     x = trial.suggest_float("x", 0.0, 1.0)
     trial.suggest_int("epochs", 1, 9)
     return trial, x
-
-
-def play(seed, workers, most=400):
-    """The best arm has mean 0; its rival +1, and -5 one time in five, then 300 times as slow."""
-    rng, n_of_rival = np.random.default_rng(seed), 0
-    study = optuna.create_study(direction="maximize", sampler=sampler())
-    under_way = []
-    now = 0.0
-    for _ in range(most):
-        while len(under_way) < workers:
-            trial, x = begin(study)
-            bad = x == 1.0 and n_of_rival % 5 == 1
-            n_of_rival += x == 1.0
-            value = (-5.0 if bad else x) + 0.3 * rng.standard_normal()
-            heapq.heappush(
-                under_way, (now + (300.0 if bad else 1.0), trial.number, trial, float(value))
-            )
-        now, _, trial, value = heapq.heappop(under_way)
-        study.tell(trial, value)
-        answer = study.sampler.recommendation(study)
-        if answer.certified:
-            return answer
-    return answer
-
-
-@pytest.mark.slow
-def test_slow_divergences_do_not_help_a_certificate():
-    # Told as they end, all of these were certified for the rival, which looks better by 1 until
-    # its first divergence has ended.
-    for seed in range(4):
-        answer = play(seed, workers=16)
-        assert not (answer.certified and answer.params == {"x": 1.0})
 
 
 @settings(max_examples=8, deadline=None)
@@ -234,7 +199,6 @@ def single_level(make):
 
 @pytest.fixture
 def overtaken_for_a_while(monkeypatch):
-    """Ends the slow trial soon after a worker has begun to wait for it."""
     ended = threading.Event()
     wait = PolicySampler._wait
 
@@ -374,7 +338,6 @@ def minimised(study, trial, rng):
 
 
 def with_an_overtaken_trial(**options):
-    """A study in which a trial of the best arm began and will not end by itself."""
     study = optuna.create_study(sampler=sampler(**options))
     return study, begin(study)[0]
 

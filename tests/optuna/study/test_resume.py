@@ -1,5 +1,3 @@
-"""A study's trials are the race's state: kill the process, run the same code, nothing is lost."""
-
 import numpy as np
 import optuna
 import pytest
@@ -74,8 +72,6 @@ def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
 
 
 def test_another_sampler_s_finished_trials_do_not_disturb():
-    """A study that was begun with plain Optuna; its lucky trials are no answers, but feasible."""
-
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 9)

@@ -1,5 +1,3 @@
-"""Several workers on one study: threads, processes, and workers that died."""
-
 import threading
 import time
 from datetime import datetime, timedelta
@@ -40,7 +38,6 @@ def test_threads():
 
 
 def test_threads_share_the_work():
-    """Pulls under way are not proposed again: each arm gets its turn."""
     together = threading.Barrier(4, timeout=20)
 
     def objective(trial):

@@ -1,5 +1,3 @@
-"""What all tests of limits have around them."""
-
 import sys
 
 import pytest

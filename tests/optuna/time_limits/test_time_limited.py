@@ -1,5 +1,3 @@
-"""Limits: where they come from, which time counts, and that studies of any kind go through."""
-
 import copy
 import itertools
 import json

@@ -1,5 +1,3 @@
-"""What goes from one process to the other: the trial, values, exceptions, seeds, output."""
-
 import math
 import multiprocessing
 import multiprocessing.forkserver

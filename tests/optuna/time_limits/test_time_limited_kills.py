@@ -1,5 +1,3 @@
-"""Whatever an objective does, it ends at its limit, and nothing is left of it."""
-
 import ctypes
 import faulthandler
 import os
@@ -229,8 +227,7 @@ def _pids(storage):
         trials = optuna.load_study(study_name="s", storage=storage).trials
     except (KeyError, optuna.exceptions.StorageInternalError):
         return []
-    pids = [pid for trial in trials for pid in trial.user_attrs.get("pids", ())]
-    return pids
+    return [pid for trial in trials for pid in trial.user_attrs.get("pids", ())]
 
 
 @pytest.mark.slow

@@ -1,5 +1,3 @@
-"""How the processes of a wrapper begin, serve again, are watched and are given up."""
-
 import os
 import signal
 import socket

@@ -1,5 +1,3 @@
-"""Figures need plotly, and studies of the same races serve several tests."""
-
 import pytest
 
 from tests.optuna.visualization.figures import race, search

@@ -18,8 +18,6 @@ BUDGET = 30
 
 
 def play_mirrored(game, budget, n_trials=None):
-    """The row's objective is maximised, the column's minimised."""
-
     def objective(trial):
         row, column = game(trial)
         if trial.number == 2:
@@ -38,7 +36,6 @@ def play_mirrored(game, budget, n_trials=None):
 
 @pytest.fixture(scope="module", autouse=True)
 def few_stages():
-    """Each stage takes as long as an answer does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(story, "_STAGES", 4)
         yield
@@ -55,8 +52,6 @@ def over_cost(coarse):
 
 
 def three_players():
-    """One of them has two parameters."""
-
     def objective(trial):
         row, column = tracking(trial)
         mode = trial.suggest_categorical("mode", ["a", "b"])

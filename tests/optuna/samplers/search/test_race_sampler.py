@@ -15,7 +15,6 @@ from tests.optuna.samplers.races import PULL, answers, configurations, noise, pu
 
 
 def flat(trial):
-    """Without a fidelity."""
     x = trial.suggest_float("x", -1, 1)
     return (x - 0.3) ** 2 + noise(trial)
 
@@ -191,8 +190,6 @@ def test_a_conditional_space():
 
 @pytest.mark.slow
 def test_a_space_that_grows_late():
-    """A parameter of the target alone, and one that appears after some trials."""
-
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 9)
@@ -231,8 +228,6 @@ class Broken(Exception):
 
 
 def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
-    """Else most trials of an objective that reports would end without a value."""
-
     def objective(trial):
         x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)
         for epoch in range(epochs):
@@ -250,8 +245,6 @@ def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
 @pytest.mark.filterwarnings("ignore:.*was pruned")
 @pytest.mark.parametrize("way", ["inf", "raises", "prunes"])
 def test_failures(way):
-    """Half of the space fails, in every way there is, before or after the fidelity is known."""
-
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 9)

@@ -121,8 +121,6 @@ def test_a_worker_that_died_is_not_paid_for_until_somebody_notices(clock, make):
 
 
 def test_a_dear_level_is_waited_for_as_long_as_it_may_take(clock):
-    """A minute, ten times the cheap trials so far, is no sign that a dear one is lost."""
-
     def make():
         return RaceSampler(Fidelity("epochs", levels=[1, 81]), seconds=300.0, seed=0)
 

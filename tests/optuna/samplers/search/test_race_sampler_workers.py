@@ -1,4 +1,3 @@
-import threading
 import time
 
 import numpy as np
@@ -34,7 +33,6 @@ def shortlists(study):
 
 
 def check(study, budget, most_under_way):
-    """What holds for every search that several workers have ended."""
     configurations(study)
     answer = study.sampler.recommendation(study)
     assert answer.finished
@@ -125,8 +123,6 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(
 
 
 def test_a_failed_configuration_stays_the_same_after_a_restart():
-    """Its number is used again: it must not stand for something else then."""
-
     failed = set()
 
     def objective(trial):
@@ -164,7 +160,6 @@ def workers(storage, n=2, **options):
     ("make", "told"), [(lambda: None, 0), (lambda: None, 20), (lambda: RandomSampler(seed=1), 20)]
 )
 def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
-    """Both have read the study before either has written what it does."""
     storage = InMemoryStorage()
     one, two = workers(storage, proposer=make())
     one.optimize(valley, n_trials=told)
@@ -185,38 +180,7 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
         assert study.sampler.recommendation(study).trials == told + 2
 
 
-def test_many_that_begin_at_once_all_count():
-    """Threads with samplers of their own, let go at the same moment, again and again."""
-    storage = InMemoryStorage()
-    studies = workers(storage, 4, proposer=None)
-    together = threading.Barrier(4, timeout=60)
-    failures = []
-
-    def work(study):
-        try:
-            for _ in range(5):
-                together.wait()
-                trial = study.ask()
-                value = valley(trial)
-                together.wait()
-                study.tell(trial, value)
-        except Exception as error:
-            failures.append(error)
-            together.abort()
-
-    threads = [threading.Thread(target=work, args=(study,)) for study in studies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    configurations(studies[0])
-    for study in studies:
-        assert study.sampler.recommendation(study).trials == 20
-
-
 def test_of_two_shortlists_that_of_the_first_trial_holds():
-    """Two workers end the search at once; one knows of a trial that the other does not."""
     storage = InMemoryStorage()
     options = {"trials": 60, "certify_share": 0.5, "top": 2, "sigma": 0.05}
     one, two = workers(storage, **options)

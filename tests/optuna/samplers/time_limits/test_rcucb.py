@@ -53,7 +53,6 @@ def signed(sign):
     minimise=st.booleans(),
 )
 def test_the_sampler_plays_what_the_bare_policy_plays(limits, reward_range, rounds, minimise):
-    """Of `RCUCB` with limits, of `ZoomingRCUCB` without."""
     sign = -1.0 if minimise else 1.0
     mirrored = reward_range
     if minimise and reward_range is not None:
@@ -241,8 +240,6 @@ def test_a_study_in_which_everything_fails_ends():
 
 
 def test_memory_counts_as_the_limit_of_time_in_force():
-    """That is what `time_limited` notes; while there is no limit of time, it is a failure."""
-
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         if x > 0.8:
@@ -367,8 +364,6 @@ def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
 
 @pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
 def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
-    """Also those of which nothing but stopped trials is known."""
-
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         return end(trial, x, 100.0 if x > 0.5 and LIMIT in trial.user_attrs else 0.5 + x)

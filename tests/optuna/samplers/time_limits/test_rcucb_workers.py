@@ -62,7 +62,6 @@ def test_every_stop_is_harmless(uninterrupted):
 
 
 def test_a_study_in_a_journal_keeps_what_its_trials_were(tmp_path):
-    """What is written must be plain JSON, and be read as it was."""
     path = str(tmp_path / "race.log")
     study, again = (
         optuna.create_study(
