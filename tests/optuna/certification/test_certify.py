@@ -31,11 +31,11 @@ def searched(objective=bowl, n_trials=30, direction="minimize", **options):
     return study
 
 
-def points(values, direction="minimize"):
-    """A study whose k-th trial has the parameter k and a value; None is a pruned trial."""
+def points(values, direction="minimize", keys=range(99)):
+    """A study whose k-th trial has the k-th key and value; None is a pruned trial."""
     study = optuna.create_study(direction=direction)
     distribution = optuna.distributions.IntDistribution(0, 99)
-    for k, value in enumerate(values):
+    for k, value in zip(keys, values, strict=False):
         study.add_trial(
             optuna.create_trial(
                 params={"k": k},
@@ -80,12 +80,7 @@ def test_answer_is_made_of_new_evaluations_alone():
 
 
 def test_repeats_are_one_candidate_and_the_best_trial_is_compared():
-    study = optuna.create_study(direction="maximize")
-    distribution = optuna.distributions.IntDistribution(0, 99)
-    for k, value in ((0, 0.9), (0, 0.1), (1, 0.6), (2, 0.7), (3, 0.65)):
-        study.add_trial(
-            optuna.create_trial(params={"k": k}, distributions={"k": distribution}, value=value)
-        )
+    study = points([0.9, 0.1, 0.6, 0.7, 0.65], "maximize", keys=[0, 0, 1, 2, 3])
     answer = certify(study, table([0.5, 0.6, 0.7, 0.65]), top=2, epsilon=0.2)
     # The best trial's configuration has a mean of 0.5, which is the last.
     found = [(result.name, round(result.claim, 9)) for result in answer.candidates]

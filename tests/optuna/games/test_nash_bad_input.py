@@ -8,17 +8,16 @@ from optuna.trial import TrialState
 from mfhpo_optuna import Fidelity, NashSampler
 from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tracking_by_level
 
+SHARED = {"row": ["x"], "column": ["x"]}
+DEAR = Fidelity("epochs", levels=[1, 20])
+
 
 @pytest.mark.parametrize(
     ("error", "options", "name"),
     [
         (ValueError, {"players": {}}, "players"),
         (ValueError, {"players": {"row": [], "column": ["y"]}}, "players"),
-        (
-            ValueError,
-            {"players": {"row": ["x"], "column": ["x"]}},
-            "'x' belongs to 'row' and to 'column'",
-        ),
+        (ValueError, {"players": SHARED}, "'x' belongs to 'row' and to 'column'"),
         (ValueError, {"budget": 0}, "budget"),
         (ValueError, {"budget": 0.5}, "budget"),
         (ValueError, {"beta": 0.0}, "beta"),
@@ -30,11 +29,7 @@ from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tr
         (ValueError, {"fidelity": {"row": "steps"}}, "fidelity"),
         (ValueError, {"fidelity": {"row": "s", "column": "s"}}, "fidelity"),
         (ValueError, {"fidelity": Fidelity("epochs", costs="measured")}, "costs='measured'"),
-        (
-            ValueError,
-            {"fidelity": Fidelity("epochs", levels=[1, 20])},
-            "budget must be at least 20",
-        ),
+        (ValueError, {"fidelity": DEAR}, "budget must be at least 20"),
         (ValueError, {"averaging": True}, "averaging=True"),
         (TypeError, {"players": ["x", "y"]}, "players"),
         (TypeError, {"players": {"row": "x"}}, r"players\['row'\]"),

@@ -137,14 +137,8 @@ def test_the_answer_can_be_printed_and_stored(finished):
 
 
 def test_attributes_are_small_and_plain(finished):
-    assert finished.user_attrs == {
-        GAME: {
-            "players": {"row": ["x"], "column": ["y"]},
-            "fidelity": [],
-            "levels": [],
-            "costs": [[1.0], [1.0]],
-        }
-    }
+    game = {"players": PLAYERS, "fidelity": [], "levels": [], "costs": [[1.0], [1.0]]}
+    assert finished.user_attrs == {GAME: game}
     for trial in finished.trials:
         assert list(trial.user_attrs) == [QUERY]
         assert not trial.system_attrs

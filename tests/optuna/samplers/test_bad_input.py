@@ -189,12 +189,7 @@ def test_bad_arguments_of_one_sampler(cls, options, error, words):
     ("cls", "options", "error", "words"),
     [
         (RCUCBSampler, {"limits": [1.0, float("inf")]}, ValueError, ["limits", "inf", "finite"]),
-        (
-            RCUCBSampler,
-            {"limits": np.int64(51)},
-            ValueError,
-            ["limits", "at most 50", "limits=[51]"],
-        ),
+        (RCUCBSampler, {"limits": np.int64(51)}, ValueError, ["at most 50", "limits=[51]"]),
         (RCUCBSampler, {"limits": True}, TypeError, ["limits", "True", "whole number"]),
         (RCUCBSampler, {"limits": 3.0}, TypeError, ["limits", "3.0", "sequence"]),
         (RCUCBSampler, {"limits": ["a"]}, TypeError, ["limits", "'a'"]),

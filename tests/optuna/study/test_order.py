@@ -126,15 +126,12 @@ def test_a_trial_that_optuna_repeats_is_not_waited_for_twice():
     assert not race._turns.given_up
 
 
-def two_workers(make):
-    study = optuna.create_study(direction="maximize", sampler=make())
-    other = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=make())
-    return study, other
-
-
 @pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
 def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_for(make):
-    study, other = two_workers(lambda: sampler(make, measure=1))
+    study = optuna.create_study(direction="maximize", sampler=sampler(make, measure=1))
+    other = optuna.load_study(
+        study_name=study.study_name, storage=study._storage, sampler=sampler(make, measure=1)
+    )
     blind = [study.ask(), other.ask(), study.ask(), other.ask()]
     asked = [(t.suggest_float("x", 0.0, 1.0), t.suggest_int("epochs", 1, 9)) for t in blind]
     assert asked == [(0.0, 9), (1.0, 9)] * 2
@@ -149,6 +146,7 @@ def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_f
     assert other.sampler.recommendation(other).certified
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnings():
     study = optuna.create_study(sampler=IISESampler("epochs", arms=6, epsilon=0.0, seed=0))
     trials = []
@@ -158,10 +156,8 @@ def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnin
         trial.suggest_int("epochs", 9, 9)
     told = []
     study.sampler._of(study).listener = lambda number, pull, _: told.append((pull.arm, number))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for trial, _ in reversed(trials):
-            study.tell(trial, float(trial.number))
+    for trial, _ in reversed(trials):
+        study.tell(trial, float(trial.number))
     assert len({arm for arm, _ in told}) == 2
     for arm in {arm for arm, _ in told}:
         numbers = [number for owner, number in told if owner == arm]

@@ -4,18 +4,8 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
-from tests.optuna.samplers.races import PULL, configurations
+from tests.optuna.samplers.races import PULL, configurations, finished
 from tests.optuna.workers import kill, race, two_parameters
-
-
-def finished(study):
-    trials = study.get_trials(states=(TrialState.COMPLETE,))
-    tags = [t.user_attrs.get(PULL) for t in trials]
-    return [
-        (tag["arm"], tag["fidelity"], trial.params, trial.value)
-        for trial, tag in zip(trials, tags, strict=True)
-        if tag is not None  # the worker, which it names too, is another one
-    ]
 
 
 @pytest.fixture(scope="module")

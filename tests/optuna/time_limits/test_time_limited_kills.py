@@ -50,15 +50,15 @@ def hangs_while_its_value_is_pickled(trial):
     return Slow()
 
 
-HANGS = [
-    holds_the_interpreter_in_c,
-    ignores_signals,
-    stops_itself,
-    hangs_while_its_value_is_pickled,
-]
-
-
-@pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.__name__)
+@pytest.mark.parametrize(
+    "hang",
+    [
+        holds_the_interpreter_in_c,
+        ignores_signals,
+        stops_itself,
+        hangs_while_its_value_is_pickled,
+    ],
+)
 def test_a_hang_ends_at_its_limit(hang):
     def objective(trial):
         trial.suggest_float("x", 0.0, 1.0)

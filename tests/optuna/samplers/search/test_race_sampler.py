@@ -11,7 +11,15 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RaceSampler, plot_race, training_of
-from tests.optuna.samplers.races import PULL, answers, configurations, noise, pulls, valley
+from tests.optuna.samplers.races import (
+    PULL,
+    Recorder,
+    answers,
+    configurations,
+    noise,
+    pulls,
+    valley,
+)
 
 
 def flat(trial):
@@ -345,20 +353,14 @@ def test_proposers(make, fidelity):
 
 
 def test_the_proposer_sees_whole_configurations_at_the_target_alone():
-    seen = []
-
-    class Spy(RandomSampler):
-        def sample_independent(self, study, trial, name, distribution):
-            seen.append([(t.state, t.params, t.value) for t in study.get_trials()])
-            return super().sample_independent(study, trial, name, distribution)
-
-    study = run(RaceSampler("epochs", budget=150, proposer=Spy(seed=0), seed=0))
-    at_target = {t.params["x"]: t.value for t in pulls(study) if t.params["epochs"] == 9}
-    last = seen[-1]
-    assert last
-    assert all(state == TrialState.COMPLETE for state, _, _ in last)
-    assert all(set(params) == {"x"} for _, params, _ in last)
-    assert {params["x"] for _, params, _ in last} <= set(at_target)
+    spy = Recorder()
+    study = run(RaceSampler("epochs", budget=150, proposer=spy, seed=0))
+    at_target = {t.params["x"] for t in pulls(study) if t.params["epochs"] == 9}
+    assert spy.shown[-1]
+    for trial in spy.shown[-1]:
+        assert trial.state == TrialState.COMPLETE
+        assert set(trial.params) == {"x"}
+        assert trial.params["x"] in at_target
 
 
 def test_checkpoints_are_paid_by_the_increment():

@@ -9,22 +9,10 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
-from tests.optuna.samplers.races import PULL, answers, configurations, pulls, valley
+from tests.optuna.samplers.races import PULL, answers, configurations, finished, pulls, valley
 from tests.optuna.workers import kill, search, start, wait
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
-
-
-def finished(study):
-    return [
-        (without_worker(t), t.params, t.value)
-        for t in pulls(study)
-        if t.state == TrialState.COMPLETE
-    ]
-
-
-def without_worker(trial):
-    return {name: value for name, value in trial.user_attrs[PULL].items() if name != "worker"}
 
 
 def shortlists(study):

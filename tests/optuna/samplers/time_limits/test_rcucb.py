@@ -14,6 +14,7 @@ from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import IISESampler, TimeLimitPruner, ZoomingRCUCBSampler
+from tests.optuna.samplers.races import Recorder
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     CENSORED,
@@ -324,18 +325,12 @@ def test_without_a_horizon_the_answer_is_added_on_request():
     assert study.best_value > answer.interval[0]
 
 
-def constant(trial):
-    trial.suggest_float("x", 0.0, 1.0)
-    return end(trial, 0.7, 0.5)
+@pytest.mark.parametrize("seconds", [0.5, 100.0], ids=["constant", "stopped"])
+def test_without_a_range_there_is_no_answer_of_fewer_than_two_values(seconds):
+    def objective(trial):
+        trial.suggest_float("x", 0.0, 1.0)
+        return end(trial, 0.7, seconds)
 
-
-def stopped(trial):
-    trial.suggest_float("x", 0.0, 1.0)
-    return end(trial, 0.7, 100.0)
-
-
-@pytest.mark.parametrize("objective", [constant, stopped])
-def test_without_a_range_there_is_no_answer_of_fewer_than_two_values(objective):
     sampler = make(reward_range=None)
     study = run(sampler, objective, 12)
     with pytest.raises(ValueError, match=r"no two different ones were seen.*reward_range="):
@@ -385,14 +380,7 @@ def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
 
 
 def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
-    class Spy(optuna.samplers.RandomSampler):
-        seen = ()
-
-        def sample_independent(self, study, trial, name, distribution):
-            self.seen = [(t.number, t.value) for t in study.get_trials()]
-            return super().sample_independent(study, trial, name, distribution)
-
-    spy = Spy(seed=0)
+    spy = Recorder()
 
     def objective(trial):
         return end(trial, -trial.suggest_float("x", 0.0, 1.0), 0.5)
@@ -400,8 +388,8 @@ def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
     sampler = make(arms=4, limits=[1.0], cost=Linear(0.0), reward_range=(-1.0, 0.0))
     sampler._arm_sampler = spy
     study = run(sampler, objective, 4)
-    assert [arm for arm, _ in spy.seen] == [0, 1, 2]
-    assert [v for _, v in spy.seen] == pytest.approx([t.value for t in study.trials[:3]])
+    assert [t.number for t in spy.shown[-1]] == [0, 1, 2]
+    assert [t.value for t in spy.shown[-1]] == pytest.approx([t.value for t in study.trials[:3]])
 
 
 def test_an_arm_is_enqueued():
