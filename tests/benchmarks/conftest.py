@@ -1,5 +1,3 @@
-"""What the tests of the benchmarks' command lines share."""
-
 import json
 from types import SimpleNamespace
 

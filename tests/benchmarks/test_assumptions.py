@@ -1,5 +1,3 @@
-"""A short form of `make assumptions`, and its reading of what answers print."""
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -14,6 +12,7 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
     ("scenario", "contestant"),
     [
         ("order, 16 workers", "MFTopTwo"),
+        ("order, 16 workers", "MFSampler"),
         ("quick failures, 8 workers", "MFSampler"),
         ("quick failures, 8 workers", "MFSearch"),
         ("failures 40 %", "group-sequential"),
@@ -41,7 +40,6 @@ def test_certificates_keep_their_word(scenario, contestant):
 @pytest.mark.slow
 @pytest.mark.parametrize("contestant", ["MFTopTwo", "certify", "group-sequential", "paired"])
 def test_what_stays_unseen_is_said(contestant):
-    """Rare divergence breaks certificates; their text says which outcomes are not excluded."""
     outcomes = [run(("rare divergence", contestant, seed)) for seed in range(10)]
     assert any(outcome.wrong for outcome in outcomes)
     assert not any(outcome.false_facts for outcome in outcomes)

@@ -1,11 +1,6 @@
-"""The benchmark of `certify` on a problem that needs no data: a record, and its summary."""
-
-import optuna
 import pytest
 
 from benchmarks.certify import WAYS, one_study, summary, what_holds
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,3 @@
-"""What is replayed agrees with itself, and a change is told with its place."""
-
 import json
 
 import pytest

@@ -1,5 +1,3 @@
-"""The examples of games: what they measure is right, and they find an answer."""
-
 import importlib
 import math
 import multiprocessing

@@ -20,7 +20,6 @@ from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
 
 
 def start(call):
-    """Run a line of this module's code in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "-W", "ignore", "-c", f"from {__name__} import *\n{call}"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))},
@@ -30,14 +29,12 @@ def start(call):
 
 
 def wait(*workers):
-    """Wait until all have ended as they should."""
     for worker in workers:
         _, errors = worker.communicate(timeout=300)
         assert worker.returncode == 0, errors
 
 
 def kill(call):
-    """Run a line of code that kills its own process."""
     worker = start(call)
     _, errors = worker.communicate(timeout=300)
     assert worker.returncode == -signal.SIGKILL, errors
@@ -82,7 +79,6 @@ def two_parameters(trial, kill_at=-1, stage="after", pause=0.0):
 
 
 def race(path, lease=1e-6, n_trials=None, **options):
-    """Begin or resume a race among four arms."""
     sampler = IISESampler(
         "epochs", 4, epsilon=0.3, measure=3, estimated_bias="eliminate", seed=0, lease=lease
     )
@@ -92,7 +88,6 @@ def race(path, lease=1e-6, n_trials=None, **options):
 
 
 def search(path, lease=1e-6, n_trials=None, budget=200, **options):
-    """Begin or resume a search with a certificate."""
     sampler = RaceSampler(
         "epochs", budget=budget, certify_share=0.4, sigma=0.05, seed=0, lease=lease
     )
@@ -102,8 +97,6 @@ def search(path, lease=1e-6, n_trials=None, budget=200, **options):
 
 
 def game(path, n_trials=None):
-    """Begin or resume a game with a budget of 60."""
-
     def slow(trial):
         values = tracking_by_level(trial)
         time.sleep(0.02)

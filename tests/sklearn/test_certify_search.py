@@ -1,5 +1,3 @@
-"""`mfhpo_sklearn.certify`: shortlists of searches, fresh splits, and what they say."""
-
 from __future__ import annotations
 
 import importlib

@@ -30,7 +30,6 @@ class Parabola(Problem):
 
 
 def record(method, problem, seed, steps, **changes):
-    """A run by its steps: cost, true value, claim."""
     costs, values, claims = zip(*steps, strict=True) if steps else ((), (), ())
     given = {
         "budget": 100.0,

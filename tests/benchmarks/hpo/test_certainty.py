@@ -1,6 +1,3 @@
-"""Tests of what certainty over a pool of configurations costs."""
-
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -194,17 +191,11 @@ class TestSurrogates:
         assert not draw_pool("rbv2_xgboost 16", None, 2, 0, data).continues
 
     @pytest.mark.slow
-    def test_command_line(self, data_folder, tmp_path, capsys):
-        output, figure = tmp_path / "certainty.json", tmp_path / "certainty.html"
+    def test_command_line(self, data_folder, command):
         data = str(data_folder / "yahpo")
-        status = main(
-            [
-                *("--data", data, "--arms=4", "--seeds=1", "--settings=1"),
-                *(f"--output={output}", f"--figure={figure}"),
-            ]
-        )
-        report = json.loads(output.read_text())
-        assert status == 0
+        ran = command(main, "--data", data, "--arms=4", "--seeds=1", "--settings=1")
+        report = ran.report
+        assert ran.code == 0
         assert report["holds"]
         assert all(report["holds"].values())
         quick = [name for name, contender in CONTENDERS.items() if not contender.slow]
@@ -212,6 +203,6 @@ class TestSurrogates:
         assert [row["races"] for row in report["rows"]] == [8] * len(quick)
         assert len(report["pools"]) == 8
         assert "FOLDER" in report["command"]
-        assert data not in output.read_text()
-        assert "plotly" in figure.read_text()
-        assert "| successive halving |" in capsys.readouterr().out
+        assert data not in str(report)
+        assert "plotly" in ran.page
+        assert "| successive halving |" in ran.printed

@@ -1,5 +1,3 @@
-"""Tests of what the races' certificates are held against, on problems that need no data."""
-
 import json
 import math
 from dataclasses import asdict, replace

@@ -1,5 +1,3 @@
-"""Tests of the command that plays a comparison, and of what it says in the end."""
-
 import itertools
 import json
 import sys
@@ -31,14 +29,8 @@ def made_up():
         value = 90.0 + shift[method] * (-1 if task == "branin" else 1) + 0.1 * seed
         crash = "it broke" if (method, task, seed) == ("random", "branin", 0) else None
         if (method, task) != ("late", "branin"):
-            told = {
-                "best_tried": value,
-                "crash": crash,
-                "evaluations": (10, 10),
-                "total_seconds": 1.0,
-            }
-            made = record(method, task, seed, steps(value), **told)
-            records.append(made)
+            told = {"best_tried": value, "crash": crash, "evaluations": (10, 10)}
+            records.append(record(method, task, seed, steps(value), total_seconds=1.0, **told))
     references = {task: Reference(92.0, 72.0) for task in TASKS}
     return Report.of(records, references, dict.fromkeys(TASKS[:3], 10.0), ["ours", "never played"])
 
@@ -134,24 +126,23 @@ class TestRuns:
         assert (tmp_path / "logs" / "peer.log").read_text("utf-8") == "oh dear\n" * 2
 
 
-class TestCommandLine:
-    @pytest.mark.slow
-    def test_run_and_report(self, tmp_path, capsys):
-        common = ["--tasks", "branin", f"--records={tmp_path}", "--seeds=2"]
-        assert main(["run", *common, "--peers", "random_search", "--workers=1"]) == 0
-        said = capsys.readouterr().err
-        assert "random_search: random" in said
-        assert "[1/1]" in said
-        [file] = tmp_path.glob("*.jsonl")
-        assert [one.seed for one in read([file])] == [0, 1]
-        before = file.read_bytes()
-        assert main(["run", *common, "--peers", "random_search"]) == 0
-        assert "0 jobs" in capsys.readouterr().err
-        assert file.read_bytes() == before
-        assert main(["report", *common, f"--output={tmp_path / 'out'}"]) == 0
-        assert "| random | " in capsys.readouterr().out
-        report = json.loads((tmp_path / "out" / "hpo.json").read_text("utf-8"))
-        assert report["command"] == "python -m benchmarks.hpo report"
-        assert report["seeds"] == [0, 1]
-        assert (tmp_path / "out" / "hpo.html").stat().st_size > 1_000
-        assert (tmp_path / "out" / "hpo.svg").read_text("utf-8").endswith("</svg>\n")
+@pytest.mark.slow
+def test_run_and_report(tmp_path, capsys):
+    common = ["--tasks", "branin", f"--records={tmp_path}", "--seeds=2"]
+    assert main(["run", *common, "--peers", "random_search", "--workers=1"]) == 0
+    said = capsys.readouterr().err
+    assert "random_search: random" in said
+    assert "[1/1]" in said
+    [file] = tmp_path.glob("*.jsonl")
+    assert [one.seed for one in read([file])] == [0, 1]
+    before = file.read_bytes()
+    assert main(["run", *common, "--peers", "random_search"]) == 0
+    assert "0 jobs" in capsys.readouterr().err
+    assert file.read_bytes() == before
+    assert main(["report", *common, f"--output={tmp_path / 'out'}"]) == 0
+    assert "| random | " in capsys.readouterr().out
+    report = json.loads((tmp_path / "out" / "hpo.json").read_text("utf-8"))
+    assert report["command"] == "python -m benchmarks.hpo report"
+    assert report["seeds"] == [0, 1]
+    assert (tmp_path / "out" / "hpo.html").stat().st_size > 1_000
+    assert (tmp_path / "out" / "hpo.svg").read_text("utf-8").endswith("</svg>\n")

@@ -1,12 +1,14 @@
-"""Tests of runs, their records, and the files that keep these."""
-
 import json
 import math
 from dataclasses import replace
+from importlib.metadata import version
 
 import pytest
 
+from benchmarks.hpo import identity
 from benchmarks.hpo import play as playing
+from benchmarks.hpo.identity import identity_of
+from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
 from benchmarks.hpo.record import Record, append, read
@@ -84,22 +86,112 @@ class TestFiles:
         assert [record.seed for record in read([file])] == [0, 2]
 
 
-class TestCommandLine:
-    @pytest.mark.parametrize(("peer", "again"), [("random_search", False), ("ours", True)])
-    def test_other_code_is_played_again_if_it_is_ours(
-        self, peer, again, tmp_path, monkeypatch, capsys
-    ):
-        [name, *_] = methods_of(peer)
-        command = [f"--peer={peer}", f"--method={name}", "--problem=branin", "--budget=1.5"]
-        command += ["--seeds=0", f"--output={tmp_path}"]
-        versions = iter(["1", "2", "2"])
-        monkeypatch.setattr(playing, "identity_of", lambda peer: next(versions))
-        assert main(command) == 0
-        assert capsys.readouterr().err == ""
-        assert main(command) == 0
-        assert "there are records of versions ['1'], this is '2'" in capsys.readouterr().err
-        [file] = tmp_path.iterdir()
-        expected = ["1", "2"] if again else ["1"]
-        assert [record.identity for record in read([file])] == expected
-        assert main(command) == 0  # of two records the later one counts
-        assert [record.identity for record in read([file])] == expected
+@pytest.mark.parametrize(("peer", "again"), [("random_search", False), ("ours", True)])
+def test_other_code_is_played_again_if_it_is_ours(peer, again, tmp_path, monkeypatch, capsys):
+    [name, *_] = methods_of(peer)
+    command = [f"--peer={peer}", f"--method={name}", "--problem=branin", "--budget=1.5"]
+    command += ["--seeds=0", f"--output={tmp_path}"]
+    versions = iter(["1", "2", "2"])
+    monkeypatch.setattr(playing, "identity_of", lambda peer: next(versions))
+    assert main(command) == 0
+    assert capsys.readouterr().err == ""
+    assert main(command) == 0
+    assert "there are records of versions ['1'], this is '2'" in capsys.readouterr().err
+    [file] = tmp_path.iterdir()
+    expected = ["1", "2"] if again else ["1"]
+    assert [record.identity for record in read([file])] == expected
+    assert main(command) == 0  # of two records the later one counts
+    assert [record.identity for record in read([file])] == expected
+
+
+X = {"kind": "a", "x": 0.5}
+
+
+def test_going_on_costs_the_difference_and_beginning_anew_costs_all():
+    meter = Meter(Parabola(), budget=10.0, seed=0)
+    first = meter.evaluate(X, 0)
+    assert meter.cost == pytest.approx(1 / 9)
+    meter.evaluate(X, 2)
+    assert meter.cost == pytest.approx(1.0)
+    # A run at the target level cannot go on: the next one is another run.
+    assert meter.evaluate(X, 0) != first
+    assert meter.cost == pytest.approx(10 / 9)
+    assert meter.evaluations == [2, 0, 1]
+    meter = Meter(Parabola(continues=False), budget=10.0, seed=0)
+    meter.evaluate(X, 0)
+    meter.evaluate(X, 2)
+    assert meter.cost == pytest.approx(10 / 9)
+
+
+def test_what_cannot_be_paid_is_not_evaluated():
+    meter = Meter(Parabola(), budget=1.2, seed=0)
+    meter.evaluate(X, 2)
+    with pytest.raises(BudgetSpent):
+        meter.evaluate({"kind": "a", "x": 0.1}, 1)
+    assert meter.cost == pytest.approx(1.0)
+    meter.evaluate({"kind": "a", "x": 0.1}, 0)
+    assert meter.evaluations == [1, 0, 1]
+
+
+def test_noise_is_paired_whatever_was_evaluated_before():
+    first, second = (Meter(Parabola(), budget=100.0, seed=3) for _ in range(2))
+    other = {"kind": "a", "x": 0.1}
+    early = [first.evaluate(X, 0), first.evaluate(X, 1), first.evaluate(X, 1)]
+    for level in (0, 2, 1):
+        second.evaluate(other, level)
+    assert [second.evaluate(X, 0), second.evaluate(X, 1), second.evaluate(X, 1)] == early
+    assert len(set(early)) == 3
+    assert Meter(Parabola(), budget=100.0, seed=4).evaluate(X, 0) != early[0]
+
+
+def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once():
+    meter = Meter(Parabola(), budget=100.0, seed=0)
+    meter.evaluate({"kind": "b", "x": 0.3}, 0)
+    meter.evaluate({"kind": "b", "x": 0.7}, 1)
+    meter.evaluate(X, 2)
+    meter.evaluate(X, 2)
+    assert meter.tried == [{"kind": "b"}, X]
+    assert meter.failures == 2
+    meter.recommend({"kind": "b", "x": 0.7}, None)
+    assert meter.steps[0].configuration == {"kind": "b"}
+
+
+FILES = (
+    "mfhpo/search/a.py",
+    "mfhpo/certification/group_sequential.py",
+    "integrations/mfhpo_optuna/samplers/b.py",
+)
+
+
+def test_versions_of_peers():
+    assert identity_of("optuna") == identity_of("optuna_gp") == version("optuna")
+    assert identity_of("random_search") == ""
+
+
+def test_ours_is_known_by_its_contents(tmp_path, monkeypatch):
+    monkeypatch.setattr(identity, "_ROOT", tmp_path)
+
+    def now():
+        identity_of.cache_clear()
+        return identity_of("ours")
+
+    others = (
+        "mfhpo/other.py",
+        "integrations/mfhpo_optuna/games/sampler.py",
+        "integrations/mfhpo_optuna/time_limits/supervision.py",
+    )
+    for name in (*FILES, *others):
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x = 1\n", encoding="utf-8")
+    seen = [now()]
+    assert len(seen[0]) == 12
+    for name in others:
+        (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
+    assert now() == seen[0]
+    for name in FILES:
+        (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
+        assert identity_of("ours") == seen[-1]  # this process has imported what was there
+        seen.append(now())
+    assert len(set(seen)) == 4
+    identity_of.cache_clear()

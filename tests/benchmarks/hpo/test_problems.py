@@ -264,12 +264,11 @@ class TestSynthetic:
         )
 
 
-class TestReference:
-    @pytest.mark.slow
-    def test_local_search_finds_the_optimum(self):
-        problem = Synthetic("hartmann3")
-        exact = problem.best_value
-        problem.best_value, problem.name = None, "hartmann3 of unknown optimum"
-        found = reference(problem)
-        assert exact - 1e-3 < found.best <= exact
-        assert reference(problem) is found
+@pytest.mark.slow
+def test_local_search_finds_the_optimum():
+    problem = Synthetic("hartmann3")
+    exact = problem.best_value
+    problem.best_value, problem.name = None, "hartmann3 of unknown optimum"
+    found = reference(problem)
+    assert exact - 1e-3 < found.best <= exact
+    assert reference(problem) is found

@@ -45,33 +45,31 @@ class TestReplay:
         assert configurations_of(again.grid)[1] == {"C": 1.0, "gamma": 0.5}
 
 
-class TestBuilding:
-    @pytest.mark.slow
-    def test_real_trainings(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(command, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
-        arguments = ["--problems", "svm wine", "--seeds=2", "--workers=1", f"--output={tmp_path}"]
-        assert command.main(arguments) == 0
-        problem = TableProblem(Table.load(table_file("svm wine", tmp_path)))
-        assert problem.best_value > 90.0
-        assert problem.true_value({"C": 0, "gamma": 1}) < 60.0
-        with pytest.raises(SystemExit):
-            command.main(["--seeds=0"])
+@pytest.mark.slow
+def test_real_trainings(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
+    arguments = ["--problems", "svm wine", "--seeds=2", "--workers=1", f"--output={tmp_path}"]
+    assert command.main(arguments) == 0
+    problem = TableProblem(Table.load(table_file("svm wine", tmp_path)))
+    assert problem.best_value > 90.0
+    assert problem.true_value({"C": 0, "gamma": 1}) < 60.0
+    with pytest.raises(SystemExit):
+        command.main(["--seeds=0"])
 
 
-class TestShipped:
-    @pytest.mark.parametrize(
-        "name", ["logistic_regression digits", "svm digits", "gradient_boosting breast_cancer"]
-    )
-    def test_tables(self, name):
-        file = table_file(name)
-        assert file.parent == FOLDER
-        assert file.stat().st_size < 300_000
-        table = Table.load(file)
-        model = name.split()[0]
-        assert table.grid == command.GRIDS[model]
-        assert table.fidelity == MODELS[model].fidelity
-        assert table.values.shape[2] == 10
-        # The lowest level tells something of the target, but not all.
-        ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
-        assert 0.3 < np.corrcoef(ranks[:, 0], ranks[:, -1])[0, 1] < 0.995
-        assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()
+@pytest.mark.parametrize(
+    "name", ["logistic_regression digits", "svm digits", "gradient_boosting breast_cancer"]
+)
+def test_tables(name):
+    file = table_file(name)
+    assert file.parent == FOLDER
+    assert file.stat().st_size < 300_000
+    table = Table.load(file)
+    model = name.split()[0]
+    assert table.grid == command.GRIDS[model]
+    assert table.fidelity == MODELS[model].fidelity
+    assert table.values.shape[2] == 10
+    # The lowest level tells something of the target, but not all.
+    ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
+    assert 0.3 < np.corrcoef(ranks[:, 0], ranks[:, -1])[0, 1] < 0.995
+    assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()

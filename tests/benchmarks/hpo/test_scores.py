@@ -1,5 +1,3 @@
-"""Tests of how recommendations are scored, against figures worked out by hand."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Tests of the statistics, against figures worked out by hand or published."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""The tight lower bound on a race's cost, by hand, by its properties and as published."""
-
 import math
 
 import numpy as np
@@ -113,34 +111,32 @@ class TestProperties:
             assert 1.0 / max(information.min(), 1e-12) >= found.coefficient * (1.0 - 2e-4)
 
 
-class TestMeansOutsideTheBounds:
-    @settings(max_examples=10)
-    @given(seed=numbers)
-    def test_of_a_bad_arm_are_moved_within_them(self, seed):
-        instance = random_instance(seed)
-        rng = np.random.default_rng(seed)
-        target = instance.means[-1]
-        within, broken = instance.means.copy(), instance.means.copy()
-        gaps = target.max() - target
-        worst = int(np.argmin(target))
-        broken[:, worst] = target[worst] + instance.xi + rng.uniform(0.1, 0.9) * gaps[worst]
-        broken[-1, worst] = target[worst]
-        within[:, worst] = target[worst] + instance.xi
-        found = tight_cost_lower_bound(instance.problem(), 0.05, means=broken)
-        expected = tight_cost_lower_bound(instance.problem(), 0.05, means=within)
-        assert found.coefficient == pytest.approx(expected.coefficient, rel=1e-9)
+@settings(max_examples=10)
+@given(seed=numbers)
+def test_means_of_a_bad_arm_outside_the_bounds_are_moved_within_them(seed):
+    instance = random_instance(seed)
+    rng = np.random.default_rng(seed)
+    target = instance.means[-1]
+    within, broken = instance.means.copy(), instance.means.copy()
+    gaps = target.max() - target
+    worst = int(np.argmin(target))
+    broken[:, worst] = target[worst] + instance.xi + rng.uniform(0.1, 0.9) * gaps[worst]
+    broken[-1, worst] = target[worst]
+    within[:, worst] = target[worst] + instance.xi
+    found = tight_cost_lower_bound(instance.problem(), 0.05, means=broken)
+    expected = tight_cost_lower_bound(instance.problem(), 0.05, means=within)
+    assert found.coefficient == pytest.approx(expected.coefficient, rel=1e-9)
 
 
-class TestPublished:
-    @pytest.mark.parametrize(("name", "ratio"), [("bai_5x2", 57 / 30), ("bai_4x5", 85 / 41)])
-    def test_ratio_of_the_two_bounds(self, data_folder, name, ratio):
-        # IISE's cost over either bound is published: 57 and 30, 85 and 41.
-        instance = load_instance(data_folder / "iise" / f"{name}.npz")
-        assert isinstance(instance, GaussianInstance)
-        tight = of_instance(instance, 0.001).cost
-        looser = cost_lower_bound(instance.problem(), 0.001, means=instance.means)
-        # Both figures are rounded to whole numbers: within 1 / 60 and 1 / 82 of what they were.
-        assert tight / looser == pytest.approx(ratio, rel=0.03)
+@pytest.mark.parametrize(("name", "ratio"), [("bai_5x2", 57 / 30), ("bai_4x5", 85 / 41)])
+def test_ratio_of_the_two_bounds(data_folder, name, ratio):
+    # IISE's cost over either bound is published: 57 and 30, 85 and 41.
+    instance = load_instance(data_folder / "iise" / f"{name}.npz")
+    assert isinstance(instance, GaussianInstance)
+    tight = of_instance(instance, 0.001).cost
+    looser = cost_lower_bound(instance.problem(), 0.001, means=instance.means)
+    # Both figures are rounded to whole numbers: within 1 / 60 and 1 / 82 of what they were.
+    assert tight / looser == pytest.approx(ratio, rel=0.03)
 
 
 class TestErrors:

@@ -1,5 +1,3 @@
-"""The benchmark of paper 002: its instances and bound, a few of its figures, its command."""
-
 import math
 
 import numpy as np
@@ -9,14 +7,13 @@ from benchmarks.papers.mf_mab import PARTS, Settings, figure_1, lower_bound, mai
 from mfhpo.simulation.instances import BernoulliInstance
 
 
-class TestInstances:
-    def test_table_3(self):
-        # mu_km = .1 (k + 4) + .01 (m - 5): the best arm has .9 at the target, .86 at the cheapest.
-        instance = table_3(3)
-        assert instance.means[-1] == pytest.approx([0.5, 0.6, 0.7, 0.8, 0.9])
-        assert instance.means[:, 4] == pytest.approx([0.86, 0.87, 0.88, 0.89, 0.9])
-        assert instance.costs.tolist() == [1.0, 2.0, 3.0, 4.0, 15.0]
-        assert (np.abs(instance.means - instance.means[-1]).max(axis=1) <= instance.xi + 1e-9).all()
+def test_table_3():
+    # mu_km = .1 (k + 4) + .01 (m - 5): the best arm has .9 at the target, .86 at the cheapest.
+    instance = table_3(3)
+    assert instance.means[-1] == pytest.approx([0.5, 0.6, 0.7, 0.8, 0.9])
+    assert instance.means[:, 4] == pytest.approx([0.86, 0.87, 0.88, 0.89, 0.9])
+    assert instance.costs.tolist() == [1.0, 2.0, 3.0, 4.0, 15.0]
+    assert (np.abs(instance.means - instance.means[-1]).max(axis=1) <= instance.xi + 1e-9).all()
 
 
 class TestLowerBound:
@@ -37,12 +34,8 @@ class TestLowerBound:
         assert lower_bound(useful, 0.1) < 0.1 * target
 
     def test_of_the_papers_instances(self):
-        assert [round(lower_bound(table_3(case), 0.1)) for case in (1, 2, 3, 4)] == [
-            255,
-            301,
-            301,
-            301,
-        ]
+        of_table_3 = [round(lower_bound(table_3(case), 0.1)) for case in (1, 2, 3, 4)]
+        assert of_table_3 == [255, 301, 301, 301]
         assert [round(lower_bound(figure_1(name), 0.1)) for name in "ab"] == [105, 2251]
 
 

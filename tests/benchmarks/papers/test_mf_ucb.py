@@ -28,28 +28,27 @@ def test_regrets_by_hand():
     assert regret_per_play(policy, instance, 29.5) == pytest.approx(29.5 * 0.9 - earned)
 
 
-class TestInstances:
-    @pytest.mark.parametrize("number", list(INSTANCES))
-    def test_they_are_those_of_appendix_c(self, number):
-        instance = draw_instance(number, np.random.default_rng(3))
-        shape = {1: (3, 500), 2: (4, 500), 3: (2, 200), 4: (5, 1000)}[number]
-        assert instance.means.shape == shape
-        assert len(instance.costs) == shape[0]
-        zeta = np.array(INSTANCES[number].zeta)
-        deviations = np.abs(instance.means - instance.means[-1])
-        assert (deviations <= zeta[:, None] + 1e-12).all()
-        # The band is filled.
-        assert (deviations.max(axis=1)[:-1] > 0.9 * zeta[:-1]).all()
-        if number in (1, 2):
-            assert isinstance(instance, GaussianInstance)
-            assert instance.variance == pytest.approx({1: 0.04, 2: 1.0}[number])
-            # The best arm looks as bad as it can.
-            assert deviations[:, instance.best_arm].tolist() == pytest.approx(zeta.tolist())
-            assert int(np.argmax(instance.means[0])) != instance.best_arm
-        else:
-            assert isinstance(instance, BernoulliInstance)
-            assert instance.means.min() >= 0.0
-            assert instance.means.max() <= 1.0
+@pytest.mark.parametrize("number", list(INSTANCES))
+def test_they_are_those_of_appendix_c(number):
+    instance = draw_instance(number, np.random.default_rng(3))
+    shape = {1: (3, 500), 2: (4, 500), 3: (2, 200), 4: (5, 1000)}[number]
+    assert instance.means.shape == shape
+    assert len(instance.costs) == shape[0]
+    zeta = np.array(INSTANCES[number].zeta)
+    deviations = np.abs(instance.means - instance.means[-1])
+    assert (deviations <= zeta[:, None] + 1e-12).all()
+    # The band is filled.
+    assert (deviations.max(axis=1)[:-1] > 0.9 * zeta[:-1]).all()
+    if number in (1, 2):
+        assert isinstance(instance, GaussianInstance)
+        assert instance.variance == pytest.approx({1: 0.04, 2: 1.0}[number])
+        # The best arm looks as bad as it can.
+        assert deviations[:, instance.best_arm].tolist() == pytest.approx(zeta.tolist())
+        assert int(np.argmax(instance.means[0])) != instance.best_arm
+    else:
+        assert isinstance(instance, BernoulliInstance)
+        assert instance.means.min() >= 0.0
+        assert instance.means.max() <= 1.0
 
 
 @pytest.mark.slow

@@ -1,5 +1,3 @@
-"""The benchmark of the paper on Nash equilibria, on a few of its games."""
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from mfhpo.search import Numeric
 
 
 def test_the_profile_of_the_largest_probability(monkeypatch):
-    """Against draws of the utilities of all profiles at once."""
     monkeypatch.setattr(nash, "_DRAWS", 2_000)
     places = tuple((np.arange(11) / 10).tolist())
     players = {"row": {"x": Numeric(places)}, "column": {"y": Numeric(places)}}

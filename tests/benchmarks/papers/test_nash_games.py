@@ -1,5 +1,3 @@
-"""The papers' games: their utilities, and the equilibria that are known."""
-
 import math
 from dataclasses import replace
 

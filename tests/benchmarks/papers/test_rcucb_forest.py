@@ -14,31 +14,29 @@ def made_up(seed=0):
     return ForestTable(rewards, seconds)
 
 
-class TestTable:
-    @pytest.mark.slow
-    def test_forests_are_trained(self, monkeypatch):
-        monkeypatch.setattr(rcucb_forest, "TREES", (1, 2, 3, 4, 5, 6, 7))
-        made = build(splits=1, seed=3)
-        assert made.rewards.shape == made.seconds.shape == (N_CONFIGURATIONS, 1) == (672, 1)
-        # The range of the target is four times its standard deviation.
-        assert 0.6 < made.rewards.min() < made.rewards.max() < 0.9
-        by_trees = made.seconds.reshape(-1, 7)
-        assert (np.diff(by_trees, axis=1) > 0.0).all()
-        # More trees are better on the whole.
-        quality = made.rewards.reshape(-1, 7).mean(axis=0)
-        assert quality[6] > quality[0] + 0.02
+@pytest.mark.slow
+def test_forests_are_trained(monkeypatch):
+    monkeypatch.setattr(rcucb_forest, "TREES", (1, 2, 3, 4, 5, 6, 7))
+    made = build(splits=1, seed=3)
+    assert made.rewards.shape == made.seconds.shape == (N_CONFIGURATIONS, 1) == (672, 1)
+    # The range of the target is four times its standard deviation.
+    assert 0.6 < made.rewards.min() < made.rewards.max() < 0.9
+    by_trees = made.seconds.reshape(-1, 7)
+    assert (np.diff(by_trees, axis=1) > 0.0).all()
+    # More trees are better on the whole.
+    quality = made.rewards.reshape(-1, 7).mean(axis=0)
+    assert quality[6] > quality[0] + 0.02
 
 
-class TestProblem:
-    def test_limits_are_over_the_interquartile_range_of_one_run_each(self):
-        made = made_up()
-        instance, limits = problem(made)
-        assert len(limits) == 10
-        assert limits[-1] == 1.0
-        once = instance.consumptions[:, 0]
-        assert (once < limits[0]).mean() == pytest.approx(0.25, abs=0.002)
-        assert (once <= 1.0).mean() == pytest.approx(0.75, abs=0.002)
-        assert np.allclose(np.diff(limits, 2), 0.0)
+def test_limits_are_over_the_interquartile_range_of_one_run_each():
+    made = made_up()
+    instance, limits = problem(made)
+    assert len(limits) == 10
+    assert limits[-1] == 1.0
+    once = instance.consumptions[:, 0]
+    assert (once < limits[0]).mean() == pytest.approx(0.25, abs=0.002)
+    assert (once <= 1.0).mean() == pytest.approx(0.75, abs=0.002)
+    assert np.allclose(np.diff(limits, 2), 0.0)
 
 
 @pytest.mark.slow

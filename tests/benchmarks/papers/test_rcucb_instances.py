@@ -97,41 +97,38 @@ class TestPublished:
         assert (np.diff(gains[:, 2]) < 0.0).all()
 
 
-class TestBetaExponential:
-    def test_gains_in_closed_form(self):
-        # .75 (1 - e^-2x) - .1 E[C; C <= x] - .2 x e^-2x,
-        # where E[C; C <= x] = (1 - e^-2x (1 + 2x)) / 2.
-        instance = BetaExponentialInstance([[3.0, 1.0]], [2.0])
-        limits = np.array([0.3, 2.0, 40.0])
-        left = np.exp(-2.0 * limits)
-        expected = 0.75 * (1.0 - left) - 0.05 * (1.0 - left * (1.0 + 2.0 * limits))
-        expected -= 0.2 * limits * left
-        gains = instance.gains(limits, Linear(0.1), Linear(0.2))
-        assert gains[0] == pytest.approx(expected, abs=1e-12)
+def test_gains_in_closed_form():
+    # .75 (1 - e^-2x) - .1 E[C; C <= x] - .2 x e^-2x,
+    # where E[C; C <= x] = (1 - e^-2x (1 + 2x)) / 2.
+    instance = BetaExponentialInstance([[3.0, 1.0]], [2.0])
+    limits = np.array([0.3, 2.0, 40.0])
+    left = np.exp(-2.0 * limits)
+    expected = 0.75 * (1.0 - left) - 0.05 * (1.0 - left * (1.0 + 2.0 * limits))
+    expected -= 0.2 * limits * left
+    gains = instance.gains(limits, Linear(0.1), Linear(0.2))
+    assert gains[0] == pytest.approx(expected, abs=1e-12)
 
 
-class TestReplayed:
-    def test_gains_are_means_over_the_records(self):
-        instance = ReplayedCensoredInstance([[0.2, 0.8]], [[1.0, 3.0]])
-        # A consumption of exactly the limit is not censored.
-        gains = instance.gains([1.0, 2.0, 3.0], Linear(0.1), Linear(0.5))
-        expected = [(0.1 - 0.5) / 2.0, (0.1 - 1.0) / 2.0, (0.1 + 0.5) / 2.0]
-        assert gains[0].tolist() == pytest.approx(expected)
-        assert instance.survival([1.0, 2.0, 3.0])[0].tolist() == [0.5, 0.5, 0.0]
+def test_gains_are_means_over_the_records():
+    instance = ReplayedCensoredInstance([[0.2, 0.8]], [[1.0, 3.0]])
+    # A consumption of exactly the limit is not censored.
+    gains = instance.gains([1.0, 2.0, 3.0], Linear(0.1), Linear(0.5))
+    expected = [(0.1 - 0.5) / 2.0, (0.1 - 1.0) / 2.0, (0.1 + 0.5) / 2.0]
+    assert gains[0].tolist() == pytest.approx(expected)
+    assert instance.survival([1.0, 2.0, 3.0])[0].tolist() == [0.5, 0.5, 0.0]
 
 
-class TestStreams:
-    @settings(max_examples=20)
-    @given(sizes=st.lists(st.integers(0, 300), max_size=8), seed=st.integers(0, 3))
-    def test_what_an_arm_yields_does_not_depend_on_how_it_is_asked(self, sizes, seed):
-        instance = low_censoring()
-        at_once, by_parts = ArmStreams(instance, [seed, 1]), ArmStreams(instance, [seed, 1])
-        expected = np.stack(at_once(2, sum(sizes)))
-        parts = [np.empty((2, 0))]
-        for size in sizes:
-            by_parts(0, 7)
-            parts.append(np.stack(by_parts(2, size)))
-        assert np.array_equal(np.concatenate(parts, axis=1), expected)
+@settings(max_examples=20)
+@given(sizes=st.lists(st.integers(0, 300), max_size=8), seed=st.integers(0, 3))
+def test_what_an_arm_yields_does_not_depend_on_how_it_is_asked(sizes, seed):
+    instance = low_censoring()
+    at_once, by_parts = ArmStreams(instance, [seed, 1]), ArmStreams(instance, [seed, 1])
+    expected = np.stack(at_once(2, sum(sizes)))
+    parts = [np.empty((2, 0))]
+    for size in sizes:
+        by_parts(0, 7)
+        parts.append(np.stack(by_parts(2, size)))
+    assert np.array_equal(np.concatenate(parts, axis=1), expected)
 
 
 def test_lock_in_is_what_it_says():

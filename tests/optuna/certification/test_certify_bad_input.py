@@ -1,12 +1,8 @@
-"""`certify`: each error names the argument, its value and what would be right."""
-
 import numpy as np
 import optuna
 import pytest
 
 from mfhpo_optuna import certify
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def objective(trial):

@@ -5,20 +5,6 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
 
-__all__ = [
-    "EQUILIBRIUM",
-    "GAME",
-    "PLAYERS",
-    "QUERY",
-    "evaluated",
-    "on_a_grid",
-    "on_a_grid_by_level",
-    "play",
-    "tracking",
-    "tracking_by_level",
-    "tracking_losses",
-]
-
 QUERY = "mfhpo:query"
 GAME = "mfhpo:game"
 PLAYERS = {"row": ["x"], "column": ["y"]}
@@ -28,7 +14,6 @@ EQUILIBRIUM = {"x": 0.3 / 0.88, "y": 0.5 / 0.88}
 
 
 def tracking_losses(x, y):
-    """Each player follows the other."""
     return (x - 0.6 * y) ** 2, (y - 0.5 - 0.2 * x) ** 2
 
 
@@ -38,7 +23,6 @@ def tracking(trial):
 
 
 def tracking_by_level(trial):
-    """Low levels are a little off."""
     row, column = tracking(trial)
     seconds = trial.suggest_int("seconds", 1, 9)
     return row + 0.02 / seconds, column - 0.02 / seconds
@@ -51,7 +35,6 @@ def on_a_grid(trial):
 
 
 def on_a_grid_by_level(trial):
-    """`tracking_by_level` on the grid."""
     row, column = on_a_grid(trial)
     seconds = trial.suggest_int("seconds", 1, 9)
     return row + 0.02 / seconds, column - 0.02 / seconds
@@ -60,7 +43,6 @@ def on_a_grid_by_level(trial):
 def play(
     objective=tracking, directions=("minimize", "minimize"), n_trials=None, catch=(), **options
 ):
-    """A study of a game; options are the sampler's."""
     sampler = NashSampler(**{"players": PLAYERS, "budget": 12, "seed": 0} | options)
     study = optuna.create_study(directions=list(directions), sampler=sampler)
     study.optimize(objective, n_trials=n_trials, catch=catch)

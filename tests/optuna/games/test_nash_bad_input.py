@@ -1,5 +1,3 @@
-"""Wrong arguments and objectives: each error names what is wrong and what would be right."""
-
 import json
 import math
 
@@ -10,93 +8,88 @@ from optuna.trial import TrialState
 from mfhpo_optuna import Fidelity, NashSampler
 from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tracking_by_level
 
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+SHARED = {"row": ["x"], "column": ["x"]}
+DEAR = Fidelity("epochs", levels=[1, 20])
 
 
 @pytest.mark.parametrize(
-    ("options", "name"),
+    ("error", "options", "name"),
     [
-        ({"players": {}}, "players"),
-        ({"players": {"row": [], "column": ["y"]}}, "players"),
-        ({"players": {"row": ["x"], "column": ["x"]}}, "'x' belongs to 'row' and to 'column'"),
-        ({"budget": 0}, "budget"),
-        ({"budget": 0.5}, "budget"),
-        ({"beta": 0.0}, "beta"),
-        ({"probability": 1.0}, "probability"),
-        ({"lease": 0.0}, "lease"),
-        ({"seed": -1}, "seed"),
-        ({"fidelity": ""}, "name"),
-        ({"fidelity": "x"}, "fidelity='x'"),
-        ({"fidelity": {"row": "steps"}}, "fidelity"),
-        ({"fidelity": {"row": "s", "column": "s"}}, "fidelity"),
-        ({"fidelity": Fidelity("epochs", costs="measured")}, "costs='measured'"),
-        ({"fidelity": Fidelity("epochs", levels=[1, 20])}, "budget must be at least 20"),
-        ({"averaging": True}, "averaging=True"),
+        (ValueError, {"players": {}}, "players"),
+        (ValueError, {"players": {"row": [], "column": ["y"]}}, "players"),
+        (ValueError, {"players": SHARED}, "'x' belongs to 'row' and to 'column'"),
+        (ValueError, {"budget": 0}, "budget"),
+        (ValueError, {"budget": 0.5}, "budget"),
+        (ValueError, {"beta": 0.0}, "beta"),
+        (ValueError, {"probability": 1.0}, "probability"),
+        (ValueError, {"lease": 0.0}, "lease"),
+        (ValueError, {"seed": -1}, "seed"),
+        (ValueError, {"fidelity": ""}, "name"),
+        (ValueError, {"fidelity": "x"}, "fidelity='x'"),
+        (ValueError, {"fidelity": {"row": "steps"}}, "fidelity"),
+        (ValueError, {"fidelity": {"row": "s", "column": "s"}}, "fidelity"),
+        (ValueError, {"fidelity": Fidelity("epochs", costs="measured")}, "costs='measured'"),
+        (ValueError, {"fidelity": DEAR}, "budget must be at least 20"),
+        (ValueError, {"averaging": True}, "averaging=True"),
+        (TypeError, {"players": ["x", "y"]}, "players"),
+        (TypeError, {"players": {"row": "x"}}, r"players\['row'\]"),
+        (TypeError, {"players": {"row": [1]}}, r"players\['row'\]"),
+        (TypeError, {"players": {1: ["x"]}}, r"players\[1\]"),
+        (TypeError, {"fidelity": 3}, "fidelity"),
+        (TypeError, {"averaging": "yes", "fidelity": "epochs"}, "averaging"),
+        (TypeError, {"budget": "12"}, "budget"),
+        (TypeError, {"beta": None}, "beta"),
+        (TypeError, {"lease": "1"}, "lease"),
+        (TypeError, {"progress": 1}, "progress"),
+        (TypeError, {"seed": 1.5}, "seed"),
     ],
 )
-def test_bad_values(options, name):
-    with pytest.raises(ValueError, match=name):
+def test_bad_arguments(error, options, name):
+    with pytest.raises(error, match=name):
         NashSampler(**{"players": PLAYERS, "budget": 12} | options)
 
 
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"players": ["x", "y"]}, "players"),
-        ({"players": {"row": "x"}}, r"players\['row'\]"),
-        ({"players": {"row": [1]}}, r"players\['row'\]"),
-        ({"players": {1: ["x"]}}, r"players\[1\]"),
-        ({"fidelity": 3}, "fidelity"),
-        ({"averaging": "yes", "fidelity": "epochs"}, "averaging"),
-        ({"budget": "12"}, "budget"),
-        ({"beta": None}, "beta"),
-        ({"lease": "1"}, "lease"),
-        ({"progress": 1}, "progress"),
-        ({"seed": 1.5}, "seed"),
-    ],
-)
-def test_bad_types(options, name):
-    with pytest.raises(TypeError, match=name):
-        NashSampler(**{"players": PLAYERS, "budget": 12} | options)
-
-
-@pytest.mark.parametrize("directions", [["minimize"]])
-def test_the_number_of_objectives(directions):
-    words = rf"{len(directions)} objectives, but there are 2 players \['row', 'column'\]"
+def test_the_number_of_objectives():
+    words = r"1 objectives, but there are 2 players \['row', 'column'\]"
     with pytest.raises(ValueError, match=words):
-        play(tracking, directions)
+        play(tracking, ["minimize"])
     sampler = NashSampler(PLAYERS, budget=3)
-    study = optuna.create_study(directions=directions, sampler=sampler)
+    study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match=words):
         sampler.equilibrium(study)
     # Where nothing is suggested, the end of the trial says so.
     with pytest.raises(ValueError, match=words):
-        study.optimize(lambda trial: [0.0] * len(directions), n_trials=1)
+        study.optimize(lambda trial: 0.0, n_trials=1)
     assert study.trials[0].state.is_finished()
 
 
-def and_another(trial):
-    trial.suggest_float("z", 0.0, 1.0)
-    return tracking(trial)
-
-
 def test_a_parameter_that_nobody_owns():
+    def and_another(trial):
+        trial.suggest_float("z", 0.0, 1.0)
+        return tracking(trial)
+
     with pytest.raises(
         ValueError, match=r"suggests 'z' in trial 0.*no player owns.*'row': \['x'\]"
     ):
         play(and_another)
 
 
-def test_a_parameter_that_is_never_suggested():
-    players = {"row": ["x", "batch"], "column": ["y"]}
-    words = r"players\['row'\] owns 'batch'.*did not ask for it in trial 0.*\['x', 'y'\]"
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            {"players": {"row": ["x", "batch"], "column": ["y"]}},
+            r"players\['row'\] owns 'batch'.*did not ask for it in trial 0.*\['x', 'y'\]",
+        ),
+        (
+            {"fidelity": "seconds", "budget": 90},
+            "fidelity='seconds'.*did not ask for it in trial 0",
+        ),
+    ],
+)
+def test_what_is_never_suggested(options, words):
     with pytest.raises(ValueError, match=words):
-        play(tracking, players=players)
-
-
-def test_a_fidelity_that_is_never_suggested():
-    with pytest.raises(ValueError, match=r"fidelity='seconds'.*did not ask for it in trial 0"):
-        play(tracking, fidelity="seconds", budget=90)
+        play(tracking, **options)
 
 
 @pytest.mark.parametrize(

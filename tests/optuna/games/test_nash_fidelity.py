@@ -1,5 +1,3 @@
-"""Fidelities of games: shared by all players, or one for each of them."""
-
 import optuna
 import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
@@ -18,8 +16,6 @@ from tests.optuna.games.nash_games import (
     tracking_by_level,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 def tracking_by_own_levels(trial):
     row, column = tracking(trial)
@@ -32,21 +28,12 @@ def tracking_by_own_levels(trial):
 OWN = {"row": "row_steps", "column": "column_steps"}
 
 
-@pytest.fixture(scope="module")
-def joint():
-    return play(tracking_by_level, fidelity="seconds", budget=100)
-
-
-@pytest.fixture(scope="module")
-def own():
-    return play(tracking_by_own_levels, fidelity=OWN, budget=160)
-
-
 def seconds(study):
     return [trial.params["seconds"] for trial in study.trials]
 
 
-def test_one_run_serves_all_players(joint):
+def test_one_run_serves_all_players():
+    joint = play(tracking_by_level, fidelity="seconds", budget=100)
     answer = joint.sampler.equilibrium(joint)
     assert {1, 9} <= set(seconds(joint)) <= {1, 3, 9}
     assert answer.cost == sum(seconds(joint))
@@ -59,7 +46,8 @@ def test_one_run_serves_all_players(joint):
     assert levels == [[[1, 3, 9].index(value)] * 2 for value in seconds(joint)]
 
 
-def test_each_player_may_have_a_level_of_its_own(own):
+def test_each_player_may_have_a_level_of_its_own():
+    own = play(tracking_by_own_levels, fidelity=OWN, budget=160)
     answer = own.sampler.equilibrium(own)
     chosen = [(t.params["row_steps"], t.params["column_steps"]) for t in own.trials]
     assert answer.cost == sum(map(sum, chosen))
@@ -71,7 +59,6 @@ def test_each_player_may_have_a_level_of_its_own(own):
 
 
 def test_a_player_s_own_level_is_told_as_its_own():
-    """Levels of two players that differ reach the policy in the order of the players."""
     sampler = NashSampler(
         PLAYERS, fidelity={"column": "column_steps", "row": "row_steps"}, budget=60, seed=0
     )

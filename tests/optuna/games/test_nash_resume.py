@@ -1,5 +1,3 @@
-"""A game's state is its study's trials, whoever ran them and however they ended."""
-
 import math
 import pickle
 from datetime import datetime, timedelta
@@ -23,8 +21,6 @@ from tests.optuna.games.nash_games import (
     tracking,
     tracking_losses,
 )
-
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
 SPACE = {
     "x": FloatDistribution(0.0, 1.0, step=0.0625),
@@ -57,17 +53,11 @@ def done(x, y, seconds=None, **options):
 
 
 def told(study):
-    """What the policy of a study's sampler was told."""
-    entries = study.sampler._read(study).policy.state_dict()["told"]
-    return entries
-
-
-# Going on.
+    return study.sampler._read(study).policy.state_dict()["told"]
 
 
 @pytest.mark.parametrize("fidelity", [None, "seconds"])
 def test_two_samplers_in_turn_are_one(fidelity, tmp_path):
-    """A new process is a new sampler with the same arguments on the same storage."""
     budget = 9 if fidelity is None else 40
     objective = on_a_grid if fidelity is None else on_a_grid_by_level
     whole = play(objective, fidelity=fidelity, budget=budget)
@@ -85,9 +75,6 @@ def test_two_samplers_in_turn_are_one(fidelity, tmp_path):
     answer = pickle.loads(pickle.dumps(study.sampler)).equilibrium(study)
     assert answer == whole.sampler.equilibrium(whole)
     assert answer.finished
-
-
-# Trials of others.
 
 
 def test_trials_of_another_sampler_are_learned_from():
@@ -114,9 +101,6 @@ def test_trials_without_the_parameters_are_none_of_the_game():
     assert (answer.trials, answer.cost) == (1, 3)
 
 
-# Enqueued trials.
-
-
 def test_what_is_enqueued_is_evaluated_and_learned_from():
     study = new_study(budget=6)
     study.enqueue_trial({"x": 0.25, "y": 0.75})
@@ -139,9 +123,6 @@ def test_what_is_enqueued_outside_of_the_game_does_not_count():
     assert study.sampler.equilibrium(study).trials == 1
     study.optimize(on_a_grid_by_level)
     assert study.sampler.equilibrium(study).finished
-
-
-# Trials that fail.
 
 
 def test_a_failure_is_paid_for():
@@ -213,11 +194,7 @@ def test_nothing_but_failures_still_ends():
     assert "NO EQUILIBRIUM YET" in str(answer)
 
 
-# Trials whose worker is dead.
-
-
 def dead(study, seconds_ago, profile=None):
-    """A trial that a worker began and never ended."""
     trial = create_trial(
         state=TrialState.RUNNING,
         user_attrs={QUERY: {"levels": [0, 0], "profile": profile or {"x": 0.5, "y": 0.5}}},

@@ -1,5 +1,3 @@
-"""Searches for equilibria: what is found, what is asked for, what it costs, what is said."""
-
 import json
 import math
 
@@ -18,8 +16,6 @@ from tests.optuna.games.nash_games import (
     tracking_losses,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 @pytest.fixture(scope="module")
 def finished():
@@ -32,11 +28,7 @@ def coarse():
 
 
 def answer_of(study):
-    answer = study.sampler.equilibrium(study)
-    return answer
-
-
-# What is found.
+    return study.sampler.equilibrium(study)
 
 
 def test_the_equilibrium_of_a_known_game(finished):
@@ -51,8 +43,6 @@ def test_the_equilibrium_of_a_known_game(finished):
 
 @pytest.mark.parametrize("signs", [(1.0, -1.0), (-1.0, 1.0)])
 def test_each_direction_is_respected(coarse, signs):
-    """Mirrored objectives, with mirrored directions, are the same game."""
-
     def mirrored(trial):
         row, column = on_a_grid(trial)
         return signs[0] * row, signs[1] * column
@@ -92,9 +82,6 @@ def test_profiles_that_are_none(finished, params, message):
         finished.sampler.deviations(finished, params)
 
 
-# Which values are suggested.
-
-
 KINDS = {
     "float log": lambda trial, name: trial.suggest_float(name, 1e-4, 1.0, log=True),
     "float step": lambda trial, name: trial.suggest_float(name, -1.0, 1.0, step=0.25),
@@ -127,9 +114,6 @@ def test_every_kind_of_parameter(kind):
         assert type(value) is type(shown[0])
 
 
-# What is said.
-
-
 def test_the_answer_before_anything_is_known():
     sampler = NashSampler(PLAYERS, budget=5, seed=0)
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
@@ -153,21 +137,12 @@ def test_the_answer_can_be_printed_and_stored(finished):
 
 
 def test_attributes_are_small_and_plain(finished):
-    assert finished.user_attrs == {
-        GAME: {
-            "players": {"row": ["x"], "column": ["y"]},
-            "fidelity": [],
-            "levels": [],
-            "costs": [[1.0], [1.0]],
-        }
-    }
+    game = {"players": PLAYERS, "fidelity": [], "levels": [], "costs": [[1.0], [1.0]]}
+    assert finished.user_attrs == {GAME: game}
     for trial in finished.trials:
         assert list(trial.user_attrs) == [QUERY]
         assert not trial.system_attrs
         assert len(json.dumps(trial.user_attrs)) < 200
-
-
-# The same again.
 
 
 def test_the_seed_makes_a_study_repeatable(coarse):

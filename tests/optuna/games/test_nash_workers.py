@@ -1,5 +1,3 @@
-"""Games by several workers: the budget is kept, and nothing is lost."""
-
 import time
 
 import optuna
@@ -11,8 +9,6 @@ from mfhpo_optuna import NashSampler
 from mfhpo_optuna.games.queries import tag_of
 from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
 from tests.optuna.workers import game, start, wait
-
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
 BUDGET = 60
 
@@ -74,7 +70,6 @@ def worker(storage, budget=12.0):
 
 
 def test_who_comes_later_gives_way():
-    """Two workers choose at the same moment: the second writes before the first was read."""
     storage = InMemoryStorage()
     one, two = worker(storage, 5.0), worker(storage, 5.0)
     one.optimize(tracking, n_trials=3)

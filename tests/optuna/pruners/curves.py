@@ -9,7 +9,6 @@ from optuna.trial import TrialState, create_trial
 
 
 def study_of(curves, pruner, direction="maximize", steps=(1, 3), sign=1.0):
-    """A study whose trials have finished with these values at these steps."""
     study = optuna.create_study(direction=direction, pruner=pruner)
     for number, curve in enumerate(curves):
         add(study, number, [sign * value for value in curve], steps)
@@ -52,7 +51,6 @@ def running(*values, number=10**6, x=-1.0):
 
 
 def learn(trial, epochs=27, noise=0.0, speed=2.0):
-    """Accuracy that approaches a height which depends on the parameter."""
     x = trial.suggest_float("x", 0, 1)
     height = 1.0 - (x - 0.3) ** 2
     rng = np.random.default_rng(trial.number)

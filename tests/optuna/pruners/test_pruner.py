@@ -1,5 +1,3 @@
-"""IISEPruner: what a study's trials become, and what is stopped."""
-
 import math
 import pickle
 import time
@@ -13,8 +11,6 @@ from optuna.trial import TrialState
 from mfhpo_optuna import IISEPruner, MFEliminationPruner
 from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 # Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
 WORKED = [(0.3, 0.7), (0.8, 0.9), (0.4, 0.6), (0.1, 0.4)]
 
@@ -23,12 +19,14 @@ def small(**options):
     return IISEPruner(n_startup_trials=options.pop("n_startup_trials", 0), **options)
 
 
+@pytest.mark.parametrize("make", [small, lambda: MFEliminationPruner(bias={1: 0.4})])
 @pytest.mark.parametrize(("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)])
-def test_worked_example(direction, sign):
-    study = study_of(WORKED, small(), direction, sign=sign)
+def test_worked_example(direction, sign, make):
+    study = study_of(WORKED, make(), direction, sign=sign)
     assert verdict(study, sign * 0.45)  # reaches .45 + .4 < .9
     assert not verdict(study, sign * 0.55)  # may reach .95
     assert not verdict(study, sign * 0.0, step=0)  # no check there
+    assert verdict(study, sign * 0.45, step=2)  # the bound of step 1 still holds
     assert not verdict(study, sign * 0.0, step=3)  # has finished anyway
 
 

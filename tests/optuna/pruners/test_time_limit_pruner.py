@@ -1,5 +1,3 @@
-"""A cooperative limit: it holds at the next question, and tells what it did."""
-
 import math
 import time
 from datetime import datetime, timedelta
@@ -11,12 +9,10 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
+from tests.optuna.time_limits.processes import SlowSampler
 
 
 def reports(trial):
-    """Takes 5 seconds, and asks every 10 milliseconds."""
     for step in range(500):
         time.sleep(0.01)
         trial.report(float(step), step)
@@ -80,16 +76,11 @@ def test_within_the_limit_the_other_pruner_decides():
 
 
 def test_both_enforcers_read_the_same_clock():
-    class Slow(optuna.samplers.RandomSampler):
-        def sample_independent(self, *arguments):
-            time.sleep(0.6)
-            return super().sample_independent(*arguments)
-
     def objective(trial):
         value = trial.suggest_float("x", 0.0, 1.0)
         return value + 2.0 * trial.should_prune()
 
-    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.5), sampler=Slow())
+    study = optuna.create_study(pruner=TimeLimitPruner(limit=0.5), sampler=SlowSampler())
     with time_limited(objective, limit=3.0) as limited:
         study.optimize(limited, n_trials=1)
     (trial,) = study.trials

@@ -2,6 +2,7 @@
 
 import numpy as np
 import optuna
+from optuna.trial import TrialState
 
 from mfhpo_optuna import (
     IISESampler,
@@ -25,6 +26,16 @@ BEST_ARM = {
 }
 REWARD = {"UCB": MFUCBSampler, "elimination": MFEliminationSampler}
 CLASSES = BEST_ARM | REWARD | {"choice": MFSampler}
+
+
+class Recorder(optuna.samplers.RandomSampler):
+    def __init__(self):
+        super().__init__(seed=0)
+        self.shown = []
+
+    def sample_independent(self, study, trial, param_name, param_distribution):
+        self.shown.append(study.get_trials())
+        return super().sample_independent(study, trial, param_name, param_distribution)
 
 
 def noise(trial, scale=0.05):
@@ -90,3 +101,9 @@ def counted_for_their_arm(study):
     for trial in pulls(study):
         arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params["x"])
     return [t for t in pulls(study) if arms[t.user_attrs[PULL]["arm"]] == t.params["x"]]
+
+
+def finished(study):
+    """What succeeded: pulls, whichever worker made them, parameters and values."""
+    done = [trial for trial in pulls(study) if trial.state == TrialState.COMPLETE]
+    return [({**t.user_attrs[PULL], "worker": None}, t.params, t.value) for t in done]

@@ -1,13 +1,13 @@
-"""Wrong arguments: each error or warning names the argument, its value and what would be right."""
-
 import inspect
 import warnings
 
 import numpy as np
 import optuna
 import pytest
+from optuna.samplers import GridSampler, PartialFixedSampler
 
 from mfhpo import Bias
+from mfhpo.censored import Linear
 from mfhpo_optuna import (
     Fidelity,
     IISESampler,
@@ -19,10 +19,9 @@ from mfhpo_optuna import (
     MFUCBSampler,
     RaceSampler,
     RCUCBSampler,
+    ZoomingRCUCBSampler,
 )
-from tests.optuna.samplers.races import ARMS, CLASSES
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
+from tests.optuna.samplers.races import ARMS, CLASSES, pulls
 
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
 
@@ -35,6 +34,10 @@ def objective(trial):
 
 def levels(*values, **options):
     return Fidelity("epochs", levels=values, **options)
+
+
+def falling(seconds):
+    return 1.0 / (1.0 + seconds)
 
 
 def check(error, words, make, *args, **options):
@@ -69,9 +72,6 @@ def test_bad_fidelity(make, words):
 @pytest.mark.parametrize("fidelity", [None, 3, ["epochs"]])
 def test_a_fidelity_of_the_wrong_type(fidelity):
     check(TypeError, ["fidelity must be a name or a Fidelity, got"], IISESampler, fidelity)
-
-
-# What all samplers take.
 
 
 @every_class
@@ -136,6 +136,7 @@ def test_a_budget_below_one_evaluation_is_warned_of_when_the_sampler_is_made(cls
 # What some take.
 
 MEANS = {"best_no_better_than": 1.0}
+GRID = GridSampler({"x": [0.0]})
 PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
 
 
@@ -167,14 +168,90 @@ PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
         (MFSampler, PER_COST | {"epsilon": 0.1}, ValueError, ["epsilon=0.1", "leave it out"]),
         (MFSampler, PER_PULL | {"bias": [0.1, 0]}, ValueError, ["bias=[0.1, 0]", "per pull"]),
         (MFSampler, PER_PULL | {"measure": 10}, ValueError, ["measure=10", "no part"]),
+        (RaceSampler, {"top": 1}, ValueError, ["top", "1", "at least 2"]),
+        (RaceSampler, {"lease": 0.0}, ValueError, ["lease", "0.0", "positive"]),
+        (RaceSampler, {"seed": -1}, ValueError, ["seed", "-1", "at least 0"]),
+        (RaceSampler, {"progress": "yes"}, TypeError, ["progress", "'yes'"]),
+        (
+            RaceSampler,
+            {"proposer": "tpe"},
+            TypeError,
+            ["proposer must be a sampler of Optuna", "'tpe'"],
+        ),
+        (RaceSampler, {"proposer": GRID}, TypeError, ["proposer=GridSampler enumerates"]),
     ],
 )
 def test_bad_arguments_of_one_sampler(cls, options, error, words):
     check(error, words, cls, "epochs", **options)
 
 
+@pytest.mark.parametrize(
+    ("cls", "options", "error", "words"),
+    [
+        (RCUCBSampler, {"limits": [1.0, float("inf")]}, ValueError, ["limits", "inf", "finite"]),
+        (RCUCBSampler, {"limits": np.int64(51)}, ValueError, ["at most 50", "limits=[51]"]),
+        (RCUCBSampler, {"limits": True}, TypeError, ["limits", "True", "whole number"]),
+        (RCUCBSampler, {"limits": 3.0}, TypeError, ["limits", "3.0", "sequence"]),
+        (RCUCBSampler, {"limits": ["a"]}, TypeError, ["limits", "'a'"]),
+        (RCUCBSampler, {"limits": [0.0, 1.0]}, ValueError, ["limits", "0.0", "positive"]),
+        (RCUCBSampler, {"limits": [2.0, 1.0]}, ValueError, ["limits", "2.0", "increasing", "sort"]),
+        (RCUCBSampler, {"limits": [1.0], "cost": falling}, ValueError, ["cost", "decrease"]),
+        (
+            RCUCBSampler,
+            {"limits": [1.0], "cost": lambda s: 0.0},
+            TypeError,
+            ["cost", "each of an array"],
+        ),
+        (RCUCBSampler, {"penalty": "par"}, TypeError, ["penalty", "'par'", "Linear"]),
+        (RCUCBSampler, {"horizon": 2.5}, TypeError, ["horizon", "2.5", "whole number"]),
+        (RCUCBSampler, {"exploration": "much"}, TypeError, ["exploration", "'much'", "number"]),
+        (RCUCBSampler, {"longest": "1 h"}, TypeError, ["longest", "'1 h'", "number"]),
+        (RCUCBSampler, {"delta": "5%"}, TypeError, ["delta", "'5%'", "number"]),
+        (RCUCBSampler, {"splits": 2}, TypeError, ["RCUCBSampler", "'splits'"]),
+        (RCUCBSampler, {"arm_sampler": 3}, TypeError, ["arm_sampler", "3", "TPESampler()"]),
+        (RCUCBSampler, {"arm_sampler": GRID}, TypeError, ["GridSampler"]),
+        (RCUCBSampler, {"progress": 1}, TypeError, ["progress", "1", "True, False or None"]),
+        (RCUCBSampler, {"seed": 0.5}, TypeError, ["seed", "0.5", "whole number"]),
+        (ZoomingRCUCBSampler, {"longest": float("inf")}, ValueError, ["longest", "inf", "finite"]),
+        (ZoomingRCUCBSampler, {"longest": None}, TypeError, ["longest", "None", "number"]),
+        (
+            ZoomingRCUCBSampler,
+            {"smoothness": "much"},
+            TypeError,
+            ["smoothness", "'much'", "number"],
+        ),
+        (ZoomingRCUCBSampler, {"cost": falling}, ValueError, ["cost", "decrease"]),
+        (ZoomingRCUCBSampler, {"limits": [1.0]}, TypeError, ["ZoomingRCUCBSampler", "'limits'"]),
+    ],
+)
+def test_bad_arguments_of_samplers_of_limits(cls, options, error, words):
+    given = {"arms": ARMS} | ({"longest": 1.0} if cls is ZoomingRCUCBSampler else {})
+    check(error, words, cls, **given | options)
+
+
 def test_numpy_numbers_are_numbers():
     IISESampler("epochs", arms=np.int64(4), delta=np.float64(0.1))
+    RCUCBSampler(np.int64(4), limits=np.int64(50), horizon=np.int64(10), delta=np.float64(0.1))
+    RCUCBSampler(4, limits=np.array([1.0, 2.0]), seed=np.int64(1))
+
+
+def test_a_charge_that_falls_beyond_an_hour_is_named_once_limits_are_derived():
+    def hump(seconds):
+        return np.sin(seconds / 4000.0)  # falls from 6283 seconds on
+
+    def timed(trial):
+        x = trial.suggest_float("x", 0.0, 1.0)
+        trial.set_user_attr("mfhpo:enforced_by", "time_limited")
+        trial.set_user_attr("mfhpo:seconds", 10_000.0 * x)
+        return x
+
+    arms = [{"x": x} for x in (0.2, 0.5, 0.9)]
+    study = optuna.create_study(sampler=RCUCBSampler(arms, cost=hump))
+    with pytest.raises(ValueError, match=r"cost must .*seconds"):
+        study.optimize(timed, n_trials=10)
+    study.sampler = RCUCBSampler(arms, cost=Linear(0.1))
+    study.optimize(timed, n_trials=1)
+    assert study.sampler.best_limit(study) > 1.0
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -210,9 +287,6 @@ def test_wrong_number_of_bounds(bias):
         study.optimize(objective, n_trials=3)
 
 
-# What only shows in a study.
-
-
 def test_arms_with_different_keys():
     with pytest.warns(UserWarning, match=r"arms have different keys: arms\[1\].*lacks 'y'.*same"):
         IISESampler("epochs", [{"x": 0.1, "y": 1}, {"x": 0.2}])
@@ -241,10 +315,39 @@ def test_a_fidelity_that_is_never_asked_for():
     assert len(study.trials) == 4
 
 
-def test_declared_levels_that_the_objective_does_not_allow():
-    study = optuna.create_study(sampler=IISESampler(levels(1, 3, 27), arms=4))
+@pytest.mark.parametrize(
+    "sampler", [IISESampler(levels(1, 3, 27), arms=4), RaceSampler(levels(1, 27), budget=99)]
+)
+def test_declared_levels_that_the_objective_does_not_allow(sampler):
+    study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match=r"epochs.*27.*does not allow"):
         study.optimize(objective, n_trials=100)
+
+
+@pytest.mark.parametrize("failing", [0, 3])
+def test_a_search_says_at_the_first_value_that_its_fidelity_is_never_asked_for(failing):
+    def objective(trial):
+        trial.suggest_int("epochs", 1, 9)
+        if trial.number < failing:
+            raise LookupError
+        return trial.suggest_float("x", -1, 1)
+
+    study = optuna.create_study(sampler=RaceSampler("epoch", budget=100))
+    with (
+        pytest.warns(UserWarning, match=rf"fidelity='epoch', but .* in trial {failing}"),
+        pytest.raises(ValueError, match=r"fidelity='epoch'.*\['epochs', 'x'\].*mean .*'epochs'"),
+    ):
+        study.optimize(objective, n_trials=100, catch=(LookupError,))
+    assert len(study.trials) == failing + 1
+
+
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_a_search_stops_where_something_else_sets_its_fidelity():
+    sampler = RaceSampler("epochs", budget=500, seed=0)
+    study = optuna.create_study(sampler=PartialFixedSampler({"epochs": 9}, sampler))
+    with pytest.raises(ValueError, match="fidelity='epochs' was not what the sampler chose"):
+        study.optimize(objective, n_trials=300)
+    assert 9 <= len(pulls(study)) <= 55
 
 
 @pytest.mark.parametrize("x", [5.0, "low", None])
@@ -267,7 +370,6 @@ def test_a_fractional_value_for_an_integer_is_refused():
 
 
 def test_a_name_in_the_arms_that_the_objective_never_asks_for():
-    """A slip of the pen ("xx" for "x") would otherwise certify something else."""
     arms = [{"xx": -0.5}, {"xx": 0.0}, {"xx": 0.5}]
     study = optuna.create_study(sampler=IISESampler("epochs", arms, epsilon=0.2, seed=0))
     with pytest.warns(UserWarning, match=r"arms.*'xx'"):

@@ -1,12 +1,7 @@
 """Optuna's own suites for samplers, on each way of drawing configurations.
 
-Not applied: `MultiObjectiveSamplerTestCase`, but to `NashSampler`: a race has no best arm in two
-directions, and refuses such a study, which `SingleOnlySamplerTestCase` checks; and a game is
-nothing else. `RelativeSamplerTestCase` is for samplers that draw parameters jointly.
-`test_nan_objective_value` wants a best trial, although single trials are no answers of searches.
-
-The suite's objectives never ask for the fidelity, so what runs here is the drawing of arms. For
-races under way see `test_race.py` and `test_race_sampler.py`.
+Not applied: `MultiObjectiveSamplerTestCase`, but to games; `RelativeSamplerTestCase`, where
+parameters are drawn singly; `test_nan_objective_value`, which wants a best trial, where none is.
 """
 
 import pytest

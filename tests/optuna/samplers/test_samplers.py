@@ -1,5 +1,3 @@
-"""What all samplers have in common, whatever their policy; and what is particular to each."""
-
 import json
 import logging
 import pickle
@@ -31,8 +29,6 @@ from tests.optuna.samplers.races import (
     sequence,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 # A loss that is minimised by a policy for rewards: said once, tested below.
 pytestmark = pytest.mark.filterwarnings("ignore:the reward per pull is maximised")
 
@@ -50,9 +46,6 @@ EPOCHS = Fidelity("epochs", levels=[1, 3, 9], costs=[1, 3, 9])
 
 def signed(sign):
     return lambda trial: bowl(trial, sign)
-
-
-# For the best arm.
 
 
 @best_arm
@@ -77,9 +70,6 @@ def test_the_best_arm_is_certified(make, declared):
     assert all(trial.constraints == {"mfhpo": 1.0} for trial in pulls(study))
     assert sum(t.params == study.best_params for t in pulls(study)) >= 3
     assert "CERTIFIED: x=0" in str(answer)
-
-
-# For the reward.
 
 
 @reward
@@ -126,9 +116,6 @@ def test_where_nothing_is_certain_the_best_value_promises_nothing(make, directio
     assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
 
 
-# For all.
-
-
 @both_directions
 @every
 def test_a_lucky_early_answer_gives_way_to_a_later_one(make, direction, sign):
@@ -168,7 +155,6 @@ MIRROR_IMAGES = {
     + [(IISESampler, "radius"), (MFLUCBSampler, "means")],
 )
 def test_minimising_and_maximising_are_mirror_images(make, declared):
-    """Also where what is declared has a sign."""
     options = MIRRORED[declared]
     mirrored = options | MIRROR_IMAGES.get(declared, {})
 
@@ -267,9 +253,6 @@ def test_a_study_ends_whose_every_trial_fails_before_it_asks_for_the_fidelity(sa
     assert len(study.trials) == most
 
 
-# The choice.
-
-
 def test_the_choice_is_known_with_the_levels():
     sampler = MFSampler("epochs", ARMS, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -299,28 +282,19 @@ def test_losses_per_pull_are_warned_of_once(make, options):
     assert messages("maximize") == []
 
 
-def test_the_choice_is_logged_once_with_its_reason():
-    lines = []
-    listener = logging.Handler()
-    listener.emit = lambda record: lines.append(record.getMessage())
+def test_the_choice_is_logged_once_with_its_reason(caplog, monkeypatch):
     logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.choice")
-    logger.addHandler(listener)
-    optuna.logging.set_verbosity(optuna.logging.INFO)
-    try:
-        sampler = MFSampler("epochs", ARMS, aim="reward per cost", seed=0)
-        study = run(sampler, n_trials=5)
-        sampler.recommendation(study)
-        sampler.choice(study)
-        sampler.replay(study, lambda race: lambda number, pull, observation: None)
-    finally:
-        optuna.logging.set_verbosity(optuna.logging.WARNING)
-        logger.removeHandler(listener)
-    [line] = lines
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    monkeypatch.setattr(logger, "propagate", False)
+    caplog.set_level(logging.INFO, logger=logger.name)
+    sampler = MFSampler("epochs", ARMS, aim="reward per cost", seed=0)
+    study = run(sampler, n_trials=5)
+    sampler.recommendation(study)
+    sampler.choice(study)
+    sampler.replay(study, lambda race: lambda number, pull, observation: None)
+    [line] = caplog.messages
     assert line.startswith("MFUCB is chosen for study")
     assert sampler.choice(study).reason in line
-
-
-# Warnings of policies.
 
 
 @best_arm

@@ -1,17 +1,15 @@
-"""Where the arms come from: declared, drawn, delegated, enqueued; and which trials are whose."""
-
 import math
-import warnings
 
 import optuna
 import pytest
-from optuna.samplers import PartialFixedSampler, QMCSampler, RandomSampler, TPESampler
+from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 
 from mfhpo_optuna import Fidelity, IISESampler
 from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
     PULL,
+    Recorder,
     arms_of,
     bowl,
     counted_for_their_arm,
@@ -19,9 +17,6 @@ from tests.optuna.samplers.races import (
     pulls,
     run,
 )
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 
 experimental = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
@@ -54,6 +49,7 @@ def test_equal_draws_from_a_small_space_become_one_arm():
         assert sum(n > 1 for arm, n in at_target.items() if kinds[arm]["kind"] == kind) <= 1
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_arms_that_look_the_same_at_a_cheap_level_stay_apart():
     """A parameter that only the target asks for: declared or drawn, no arm is merged for that."""
 
@@ -70,23 +66,9 @@ def test_arms_that_look_the_same_at_a_cheap_level_stay_apart():
         "epochs", arms, bias=[9.0, 9.0, 0.0], sigma=0.05, seed=0, epsilon=0.1, measure=0
     )
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study.optimize(objective, n_trials=3000)
+    study.optimize(objective, n_trials=3000)
     assert sampler.recommendation(study).certified
     assert sampler.recommendation(study).arm == 1
-
-
-class Recorder(RandomSampler):
-    """Draws at random, and notes what it was shown."""
-
-    def __init__(self):
-        super().__init__(seed=0)
-        self.shown = []
-
-    def sample_independent(self, study, trial, param_name, param_distribution):
-        self.shown.append(study.get_trials(deepcopy=False))
-        return super().sample_independent(study, trial, param_name, param_distribution)
 
 
 @pytest.mark.parametrize("variant", ["order", "se"])
@@ -123,6 +105,7 @@ def test_a_race_resumed_in_a_new_process_draws_new_arms_and_a_race_is_repeatable
 
 
 @experimental
+@pytest.mark.filterwarnings("ignore")
 def test_trials_asked_together_do_not_mix_two_configurations_in_one_arm():
     """Several trials of a new arm draw before any of them is told, and the last one ends first."""
     delegate = QMCSampler(seed=0, warn_independent_sampling=False)
@@ -133,14 +116,9 @@ def test_trials_asked_together_do_not_mix_two_configurations_in_one_arm():
     study.tell(first, bowl(first))
     batch = [study.ask() for _ in range(6)]
     values = [bowl(trial) for trial in batch]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for trial, value in reversed(list(zip(batch, values, strict=True))):
-            study.tell(trial, value)
+    for trial, value in reversed(list(zip(batch, values, strict=True))):
+        study.tell(trial, value)
     assert sampler.recommendation(study).trials <= len(counted_for_their_arm(study))
-
-
-# Enqueued and fixed parameters.
 
 
 def test_an_enqueued_arm_counts_for_that_arm():
@@ -217,15 +195,3 @@ def test_an_enqueued_value_that_is_no_level_is_refused(ahead):
     study.optimize(bowl)
     assert CERTIFICATE in study.best_trial.user_attrs
     assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-@experimental
-@pytest.mark.filterwarnings("ignore:(arm |the race ended without)")
-def test_a_parameter_fixed_in_mid_race_does_not_keep_it_from_ending():
-    sampler = IISESampler("epochs", 4, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(bowl, n_trials=20)
-    study.sampler = PartialFixedSampler({"x": 0.25}, sampler)
-    with pytest.warns(UserWarning, match=r"evaluated .*instead of arm.*do not fix parameters"):
-        study.optimize(bowl, n_trials=500)
-    assert len(study.trials) < 520

@@ -1,6 +1,3 @@
-"""Values count in the order in which their trials began, whatever the order in which they end."""
-
-import heapq
 import os
 import threading
 import time
@@ -35,38 +32,6 @@ def begin(study):
     x = trial.suggest_float("x", 0.0, 1.0)
     trial.suggest_int("epochs", 1, 9)
     return trial, x
-
-
-def play(seed, workers, most=400):
-    """The best arm has mean 0; its rival +1, and -5 one time in five, then 300 times as slow."""
-    rng, n_of_rival = np.random.default_rng(seed), 0
-    study = optuna.create_study(direction="maximize", sampler=sampler())
-    under_way = []
-    now = 0.0
-    for _ in range(most):
-        while len(under_way) < workers:
-            trial, x = begin(study)
-            bad = x == 1.0 and n_of_rival % 5 == 1
-            n_of_rival += x == 1.0
-            value = (-5.0 if bad else x) + 0.3 * rng.standard_normal()
-            heapq.heappush(
-                under_way, (now + (300.0 if bad else 1.0), trial.number, trial, float(value))
-            )
-        now, _, trial, value = heapq.heappop(under_way)
-        study.tell(trial, value)
-        answer = study.sampler.recommendation(study)
-        if answer.certified:
-            return answer
-    return answer
-
-
-@pytest.mark.slow
-def test_slow_divergences_do_not_help_a_certificate():
-    # Told as they end, all of these were certified for the rival, which looks better by 1 until
-    # its first divergence has ended.
-    for seed in range(4):
-        answer = play(seed, workers=16)
-        assert not (answer.certified and answer.params == {"x": 1.0})
 
 
 @settings(max_examples=8, deadline=None)
@@ -161,15 +126,12 @@ def test_a_trial_that_optuna_repeats_is_not_waited_for_twice():
     assert not race._turns.given_up
 
 
-def two_workers(make):
-    study = optuna.create_study(direction="maximize", sampler=make())
-    other = optuna.load_study(study_name=study.study_name, storage=study._storage, sampler=make())
-    return study, other
-
-
 @pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
 def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_for(make):
-    study, other = two_workers(lambda: sampler(make, measure=1))
+    study = optuna.create_study(direction="maximize", sampler=sampler(make, measure=1))
+    other = optuna.load_study(
+        study_name=study.study_name, storage=study._storage, sampler=sampler(make, measure=1)
+    )
     blind = [study.ask(), other.ask(), study.ask(), other.ask()]
     asked = [(t.suggest_float("x", 0.0, 1.0), t.suggest_int("epochs", 1, 9)) for t in blind]
     assert asked == [(0.0, 9), (1.0, 9)] * 2
@@ -184,6 +146,7 @@ def test_a_trial_begun_before_the_levels_were_known_waits_at_the_level_it_asks_f
     assert other.sampler.recommendation(other).certified
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnings():
     study = optuna.create_study(sampler=IISESampler("epochs", arms=6, epsilon=0.0, seed=0))
     trials = []
@@ -193,10 +156,8 @@ def test_what_counts_for_an_arm_and_its_repeats_is_told_in_the_order_of_beginnin
         trial.suggest_int("epochs", 9, 9)
     told = []
     study.sampler._of(study).listener = lambda number, pull, _: told.append((pull.arm, number))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for trial, _ in reversed(trials):
-            study.tell(trial, float(trial.number))
+    for trial, _ in reversed(trials):
+        study.tell(trial, float(trial.number))
     assert len({arm for arm, _ in told}) == 2
     for arm in {arm for arm, _ in told}:
         numbers = [number for owner, number in told if owner == arm]
@@ -234,7 +195,6 @@ def single_level(make):
 
 @pytest.fixture
 def overtaken_for_a_while(monkeypatch):
-    """Ends the slow trial soon after a worker has begun to wait for it."""
     ended = threading.Event()
     wait = PolicySampler._wait
 
@@ -374,7 +334,6 @@ def minimised(study, trial, rng):
 
 
 def with_an_overtaken_trial(**options):
-    """A study in which a trial of the best arm began and will not end by itself."""
     study = optuna.create_study(sampler=sampler(**options))
     return study, begin(study)[0]
 

@@ -1,5 +1,3 @@
-"""Between Optuna's values, places from 0 to 1, and numbers in [0, 1)."""
-
 import math
 from collections import Counter
 
@@ -132,44 +130,23 @@ CHOICES = st.lists(
 )
 
 
-@st.composite
-def ints(draw, largest=10**9):
-    low = draw(st.integers(-largest, largest))
-    step = draw(st.integers(1, 7))
-    return IntDistribution(low, low + step * draw(st.integers(0, 10**6)), step=step)
-
-
-@st.composite
-def log_ints(draw):
-    low = draw(st.integers(1, 10**6))
-    return IntDistribution(low, low + draw(st.integers(0, 10**9)), log=True)
-
-
-@st.composite
-def floats(draw):
-    low, high = sorted(draw(st.tuples(*[st.floats(-1e300, 1e300)] * 2)))
-    return FloatDistribution(low, high)
-
-
-@st.composite
-def log_floats(draw):
-    low, high = sorted(draw(st.tuples(*[st.floats(1e-300, 1e300)] * 2)))
-    return FloatDistribution(low, high, log=True)
-
-
-@st.composite
-def stepped_floats(draw):
-    low = draw(st.integers(-1000, 1000)) / 10
-    step = draw(st.sampled_from([0.001, 0.1, 0.25, 1.0, 3.0]))
-    return FloatDistribution(low, low + step * draw(st.integers(0, 1000)), step=step)
-
-
+HUGE, TINY = st.floats(-1e300, 1e300), st.floats(1e-300, 1e300)
 DISTRIBUTIONS = st.one_of(
-    ints(),
-    log_ints(),
-    floats(),
-    log_floats(),
-    stepped_floats(),
+    st.builds(
+        lambda low, step, n: IntDistribution(low, low + step * n, step=step),
+        *(st.integers(-(10**9), 10**9), st.integers(1, 7), st.integers(0, 10**6)),
+    ),
+    st.builds(
+        lambda low, n: IntDistribution(low, low + n, log=True),
+        *(st.integers(1, 10**6), st.integers(0, 10**9)),
+    ),
+    st.tuples(HUGE, HUGE).map(lambda ends: FloatDistribution(*sorted(ends))),
+    st.tuples(TINY, TINY).map(lambda ends: FloatDistribution(*sorted(ends), log=True)),
+    st.builds(
+        lambda low, step, n: FloatDistribution(low / 10, low / 10 + step * n, step=step),
+        *(st.integers(-1000, 1000), st.sampled_from([0.001, 0.1, 0.25, 1.0, 3.0])),
+        st.integers(0, 1000),
+    ),
     CHOICES.map(CategoricalDistribution),
 )
 

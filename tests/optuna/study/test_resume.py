@@ -1,25 +1,11 @@
-"""A study's trials are the race's state: kill the process, run the same code, nothing is lost."""
-
 import numpy as np
 import optuna
 import pytest
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler
-from tests.optuna.samplers.races import PULL, configurations
+from tests.optuna.samplers.races import PULL, configurations, finished
 from tests.optuna.workers import kill, race, two_parameters
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
-
-def finished(study):
-    trials = study.get_trials(states=(TrialState.COMPLETE,))
-    tags = [t.user_attrs.get(PULL) for t in trials]
-    return [
-        (tag["arm"], tag["fidelity"], trial.params, trial.value)
-        for trial, tag in zip(trials, tags, strict=True)
-        if tag is not None  # the worker, which it names too, is another one
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +62,6 @@ def test_keyboard_interrupt_leaves_a_resumable_study(uninterrupted):
 
 
 def test_another_sampler_s_finished_trials_do_not_disturb():
-    """A study that was begun with plain Optuna; its lucky trials are no answers, but feasible."""
-
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 9)

@@ -1,5 +1,3 @@
-"""Several workers on one study: threads, processes, and workers that died."""
-
 import threading
 import time
 from datetime import datetime, timedelta
@@ -12,8 +10,6 @@ from optuna.trial import TrialState
 from mfhpo_optuna import Fidelity, IISESampler, RCUCBSampler
 from tests.optuna.samplers.races import ARMS, PULL, arms_of, bowl, counted_for_their_arm, pulls
 from tests.optuna.workers import race, start, wait
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 def test_threads():
@@ -42,7 +38,6 @@ def test_threads():
 
 
 def test_threads_share_the_work():
-    """Pulls under way are not proposed again: each arm gets its turn."""
     together = threading.Barrier(4, timeout=20)
 
     def objective(trial):
@@ -95,9 +90,6 @@ def test_two_processes_on_one_sqlite_study(tmp_path):
     assert answer.certified
     assert study.best_params["x"] == answer.params["x"]
     assert [t for t in pulls(study) if t.constraints != {"mfhpo": 1.0}] == []
-
-
-# Leases.
 
 
 def race_with(lease):

@@ -1,13 +1,8 @@
-"""What all tests of limits have around them."""
-
 import sys
 
-import optuna
 import pytest
 
 from tests.optuna.time_limits.processes import below, until
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 
 @pytest.fixture(autouse=True)

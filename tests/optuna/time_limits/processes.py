@@ -18,7 +18,6 @@ SOON = 2.0
 
 
 def run(objective, n_trials=1, limit=LIMIT, **options):
-    """A study of an objective with a limit."""
     own = {"memory_limit", "start_method", "warm"}
     of_limits = {name: options.pop(name) for name in own & set(options)}
     how = {name: options.pop(name) for name in {"catch", "n_jobs"} & set(options)}
@@ -29,8 +28,6 @@ def run(objective, n_trials=1, limit=LIMIT, **options):
 
 
 class SlowSampler(optuna.samplers.RandomSampler):
-    """Takes a while to draw a parameter alone, and longer for all of them together."""
-
     def sample_independent(self, *arguments):
         time.sleep(0.2)
         return super().sample_independent(*arguments)
@@ -46,7 +43,6 @@ def only(study):
 
 
 def until(condition, seconds=10.0, pause=0.005):
-    """Whether it becomes true in this time."""
     give_up_at = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > give_up_at:

@@ -1,9 +1,5 @@
-"""What goes from one process to the other: the trial, values, exceptions, seeds, output."""
-
 import math
 import multiprocessing
-import multiprocessing.forkserver
-import multiprocessing.resource_tracker
 import os
 import pickle
 import random

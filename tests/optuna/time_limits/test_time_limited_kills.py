@@ -1,5 +1,3 @@
-"""Whatever an objective does, it ends at its limit, and nothing is left of it."""
-
 import ctypes
 import faulthandler
 import os
@@ -52,15 +50,15 @@ def hangs_while_its_value_is_pickled(trial):
     return Slow()
 
 
-HANGS = [
-    holds_the_interpreter_in_c,
-    ignores_signals,
-    stops_itself,
-    hangs_while_its_value_is_pickled,
-]
-
-
-@pytest.mark.parametrize("hang", HANGS, ids=lambda hang: hang.__name__)
+@pytest.mark.parametrize(
+    "hang",
+    [
+        holds_the_interpreter_in_c,
+        ignores_signals,
+        stops_itself,
+        hangs_while_its_value_is_pickled,
+    ],
+)
 def test_a_hang_ends_at_its_limit(hang):
     def objective(trial):
         trial.suggest_float("x", 0.0, 1.0)
@@ -229,8 +227,7 @@ def _pids(storage):
         trials = optuna.load_study(study_name="s", storage=storage).trials
     except (KeyError, optuna.exceptions.StorageInternalError):
         return []
-    pids = [pid for trial in trials for pid in trial.user_attrs.get("pids", ())]
-    return pids
+    return [pid for trial in trials for pid in trial.user_attrs.get("pids", ())]
 
 
 @pytest.mark.slow

@@ -1,5 +1,3 @@
-"""How the processes of a wrapper begin, serve again, are watched and are given up."""
-
 import os
 import signal
 import socket
@@ -8,7 +6,7 @@ import sys
 import time
 import warnings
 from itertools import chain, repeat
-from typing import Any, cast
+from types import SimpleNamespace
 
 import numpy as np
 import optuna
@@ -249,17 +247,6 @@ class _CountsDown(supervision._Clock):
         return next(self._left)
 
 
-class _Worker:
-    """What a supervisor needs of a worker that never ends by itself."""
-
-    def __init__(self, control):
-        self.control = control
-        self.killed = False
-
-    def kill_worker(self):
-        self.killed = True
-
-
 def test_time_that_ends_while_an_answer_is_sent():
     program, worker = socket.socketpair()
     control, kept = socket.socketpair()
@@ -267,10 +254,11 @@ def test_time_that_ends_while_an_answer_is_sent():
         trial = optuna.create_study().ask()
         other = Channel(worker)
         other.send(Call(number=1, seconds=0.0, name="should_prune", arguments=(), options={}))
-        killed = _Worker(control)
+        killed = []
+        handle = SimpleNamespace(control=control, kill_worker=lambda: killed.append(True))
         end = supervision._supervise(
-            cast(Any, killed), Channel(program), Answers(trial), _CountsDown(1.0, 1e-6), 1.0
+            handle, Channel(program), Answers(trial), _CountsDown(1.0, 1e-6), 1.0
         )
         assert other.receive(1.0).number == 1
     assert end.how is None
-    assert killed.killed
+    assert killed

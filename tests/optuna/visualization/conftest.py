@@ -1,11 +1,6 @@
-"""Figures need plotly, and studies of the same races serve several tests."""
-
-import optuna
 import pytest
 
 from tests.optuna.visualization.figures import race, search
-
-optuna.logging.set_verbosity(optuna.logging.CRITICAL)
 
 
 @pytest.fixture(autouse=True)

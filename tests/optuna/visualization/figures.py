@@ -20,7 +20,6 @@ def quadratic(trial):
 
 
 def race(objective=quadratic, direction="minimize", n_trials=None, make=IISESampler, **options):
-    """A study of four given arms."""
     if make not in REWARD.values():
         options = {"epsilon": 0.05} | options
     sampler = make("epochs", seed=0, **({"arms": ARMS} | options))
@@ -57,12 +56,10 @@ def trace(figure, name):
 
 
 def traces(figure, name):
-    """All traces of a name, at least one."""
     found = [trace for trace in figure.data if trace.name == name]
     assert found, f"{name}: {[trace.name for trace in figure.data]}"
     return found
 
 
 def numbers(values):
-    """The coordinates without the gaps between lines."""
     return [value for value in values if value is not None and not math.isnan(value)]

@@ -1,5 +1,3 @@
-"""What cannot be drawn, and studies that are drawn with another sampler than their own."""
-
 import sys
 
 import optuna

@@ -1,5 +1,3 @@
-"""What the pictures of a game show, read from the figures."""
-
 import numpy as np
 import pytest
 
@@ -16,12 +14,8 @@ from tests.optuna.games.nash_games import (
 )
 from tests.optuna.visualization.figures import traces
 
-BUDGET = 30
 
-
-def play_mirrored(game, budget, n_trials=None):
-    """The row's objective is maximised, the column's minimised."""
-
+def play_mirrored(game, budget):
     def objective(trial):
         row, column = game(trial)
         if trial.number == 2:
@@ -33,32 +27,18 @@ def play_mirrored(game, budget, n_trials=None):
         ["maximize", "minimize"],
         fidelity="seconds",
         budget=budget,
-        n_trials=n_trials,
         catch=(LookupError,),
     )
 
 
 @pytest.fixture(scope="module", autouse=True)
 def few_stages():
-    """Each stage takes as long as an answer does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(story, "_STAGES", 4)
         yield
 
 
-@pytest.fixture(scope="module")
-def coarse():
-    return play_mirrored(on_a_grid_by_level, BUDGET)
-
-
-@pytest.fixture(scope="module")
-def over_cost(coarse):
-    return plot_dissatisfaction(coarse)
-
-
 def three_players():
-    """One of them has two parameters."""
-
     def objective(trial):
         row, column = tracking(trial)
         mode = trial.suggest_categorical("mode", ["a", "b"])
@@ -115,7 +95,9 @@ def test_a_slice_is_what_the_owner_gains():
     assert of_mode.error_y.array[0] > 0.0
 
 
-def test_dissatisfaction_over_cost(coarse, over_cost):
+def test_dissatisfaction_over_cost():
+    coarse = play_mirrored(on_a_grid_by_level, 30)
+    over_cost = plot_dissatisfaction(coarse)
     answer = coarse.sampler.equilibrium(coarse)
     (line,) = traces(over_cost, "largest of all players")
     paid = np.cumsum([trial.params["seconds"] for trial in coarse.trials])

@@ -1,5 +1,3 @@
-"""What `plot_race` draws of a search, read from the figure."""
-
 import numpy as np
 import pytest
 

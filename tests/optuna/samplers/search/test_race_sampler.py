@@ -1,5 +1,3 @@
-"""Searches from end to end: what they ask for, what they cost, what they answer."""
-
 import json
 import math
 import pickle
@@ -13,13 +11,18 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RaceSampler, plot_race, training_of
-from tests.optuna.samplers.races import PULL, answers, configurations, noise, pulls, valley
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
+from tests.optuna.samplers.races import (
+    PULL,
+    Recorder,
+    answers,
+    configurations,
+    noise,
+    pulls,
+    valley,
+)
 
 
 def flat(trial):
-    """Without a fidelity."""
     x = trial.suggest_float("x", -1, 1)
     return (x - 0.3) ** 2 + noise(trial)
 
@@ -37,9 +40,6 @@ def paid(study, name="epochs"):
 
 def replicates(study):
     return [trial for trial in pulls(study) if "shortlist" in trial.user_attrs[PULL]]
-
-
-# From end to end.
 
 
 @pytest.mark.parametrize("proposer", [None, RandomSampler(seed=0)], ids=["model", "random"])
@@ -100,9 +100,6 @@ def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
         study.optimize(valley, n_trials=4)
     assert [t.params for t in study.trials] == [t.params for t in whole.trials]
     assert [t.value for t in study.trials] == [t.value for t in whole.trials]
-
-
-# Budgets.
 
 
 @pytest.mark.parametrize(("budget", "share"), [(0.5, 0.1), (2, 0.0), (8.9, 0.6), (50, 0.1)])
@@ -182,9 +179,6 @@ def test_a_larger_budget_goes_on_with_the_same_shortlist():
     assert after.tried == before.tried
 
 
-# Spaces.
-
-
 def test_a_conditional_space():
     def objective(trial):
         epochs = trial.suggest_int("epochs", 1, 9)
@@ -204,8 +198,6 @@ def test_a_conditional_space():
 
 @pytest.mark.slow
 def test_a_space_that_grows_late():
-    """A parameter of the target alone, and one that appears after some trials."""
-
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 9)
@@ -239,16 +231,11 @@ def test_a_finite_space_and_a_budget_that_is_too_large(proposer):
     assert study.sampler.recommendation(study).tried == 6
 
 
-# Values.
-
-
 class Broken(Exception):
     pass
 
 
 def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
-    """Else most trials of an objective that reports would end without a value."""
-
     def objective(trial):
         x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)
         for epoch in range(epochs):
@@ -266,8 +253,6 @@ def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
 @pytest.mark.filterwarnings("ignore:.*was pruned")
 @pytest.mark.parametrize("way", ["inf", "raises", "prunes"])
 def test_failures(way):
-    """Half of the space fails, in every way there is, before or after the fidelity is known."""
-
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 9)
@@ -290,9 +275,6 @@ def test_failures(way):
     assert answer.mean > -1.0
     assert paid(study) <= 200  # failures are paid for, too
     configurations(study)
-
-
-# Configurations that users bring.
 
 
 def test_enqueued_configurations_are_evaluated_and_go_on():
@@ -346,9 +328,6 @@ def test_trials_of_another_sampler_do_not_disturb():
     assert answer.trials == len(study.trials) - 10 - len(answers(study))
 
 
-# Proposers.
-
-
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize(
     ("make", "fidelity"),
@@ -374,23 +353,14 @@ def test_proposers(make, fidelity):
 
 
 def test_the_proposer_sees_whole_configurations_at_the_target_alone():
-    seen = []
-
-    class Spy(RandomSampler):
-        def sample_independent(self, study, trial, name, distribution):
-            seen.append([(t.state, t.params, t.value) for t in study.get_trials()])
-            return super().sample_independent(study, trial, name, distribution)
-
-    study = run(RaceSampler("epochs", budget=150, proposer=Spy(seed=0), seed=0))
-    at_target = {t.params["x"]: t.value for t in pulls(study) if t.params["epochs"] == 9}
-    last = seen[-1]
-    assert last
-    assert all(state == TrialState.COMPLETE for state, _, _ in last)
-    assert all(set(params) == {"x"} for _, params, _ in last)
-    assert {params["x"] for _, params, _ in last} <= set(at_target)
-
-
-# Checkpoints.
+    spy = Recorder()
+    study = run(RaceSampler("epochs", budget=150, proposer=spy, seed=0))
+    at_target = {t.params["x"] for t in pulls(study) if t.params["epochs"] == 9}
+    assert spy.shown[-1]
+    for trial in spy.shown[-1]:
+        assert trial.state == TrialState.COMPLETE
+        assert set(trial.params) == {"x"}
+        assert trial.params["x"] in at_target
 
 
 def test_checkpoints_are_paid_by_the_increment():
@@ -421,9 +391,6 @@ def test_training_of_a_trial_that_is_in_no_race():
         training_of(trial)
 
 
-# Ask and tell.
-
-
 def test_ask_and_tell():
     sampler = RaceSampler("epochs", budget=100, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -449,9 +416,6 @@ def test_asking_beyond_the_end_changes_nothing():
     study.tell(trial, -100.0)
     assert sampler.recommendation(study) == before
     assert study.best_trial == best
-
-
-# Answers and what shows them.
 
 
 def test_answers_in_every_phase():
@@ -484,9 +448,6 @@ def test_answers_in_every_phase():
     for answer in (first, during, after):
         content = json.loads(json.dumps(answer.to_dict()))
         assert content["tried"] == answer.tried
-
-
-# What it costs to run it.
 
 
 def test_storage_reads_per_trial_stay_the_same():

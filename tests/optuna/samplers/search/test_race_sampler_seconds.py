@@ -1,5 +1,3 @@
-"""Budgets in seconds: what is paid by failures, the dead, checkpoints and several workers."""
-
 from datetime import datetime, timedelta
 
 import optuna
@@ -9,8 +7,6 @@ from optuna.trial import TrialState
 from mfhpo import Fidelity
 from mfhpo_optuna import IISESampler, RaceSampler, training_of
 from tests.optuna.samplers.races import PULL, pulls, run
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 SECONDS = "mfhpo:seconds"
 
@@ -125,8 +121,6 @@ def test_a_worker_that_died_is_not_paid_for_until_somebody_notices(clock, make):
 
 
 def test_a_dear_level_is_waited_for_as_long_as_it_may_take(clock):
-    """A minute, ten times the cheap trials so far, is no sign that a dear one is lost."""
-
     def make():
         return RaceSampler(Fidelity("epochs", levels=[1, 81]), seconds=300.0, seed=0)
 

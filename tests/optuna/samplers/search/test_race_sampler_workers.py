@@ -1,6 +1,3 @@
-"""Searches by several workers, and by workers that die: nothing is lost, nothing is mixed up."""
-
-import threading
 import time
 
 import numpy as np
@@ -12,24 +9,10 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
-from tests.optuna.samplers.races import PULL, answers, configurations, pulls, valley
+from tests.optuna.samplers.races import PULL, answers, configurations, finished, pulls, valley
 from tests.optuna.workers import kill, search, start, wait
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
-
-
-def finished(study):
-    return [
-        (without_worker(t), t.params, t.value)
-        for t in pulls(study)
-        if t.state == TrialState.COMPLETE
-    ]
-
-
-def without_worker(trial):
-    return {name: value for name, value in trial.user_attrs[PULL].items() if name != "worker"}
 
 
 def shortlists(study):
@@ -38,7 +21,6 @@ def shortlists(study):
 
 
 def check(study, budget, most_under_way):
-    """What holds for every search that several workers have ended."""
     configurations(study)
     answer = study.sampler.recommendation(study)
     assert answer.finished
@@ -53,9 +35,6 @@ def check(study, budget, most_under_way):
     expected = sum(tag["arm"] in agreed for tag in replicates)
     assert answer.certificate.evaluations == expected, "a replicate was lost"
     return answer
-
-
-# Threads.
 
 
 @pytest.mark.parametrize(
@@ -77,9 +56,6 @@ def test_threads(make):
     outside = [t for t in study.trials if PULL not in t.user_attrs and t not in answers(study)]
     assert {t.state for t in outside} <= {TrialState.PRUNED}, "it ran, though nothing was left"
     assert len(outside) <= 4
-
-
-# Processes.
 
 
 @pytest.mark.slow
@@ -135,8 +111,6 @@ def test_a_killed_search_goes_on_as_if_nothing_had_happened(
 
 
 def test_a_failed_configuration_stays_the_same_after_a_restart():
-    """Its number is used again: it must not stand for something else then."""
-
     failed = set()
 
     def objective(trial):
@@ -158,9 +132,6 @@ def test_a_failed_configuration_stays_the_same_after_a_restart():
     assert failed & {t.user_attrs[PULL]["arm"] for t in again}, "none was evaluated again"
 
 
-# Workers that do not see each other.
-
-
 def workers(storage, n=2, **options):
     return [
         optuna.create_study(
@@ -177,7 +148,6 @@ def workers(storage, n=2, **options):
     ("make", "told"), [(lambda: None, 0), (lambda: None, 20), (lambda: RandomSampler(seed=1), 20)]
 )
 def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
-    """Both have read the study before either has written what it does."""
     storage = InMemoryStorage()
     one, two = workers(storage, proposer=make())
     one.optimize(valley, n_trials=told)
@@ -198,38 +168,7 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
         assert study.sampler.recommendation(study).trials == told + 2
 
 
-def test_many_that_begin_at_once_all_count():
-    """Threads with samplers of their own, let go at the same moment, again and again."""
-    storage = InMemoryStorage()
-    studies = workers(storage, 4, proposer=None)
-    together = threading.Barrier(4, timeout=60)
-    failures = []
-
-    def work(study):
-        try:
-            for _ in range(5):
-                together.wait()
-                trial = study.ask()
-                value = valley(trial)
-                together.wait()
-                study.tell(trial, value)
-        except Exception as error:
-            failures.append(error)
-            together.abort()
-
-    threads = [threading.Thread(target=work, args=(study,)) for study in studies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    configurations(studies[0])
-    for study in studies:
-        assert study.sampler.recommendation(study).trials == 20
-
-
 def test_of_two_shortlists_that_of_the_first_trial_holds():
-    """Two workers end the search at once; one knows of a trial that the other does not."""
     storage = InMemoryStorage()
     options = {"trials": 60, "certify_share": 0.5, "top": 2, "sigma": 0.05}
     one, two = workers(storage, **options)

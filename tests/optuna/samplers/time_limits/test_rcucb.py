@@ -1,5 +1,3 @@
-"""`RCUCBSampler`: what its trials are, what it learns from them, and what it answers."""
-
 import json
 import time
 import warnings
@@ -16,6 +14,7 @@ from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import IISESampler, TimeLimitPruner, ZoomingRCUCBSampler
+from tests.optuna.samplers.races import Recorder
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     CENSORED,
@@ -34,8 +33,6 @@ from tests.optuna.samplers.time_limits.timed import (
     sequence,
 )
 
-optuna.logging.set_verbosity(optuna.logging.WARNING)
-
 both_directions = pytest.mark.parametrize(
     ("direction", "sign"), [("maximize", 1.0), ("minimize", -1.0)]
 )
@@ -43,9 +40,6 @@ both_directions = pytest.mark.parametrize(
 
 def signed(sign):
     return lambda trial: score(trial, sign)
-
-
-# The sampler translates, no more.
 
 
 @settings(max_examples=15, deadline=None)
@@ -60,7 +54,6 @@ def signed(sign):
     minimise=st.booleans(),
 )
 def test_the_sampler_plays_what_the_bare_policy_plays(limits, reward_range, rounds, minimise):
-    """Of `RCUCB` with limits, of `ZoomingRCUCB` without."""
     sign = -1.0 if minimise else 1.0
     mirrored = reward_range
     if minimise and reward_range is not None:
@@ -111,9 +104,6 @@ def test_charges_are_bad_in_either_direction(direction, sign):
     assert sampler.recommendation(study).gain == pytest.approx(sign * 0.6)
 
 
-# What a trial is.
-
-
 def test_a_trial_that_is_stopped_is_pruned():
     study = run(make(limits=[0.4, 0.8]), n_trials=80)
     for trial in study.trials:
@@ -149,9 +139,6 @@ def test_limits_are_derived_from_the_first_durations(longest):
     answer = sampler.recommendation(study)
     assert [point.limit for point in answer.survival] == pytest.approx([0.5, 1.0, 1.5, 2.0, 2.5])
     assert any("limits derived" in assumption for assumption in answer.assumptions)
-
-
-# What it learns.
 
 
 def test_what_nobody_stopped_counts_as_stopped_at_its_limit():
@@ -254,8 +241,6 @@ def test_a_study_in_which_everything_fails_ends():
 
 
 def test_memory_counts_as_the_limit_of_time_in_force():
-    """That is what `time_limited` notes; while there is no limit of time, it is a failure."""
-
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         if x > 0.8:
@@ -286,9 +271,6 @@ def test_values_outside_the_declared_range_are_clipped_with_one_warning():
     assert len(caught) == 1
     assert study.sampler.recommendation(study).gain == pytest.approx(1.0)
     assert [t.value for t in study.trials[:3]] == [2.0, 5.0, 9.0]
-
-
-# What it answers.
 
 
 @both_directions
@@ -343,18 +325,12 @@ def test_without_a_horizon_the_answer_is_added_on_request():
     assert study.best_value > answer.interval[0]
 
 
-def constant(trial):
-    trial.suggest_float("x", 0.0, 1.0)
-    return end(trial, 0.7, 0.5)
+@pytest.mark.parametrize("seconds", [0.5, 100.0], ids=["constant", "stopped"])
+def test_without_a_range_there_is_no_answer_of_fewer_than_two_values(seconds):
+    def objective(trial):
+        trial.suggest_float("x", 0.0, 1.0)
+        return end(trial, 0.7, seconds)
 
-
-def stopped(trial):
-    trial.suggest_float("x", 0.0, 1.0)
-    return end(trial, 0.7, 100.0)
-
-
-@pytest.mark.parametrize("objective", [constant, stopped])
-def test_without_a_range_there_is_no_answer_of_fewer_than_two_values(objective):
     sampler = make(reward_range=None)
     study = run(sampler, objective, 12)
     with pytest.raises(ValueError, match=r"no two different ones were seen.*reward_range="):
@@ -381,13 +357,8 @@ def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
     assert study.sampler.recommendation(study).censored == 1.0
 
 
-# Arms.
-
-
 @pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
 def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
-    """Also those of which nothing but stopped trials is known."""
-
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
         return end(trial, x, 100.0 if x > 0.5 and LIMIT in trial.user_attrs else 0.5 + x)
@@ -409,14 +380,7 @@ def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
 
 
 def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
-    class Spy(optuna.samplers.RandomSampler):
-        seen = ()
-
-        def sample_independent(self, study, trial, name, distribution):
-            self.seen = [(t.number, t.value) for t in study.get_trials()]
-            return super().sample_independent(study, trial, name, distribution)
-
-    spy = Spy(seed=0)
+    spy = Recorder()
 
     def objective(trial):
         return end(trial, -trial.suggest_float("x", 0.0, 1.0), 0.5)
@@ -424,8 +388,8 @@ def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
     sampler = make(arms=4, limits=[1.0], cost=Linear(0.0), reward_range=(-1.0, 0.0))
     sampler._arm_sampler = spy
     study = run(sampler, objective, 4)
-    assert [arm for arm, _ in spy.seen] == [0, 1, 2]
-    assert [v for _, v in spy.seen] == pytest.approx([t.value for t in study.trials[:3]])
+    assert [t.number for t in spy.shown[-1]] == [0, 1, 2]
+    assert [t.value for t in spy.shown[-1]] == pytest.approx([t.value for t in study.trials[:3]])
 
 
 def test_an_arm_is_enqueued():
@@ -456,9 +420,6 @@ def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
     assert trial.user_attrs == limit
 
 
-# Studies.
-
-
 def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
     study = run(make(), n_trials=5)
     study.sampler = IISESampler("epochs", ARMS)
@@ -473,9 +434,6 @@ def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
     study.sampler = make()
     with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses levels"):
         study.ask()
-
-
-# With real time; trials that hang are in the example of `RCUCBSampler`.
 
 
 def test_cooperative_limits_teach_the_sampler_as_well():

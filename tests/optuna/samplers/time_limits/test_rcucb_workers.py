@@ -1,5 +1,3 @@
-"""`RCUCBSampler` with workers that share a study, die, and come back."""
-
 import optuna
 import pytest
 from optuna.storages import JournalStorage
@@ -19,8 +17,6 @@ from tests.optuna.samplers.time_limits.timed import (
     score,
     sequence,
 )
-
-optuna.logging.set_verbosity(optuna.logging.WARNING)
 
 HORIZON = 60
 
@@ -66,7 +62,6 @@ def test_every_stop_is_harmless(uninterrupted):
 
 
 def test_a_study_in_a_journal_keeps_what_its_trials_were(tmp_path):
-    """What is written must be plain JSON, and be read as it was."""
     path = str(tmp_path / "race.log")
     study, again = (
         optuna.create_study(

@@ -49,7 +49,6 @@ def score(trial, sign=1.0):
 
 
 def make(**options):
-    """A sampler for `score`."""
     given = {"arms": ARMS, "limits": LIMITS, "reward_range": (0.0, 1.0), "seed": 0} | options
     return RCUCBSampler(**given)
 
@@ -65,7 +64,6 @@ def pulls(study):
 
 
 def sequence(study):
-    """What the trials were, and what came of them."""
     return [
         (t.user_attrs[PULL]["arm"], t.user_attrs.get(LIMIT), t.params, t.value, t.state)
         for t in pulls(study)
