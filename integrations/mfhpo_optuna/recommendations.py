@@ -1,11 +1,8 @@
 """The answers of samplers, in the terms of a study."""
 
-import math
-from dataclasses import dataclass
-
 from mfhpo.censored.recommendation import UserLimitRecommendation
-from mfhpo.certification.certificate import Certificate
-from mfhpo.racing.recommendation import UserRecommendation, short
+from mfhpo.racing.recommendation import UserRecommendation
+from mfhpo.search.recommendation import UserSearchRecommendation
 
 
 class StudyLimitRecommendation(UserLimitRecommendation):
@@ -16,41 +13,5 @@ class StudyRecommendation(UserRecommendation):
     """Which configuration to be content with, and how sure that is; see `UserRecommendation`."""
 
 
-@dataclass(frozen=True)
-class RaceRecommendation(StudyRecommendation):
-    """Which of the configurations that a search has tried to be content with, and how sure that is.
-
-    What the fields of `UserRecommendation` say of a certificate is about the shortlist alone.
-
-    Parameters
-    ----------
-    tried, at_target
-        Number of configurations that were tried at any level, and at the target.
-    certificate
-        What the evaluations of the shortlist say. None during the search.
-    """
-
-    tried: int = 0
-    at_target: int = 0
-    certificate: Certificate | None = None
-
-    def __str__(self) -> str:
-        tried = (
-            f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
-            f"target"
-        )
-        if self.certificate is None:
-            params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
-            head = "NOT CERTIFIED" if self.finished else "BEST SO FAR"
-            lines = [f"{head}: {params or 'nothing yet'}"]
-            if not math.isnan(self.mean):
-                at = "" if self.level is None else f" at level {self.level}"
-                lines.append(f"  mean        {self.mean:.5g}{at}, not certified")
-            lines += [
-                f"  because     {self.reason}",
-                f"  cost        {self.cost:.6g} in {self.trials} trials",
-                tried,
-            ]
-            return "\n".join(lines)
-        paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
-        return f"{self.certificate}\n{tried}\n{paid}"
+class RaceRecommendation(UserSearchRecommendation, StudyRecommendation):
+    """What to be content with of all that was tried; see `UserSearchRecommendation`."""

@@ -12,6 +12,7 @@ from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
+from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.space import Config, picked
@@ -74,42 +75,23 @@ class TuneRecommendation(_BesideLuckiest, UserRecommendation):
 
 
 @dataclass(frozen=True)
-class TuneRaceRecommendation(TuneRecommendation):
+class TuneRaceRecommendation(TuneRecommendation, UserSearchRecommendation):
     """Which of the configurations that a search has tried to be content with, and how sure that is.
 
-    The fields are those of `TuneRecommendation`, where what they say of a certificate is about the
-    shortlist alone, and:
-
-    Parameters
-    ----------
-    tried
-        Number of configurations that were tried, at any level.
-    at_target
-        Number of configurations that were evaluated at the target level.
-    certificate
-        What the evaluations of the shortlist say: each candidate, and the one that the search would
-        have handed over beside the winner. None during the search.
+    The fields are those of `mfhpo.search.recommendation.UserSearchRecommendation`, and the
+    `luckiest` of `TuneRecommendation`.
     """
 
-    tried: int = 0
-    at_target: int = 0
-    certificate: Certificate | None = None
-
     def __str__(self) -> str:
-        tried = (
-            f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
-            f"target"
-        )
-        if self.certificate is None:
-            return f"{super().__str__()}\n{tried}"
-        candidates = (
+        certificate = self.certificate
+        if certificate is None:
+            return super().__str__()
+        flat = tuple(
             replace(candidate, params=_flat(candidate.params))
-            for candidate in self.certificate.candidates
+            for candidate in certificate.candidates
         )
-        text = str(replace(self.certificate, candidates=tuple(candidates)))
-        paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
-        luckiest = () if self.luckiest is None else (f"  best result {self.luckiest}",)
-        return "\n".join([text, tried, paid, *luckiest])
+        shown = replace(self, certificate=replace(certificate, candidates=flat))
+        return super(TuneRaceRecommendation, shown).__str__()
 
 
 @dataclass(frozen=True)

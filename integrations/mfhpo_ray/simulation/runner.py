@@ -1,5 +1,7 @@
 """Run an experiment of Ray Tune in virtual time."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
