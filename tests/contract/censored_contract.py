@@ -34,7 +34,6 @@ BEST = 1
 
 
 def outcome(rng, arm):
-    """Reward and seconds of a pull without a limit."""
     reward, least, most, late = ARMS[arm]
     seconds = 9.0 if rng.random() < late else rng.uniform(least, most)
     return reward + rng.uniform(-0.05, 0.05), seconds
@@ -96,7 +95,6 @@ class CensoredPolicyContract(AskAndTellContract):
                 assert 0.0 < pull.limit < math.inf
 
     def check_answer(self, policy):
-        """The answer can be read, and is plain JSON, whatever has happened."""
         answer = policy.recommend()
         assert isinstance(answer, LimitRecommendation)
         json.dumps(answer.to_dict(), allow_nan=False)
@@ -263,7 +261,6 @@ class CensoredPolicyContract(AskAndTellContract):
     # What was seen.
 
     def twins_after(self, first, second):
-        """Two policies with the same beginning, and then told otherwise."""
         policies = self.make(), self.make()
         script = self.play(self.make(), np.random.default_rng(8), 60)
         for policy, rest in zip(policies, (first, second), strict=True):
@@ -436,7 +433,6 @@ class PlayedAtOnceContract(CensoredPolicyContract):
         self.check_in_step(policy)
 
     def check_in_step(self, policy):
-        """What it has learned from is what its history says, and it can go on."""
         resumed = self.make()
         resumed.load_state_dict(json.loads(text_of(policy)))
         assert resumed.pulls == policy.pulls

@@ -83,7 +83,6 @@ class AskAndTellContract(ABC):
         """The easy instance ended with the right answer."""
 
     def play(self, policy, rng, pulls):
-        """Ask and tell in order, at most so often."""
         script = []
         while not policy.finished and len(script) < pulls:
             [pull] = policy.ask()
@@ -221,7 +220,6 @@ class PolicyContract(AskAndTellContract):
         """Make a new policy; called often, and always to be made with the same arguments."""
 
     def problem(self, n_arms=5):
-        """The problem that the policies are made for, of five arms and three fidelities."""
         n_fidelities = 0 if self.costs else len(COSTS)
         return Problem(n_arms, self.costs, self.bias, self.noise, n_fidelities)
 
@@ -238,7 +236,6 @@ class PolicyContract(AskAndTellContract):
         return Observation(float(MEANS[pull.arm, pull.fidelity]) + noise, cost=cost)
 
     def check_answer(self, policy):
-        """The answer can be read, and is plain JSON, whatever has happened."""
         recommendation = policy.recommend()
         json.dumps(recommendation.to_dict(), allow_nan=False)
         assert recommendation.arm is None or 0 <= recommendation.arm < len(MEANS)
@@ -267,7 +264,6 @@ class PolicyContract(AskAndTellContract):
             assert 0 <= pull.fidelity < MEANS.shape[1]
 
     def check_end(self, policy):
-        """The easy instance ended with the right answer."""
         recommendation = policy.recommend()
         assert policy.finished
         assert recommendation.certified == self.certifies

@@ -1,5 +1,3 @@
-"""The policies with time limits pass their contract."""
-
 import numpy as np
 import pytest
 

@@ -1,5 +1,3 @@
-"""Every policy passes the contract; what is declared differs from class to class."""
-
 import numpy as np
 import pytest
 
@@ -85,8 +83,6 @@ TestGradientOfTheLastThreeArms = contract(
     **UNKNOWN,
 )
 
-
-# Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
 
 # Fidelities x arms. The two best arms are equal at fidelity 0, within its bias bound.
 CLOSE = [[0.15, 0.65, 0.65], [0.1, 0.6, 0.7]]

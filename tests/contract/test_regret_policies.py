@@ -1,5 +1,3 @@
-"""The policies that maximise reward pass the contract; they end with their budget, uncertified."""
-
 from functools import partial
 
 import numpy as np
@@ -50,8 +48,6 @@ TestMFEliminationWithEverythingEstimated = contract(
     **UNKNOWN,
 )
 
-
-# Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
 
 # Fidelities x arms.
 EASY = [[0.15, 0.35, 0.85], [0.1, 0.3, 0.9]]

@@ -1,5 +1,3 @@
-"""Importing the library stays cheap: a host library is loaded by its own integration only."""
-
 import re
 import subprocess
 import sys
@@ -39,7 +37,6 @@ def test_version_is_that_of_the_installed_distribution():
 
 
 def test_what_is_known_of_a_problem_rests_on_no_race():
-    """The lower layers of the library import nothing from the upper ones."""
     root = Path(mfhpo.__file__).parent
     below = {"knowledge": ("_validation", "knowledge"), "problem.py": ("_validation", "knowledge")}
     below["policy.py"] = ("_validation", "knowledge", "problem")

@@ -1,5 +1,3 @@
-"""Linear algebra on one thread: while it is asked for, and not a moment longer."""
-
 import threading
 
 import pytest
@@ -25,7 +23,6 @@ def two_threads():
 
 
 def counts():
-    """Of the libraries that do linear algebra, their numbers of threads."""
     info = threadpoolctl.threadpool_info()
     return {library["num_threads"] for library in info if library["user_api"] == "blas"}
 
@@ -73,7 +70,6 @@ def test_without_what_sets_them_nothing_happens(monkeypatch):
 
 
 def watched(monkeypatch, kind, name):
-    """The numbers of threads at each call of a method, as they come."""
     seen = []
     method = getattr(kind, name)
 

@@ -56,7 +56,6 @@ def by_the_dual(weights, values, level):
 
 @st.composite
 def observed(draw):
-    """Weights and values, some of the weights 0 or tiny, now and then a value at the top."""
     size = draw(st.integers(1, 6))
     weight = st.sampled_from([0.0, 1e-6, 0.3]) | st.floats(0.01, 500.0)
     value = st.sampled_from([TOP, 0.999, 0.0, -9.0]) | st.floats(-3.0, TOP)
@@ -113,8 +112,6 @@ class TestTheHighestMean:
         close = 1e-6 * max(1.0, abs(expected[0]))
         assert [bound_of(weights, values, level)] == pytest.approx(expected, abs=close)
 
-
-# The gains of a pair on bins.
 
 LIMITS = (1.0, 2.0)
 COST = Linear(0.1)  # gains from -.2 to 1

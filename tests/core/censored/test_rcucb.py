@@ -26,7 +26,6 @@ PAPER = {"cost": PUBLISHED_COST, "penalty": PUBLISHED_PENALTY}
 
 
 def three_arms():
-    """Much is stopped, at a penalty of 6 and 9 beyond the first limit."""
     return BetaExponentialInstance([[0.8, 0.2], [0.5, 0.5], [0.6, 0.3]], rates=[3.0, 9.0, 5.0])
 
 
@@ -74,7 +73,6 @@ class Naive:
         self.values = np.tile(np.column_stack([bins, -self.penalties]), (n_arms, 1, 1))
 
     def learn(self, arm, limit, reward, seconds):
-        """Everything about an arm, from all of its pulls; infinite seconds if it was stopped."""
         self.histories[arm].append((limit, reward, seconds))
         limits, rewards, took = np.array(self.histories[arm]).T
         # A stopped pull ran as long as its limit; the arrays below never ask for more.
@@ -122,8 +120,6 @@ class Naive:
 
 
 class TestTheSamePlays:
-    """The lazy index, compiled or not, ask and tell: all are Eq. 12."""
-
     @pytest.mark.parametrize("instance", [three_arms(), easy_arms()], ids=["skewed", "ties"])
     @pytest.mark.parametrize("confidence", CONFIDENCES)
     def test_as_the_naive_rule(self, confidence, instance):
@@ -206,8 +202,6 @@ def test_with_four_workers_at_all_times(confidence):
 
 
 class TestTies:
-    """Where nothing tells pairs apart, a policy goes on as before, also from a saved state."""
-
     @staticmethod
     def tell_alike(policy, pull):
         # All arms alike, the outcomes by their own count: 2 of 7 are stopped.
@@ -332,8 +326,6 @@ class TestStoppedAlmostAtTheLimit:
 
 
 class TestLockIn:
-    """One arm; the longer limit is better, but hard to see for whoever plays the shorter."""
-
     @staticmethod
     def late_shares(**options):
         """How often the better limit is played from round 6,000 to 8,000, for 20 seeds."""

@@ -1,5 +1,3 @@
-"""What all races among a shortlist's candidates have in common."""
-
 import json
 import math
 
@@ -16,7 +14,6 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def tell(race, values):
-    """A value of each candidate."""
     if isinstance(race, PairedCertification):
         race.tell(dict(enumerate(values)))
         return

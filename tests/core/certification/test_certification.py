@@ -1,5 +1,3 @@
-"""Certificates for a shortlist: by hand, and their claims counted."""
-
 import json
 import math
 

@@ -1,5 +1,3 @@
-"""Certificates from a few looks: by hand, what makes a look due, and their claims counted."""
-
 import itertools
 import math
 import warnings
@@ -156,9 +154,6 @@ def test_how_many_more():
     assert answer_of(tie).remaining == math.inf
 
 
-# When to look.
-
-
 def test_nothing_is_known_before_the_first_look():
     race = race_of(2, epsilon=1.0)
     assert answer_of(race).winner is None
@@ -219,9 +214,6 @@ def test_whom_it_asks_for():
     assert asked == [0, 2, 3] * 5
     race.tell(0, 0.0)
     assert (race.ask(), race.ask([3, 3])) == (3, 0)  # neither the beaten one nor the failed one
-
-
-# Failures.
 
 
 def test_failures_are_told_from_a_tendency_to_fail():
@@ -308,9 +300,6 @@ def test_a_failed_leader_gives_back_what_it_had_beaten():
     assert answer_of(race).winner == 2
 
 
-# Values that do not vary.
-
-
 def test_rounded_values_are_not_believed_before_ten():
     # That their noise is not hidden is known from another one that failed.
     race = race_of(3, epsilon=0.0)
@@ -351,19 +340,14 @@ def test_declared_without_noise():
     assert standings(race) == ["worse", "certified", "not told apart"]
 
 
-# What does not depend on the unit, the direction or the order.
-
-
 @st.composite
 def tables(draw):
-    """Values of each candidate, with ties and repeats; integers, so that no sum is rounded."""
     largest = draw(st.sampled_from([1, 3, 200]))
     values = st.lists(st.integers(-largest, largest), min_size=3, max_size=12)
     return draw(st.lists(values, min_size=2, max_size=4))
 
 
 def race_on(table, order, scale=1.0, shift=0.0, **options):
-    """Told the table in an order, with the values scaled and shifted."""
     race = race_of(len(table), **options)
     rest = [iter(values) for values in table]
     for arm in order:

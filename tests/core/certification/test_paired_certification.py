@@ -1,5 +1,3 @@
-"""Certificates for candidates that are evaluated alike: by hand, and their claims counted."""
-
 import math
 from functools import partial
 
@@ -13,7 +11,6 @@ race_of = partial(races.race_of, PairedCertification)
 
 
 def run(truth, *, own=1.0, shared=0.0, seed=0, **options):
-    """Noise of each evaluation, and of each round."""
     rng = np.random.default_rng(seed)
     race = race_of(len(truth), **options)
     while not race.finished:
@@ -84,7 +81,6 @@ def test_rounded_differences_are_not_believed_too_soon():
 
 
 def test_a_few_rounds_may_agree_by_chance():
-    """As scores of few values do, of all candidates at once: here the first nine."""
     race = race_of(4)
     for score in [*[0.9] * 9, 0.8]:
         assert not race.finished

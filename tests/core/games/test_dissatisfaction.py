@@ -16,7 +16,6 @@ def places(n):
 
 
 def bounds(beliefs, player, cube, sign):
-    """A player's utility at profiles, so many half-widths above the mean."""
     model = beliefs.models[player]
     means, variances = model.predict(beliefs.actions.features(cube), 1)
     return means + sign * beliefs.beta * np.sqrt(variances)
@@ -36,7 +35,6 @@ def brute_force(beliefs, cube, estimate, own):
 
 
 def discrete():
-    """Three players with 4, 3 and 6 actions."""
     return Actions(
         {"a": {"x": places(4)}, "b": {"kind": OneOf(3)}, "c": {"y": places(3), "mode": OneOf(2)}}
     )

@@ -11,7 +11,6 @@ HALF = np.sqrt(0.5)
 
 
 def mixed():
-    """Two players, one with a number and a choice, one with a number of three values."""
     return Actions(
         {
             "left": {"rate": Numeric(), "mode": OneOf(3)},

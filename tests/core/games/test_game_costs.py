@@ -10,7 +10,6 @@ COSTS = {"row": (1.0, 8.0), "column": (1.5, 4.0, 12.0)}
 
 
 def tracking(profile, levels):
-    """Each player follows the other; each level of each player is off by something else."""
     x, y = profile["x"], profile["y"]
     row = -((x - 0.6 * y - (0.05, 0.0)[levels[0]]) ** 2)
     return [row, -100.0 * (y - 0.5 - 0.2 * x - (0.1, 0.03, 0.0)[levels[1]]) ** 2]

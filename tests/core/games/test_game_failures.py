@@ -19,7 +19,6 @@ def play(policy, game):
 
 @pytest.mark.parametrize("cheap_level", [True, False])
 def test_what_crashes_at_the_target_is_left(cheap_level):
-    """A full run needs more memory than there is; cheap ones say nothing of that."""
     policy = UCBPNE(ON_A_GRID, (1,), 25, joint=True)
     if cheap_level:
         policy = MFUCBPNE(ON_A_GRID, (1, 9), 200, joint=True)
@@ -81,7 +80,6 @@ def test_a_cheap_success_does_not_undo_a_failure():
 
 
 def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one():
-    """Levels may have units of their own."""
     told = (0.9, 0, 100.0), (0.1, 1, None), (0.2, 1, None)
     assert observed(*told) == [(0.1, 1, 100.0), (0.2, 1, 100.0)]
     assert observed(*told, (0.9, 1, 0.5)) == [(0.1, 1, 0.5), (0.2, 1, 0.5)]

@@ -25,19 +25,16 @@ QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def paper(rho=0.768, rate=0.89, noise=0.1):
-    """The paper's kernels for both players."""
     known = Hyperparameters.shared(rate, 0.78, correlations=[rho], noise=noise, n_features=2)
     return [known, known]
 
 
 def searching(kind=MFUCBPNE, **options):
-    """A policy for two players with a number each."""
     arguments = {"players": two_players(), "costs": (1, 8), "budget": 64}
     return kind(**{**arguments, **options})
 
 
 def small_game(n_players, joint=False, **options):
-    """A policy for a few players with few actions, of a number and a choice in turn."""
     players = {
         f"p{index}": {f"x{index}": OneOf(3) if index % 2 else Numeric((0.0, 0.4, 1.0))}
         for index in range(n_players)
@@ -46,13 +43,11 @@ def small_game(n_players, joint=False, **options):
 
 
 def anything(profile, level):
-    """Utilities of as many players as there are parameters."""
     total = sum(profile.values())
     return [math.sin(3.0 * value + total) + 0.1 * level for value in profile.values()]
 
 
 def worst(profile, game=tracking):
-    """The largest gain that a player truly has by deviating."""
     return max(gains(game, profile, OWNED, 1))
 
 

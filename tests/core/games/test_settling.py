@@ -18,7 +18,6 @@ def two_players(x=None):
 
 
 def knowing(utility, n_features=2, mean=0.0):
-    """A model after many exact observations of a smooth utility."""
     known = Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=n_features)
     model = MultiOutputGP(replace(known, offsets=np.full(2, mean)))
     for place in np.random.default_rng(0).random((100 * n_features - 140, n_features)):
@@ -27,7 +26,6 @@ def knowing(utility, n_features=2, mean=0.0):
 
 
 def wanting(player, best, n_features=2):
-    """A model of a player that wants to be at a place, whatever the others do."""
     return knowing(lambda place: -float((place[player] - best) ** 2), n_features)
 
 

@@ -51,7 +51,6 @@ class Hard:
 
     @property
     def tolerance(self):
-        """Epsilon in the unit of the values."""
         return self.epsilon * (0.5 if self.bernoulli else 2.0)
 
 
@@ -81,5 +80,4 @@ def wrong_and_certified(hard, make, races, seed):
 
 
 def most_allowed(races, delta):
-    """Errors that chance explains when delta is kept."""
     return float(binom.ppf(1.0 - _LUCK, races, delta))

@@ -1,5 +1,3 @@
-"""SE, IISE, IISE-gamma and MFE: against naive references, and everything around the rule."""
-
 import itertools
 import json
 import math
@@ -19,7 +17,6 @@ from mfhpo.racing.race import ArmWithdrawnWarning
 
 
 def race(policy, objective, most=100000):
-    """Ask and tell one at a time until the end; the pulls made."""
     pulls = []
     while not policy.finished and len(pulls) < most:
         [pull] = policy.ask()
@@ -34,13 +31,9 @@ def tell_all(policy, objective, pulls):
 
 
 def noisy(means, sigma=1.0, seed=0):
-    """An objective with normal noise; means of shape (M, K)."""
     rng = np.random.default_rng(seed)
     table = np.asarray(means, dtype=np.float64)
     return lambda pull: float(table[pull.fidelity, pull.arm] + sigma * rng.standard_normal())
-
-
-# The references. Exits are by arm: the fidelity, and the round or pull, at which it left.
 
 
 class Tapes:
@@ -243,8 +236,6 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
     )
 
 
-# Arguments
-
 PROBLEM = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
 
 
@@ -282,9 +273,6 @@ def test_a_variant_that_contradicts_the_bounds_is_named():
     with pytest.raises(ValueError, match="variant must be 'max' or 'order', got 'both'"):
         IISE(PROBLEM, variant="both")
     assert IISE(order, variant="order").bias == order.bias
-
-
-# Stops
 
 
 def test_epsilon_stop_by_hand():
@@ -331,8 +319,6 @@ def test_measure_pulls_the_winner_at_the_target():
     assert recommendation.fidelity == 1
     assert recommendation.cost == pytest.approx(without.cost + 40.0)
 
-
-# Failures
 
 FAILED = Observation(None)
 
@@ -395,9 +381,6 @@ def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified():
     assert answer.compared == 2
 
 
-# The audit
-
-
 def false_bounds(kind):
     """The best arm's cheap value is 3 too low; 0.2 is declared."""
     targets = np.array([2.0, 1.5, 1.0, 0.5, 0.0])
@@ -436,9 +419,6 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
     recommendation = policy.recommend()
     assert (recommendation.arm, recommendation.certified) == (0, True)
     assert any("widened because observations contradicted" in a for a in recommendation.assumptions)
-
-
-# What is found out
 
 
 @pytest.mark.parametrize("variant", ["max", "order"])
@@ -530,9 +510,6 @@ def test_a_huge_value_breaks_nothing(values):
     json.dumps(policy.state_dict(), allow_nan=False)
     policy.recommend()
     assert len(policy.ask(3)) == 3
-
-
-# Special cases
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")

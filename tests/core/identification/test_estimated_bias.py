@@ -1,5 +1,3 @@
-"""With no bias declared, late bloomers are kept, and cheap levels decide on the order."""
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -10,7 +8,6 @@ POLICIES = (IISE, MFTopTwo, MFLUCB, MFGrad)
 
 
 def race(policy, means, seed, sigma=0.02):
-    """Race to the end; returns the fidelities that were pulled."""
     rng, pulled = np.random.default_rng(seed), set()
     while not policy.finished:
         [pull] = policy.ask()

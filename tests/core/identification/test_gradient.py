@@ -1,5 +1,3 @@
-"""MF-GRAD: a step worked out by hand, the published figures, and whether delta is kept."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The statistic behind the likelihood-ratio policies, by hand, by brute force and by chance."""
-
 import itertools
 import math
 from functools import partial

@@ -1,5 +1,3 @@
-"""Multi-fidelity LUCB: decisions worked out by hand, against itself, and what it may not do."""
-
 import json
 import math
 import subprocess
@@ -82,7 +80,6 @@ class Tapes:
     """The n-th pull of an arm at a fidelity gives the same value, whoever asks."""
 
     def __init__(self, means, sigma, seed, length=2000):
-        """Means of shape (K, M)."""
         rng = np.random.default_rng(seed)
         self.values = means[:, :, None] + sigma * rng.standard_normal((*means.shape, length))
         self.used = np.zeros(means.shape, dtype=int)
@@ -105,9 +102,6 @@ def race(policy, tapes, most=1500, workers=1):
             policy.tell(pull, tapes.next(pull))
             pulls.append(pull)
     return pulls
-
-
-# By hand.
 
 
 class TestBounds:
@@ -230,8 +224,6 @@ class TestSafeguard:
         expected = ((1, 0), [True, False]) if left else ((0, 0), [False, False])
         assert self.steer(rules(BY_SWEEP), known) == expected
 
-
-# Races.
 
 # Seen at fidelity 0, the second arm's values are so high, and the best one's so low, that
 # mu_1 - xi < mu_2 + xi there: .55 - .1 < .5 + .1. Costs differ so much that it is favoured.
@@ -493,9 +485,6 @@ def test_wrong_problems():
     policy.tell(Pull(0, 0), Observation(0.5))
     # Four times that of values within [0, 1].
     assert policy.summary(0, 0)[2] == pytest.approx(4.0 * math.sqrt(math.log(4.0 * 4 / 0.05)))
-
-
-# Measured costs need not increase.
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,3 @@
-"""MFTopTwo: pulls by hand, what a race goes through, and whether delta is kept."""
-
 import math
 import warnings
 

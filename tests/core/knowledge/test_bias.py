@@ -1,5 +1,3 @@
-"""Bias bounds: declared, estimated (by hand and by coverage), audited (by hand and by property)."""
-
 import math
 
 import numpy as np
@@ -11,8 +9,6 @@ from scipy.stats import binom
 from mfhpo.knowledge.bias import Bias, estimate_bias, find_contradiction
 
 both_kinds = pytest.mark.parametrize("kind", ["max", "order"])
-
-# Declared
 
 
 def test_margins_by_hand():
@@ -44,9 +40,6 @@ def test_widening_never_narrows():
     assert bias.widened(0, 0.5) == Bias("order", (0.5, 0.1, 0.0), "widened")
     assert bias.widened(0, 0.2) == Bias("order", (0.3, 0.1, 0.0), "widened")
     assert bias == Bias.order(0.3, 0.1, 0.0)
-
-
-# Estimated
 
 
 def test_estimate_by_hand():
@@ -87,8 +80,6 @@ def test_estimate_covers_all_arms_with_the_stated_probability(kind, pilot_arms, 
         failures += bool(true > bound)
     assert failures <= binom.ppf(0.999, races, level)
 
-
-# Audited
 
 INF = math.inf
 

@@ -1,5 +1,3 @@
-"""Confidence radii: figures worked out by hand, properties, and coverage."""
-
 from __future__ import annotations
 
 import math
@@ -39,11 +37,7 @@ spreads = st.floats(0.0, 1e12)
 
 
 def at(radius, count, level=0.05, squares=0.0, errors=0.0):
-    """Evaluate one half-width."""
     return float(radius(np.array(count), level, np.array(squares), np.array(errors)))
-
-
-# Figures worked out by hand
 
 
 def test_hoeffding_by_hand():
@@ -104,9 +98,6 @@ def test_tightest_takes_the_smaller_at_half_the_level():
     assert many < at(mixture, 10**5, 0.05)
 
 
-# Where the formulas come from
-
-
 @pytest.mark.parametrize("level", [1e-12, 0.05, 0.5])
 def test_no_other_rho_is_better_where_the_mixture_is_tuned(level):
     rho = 16.0 * np.geomspace(1e-4, 1e4, 100_001)
@@ -156,9 +147,6 @@ def test_mixture_is_tighter_than_hoeffdings_but_for_two_pulls(level):
     ratio = MixtureRadius(1.0)(n, level) / HoeffdingRadius(1.0)(n, level)
     assert np.all(ratio[n >= 3] <= 1.0)
     assert 1.04 < ratio[n == 2][0] < 1.08
-
-
-# Properties
 
 
 @every_radius
@@ -217,9 +205,6 @@ def test_wrong_arguments_are_named():
         TightestRadius(())
 
 
-# Choosing a radius
-
-
 def test_default_radius_follows_the_declaration():
     assert default_radius(SubGaussian(0.3), 0, 3) == MixtureRadius(0.3)
     assert default_radius(SubGaussian((0.5, 0.1)), 1, 2) == MixtureRadius(0.1)
@@ -258,8 +243,6 @@ def test_pulls_until_may_never_come():
         pulls_until(StudentMixtureRadius(), 0.05, 0.1)
 
 
-# Coverage
-
 N_PATHS, N_STEPS, LEVEL = 1000, 1000, 0.1
 ALLOWED = float(binom.ppf(1.0 - 1e-6, N_PATHS, LEVEL))
 
@@ -273,7 +256,6 @@ class Paths:
     guess: float = 0.0
 
     def missed(self, radius, shrink=1.0):
-        """Count the paths whose running mean is ever further off than the radius."""
         n = np.arange(1, N_STEPS + 1)
         running = self.values.cumsum(axis=1) / n
         earlier = np.hstack([np.full((N_PATHS, 1), self.guess), running[:, :-1]])
@@ -293,7 +275,6 @@ def gaussian():
 
 @pytest.fixture(scope="module")
 def of_many_scales(gaussian):
-    """Standard deviations that span four powers of ten."""
     rng = np.random.default_rng(13)
     sigmas = 10.0 ** rng.uniform(-2.0, 2.0, (N_PATHS, 1))
     means = rng.normal(0.0, 10.0, (N_PATHS, 1))

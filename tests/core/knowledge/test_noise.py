@@ -1,5 +1,3 @@
-"""What is declared of the noise, and the upper bound on a pooled variance."""
-
 import json
 import math
 
@@ -75,7 +73,6 @@ def test_state_survives_json():
 
 
 def lowest_bound(blocks, degrees, level):
-    """Of all bounds that a race sees, whose sum of squares grows by these blocks."""
     pooled, lowest = PooledVariance(level), math.inf
     for squares in blocks:
         pooled.add(squares, degrees)

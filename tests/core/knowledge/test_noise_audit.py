@@ -1,5 +1,3 @@
-"""A declared sigma that is too small is noticed, and hardly ever one that is right."""
-
 import warnings
 
 import numpy as np
@@ -57,7 +55,6 @@ def tell_noisy_values(policy, rng):
 
 
 def race(policy, means, scales, seed, most_pulls):
-    """Run a race on normal values, its warnings about sigma aside."""
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseContradictedWarning)

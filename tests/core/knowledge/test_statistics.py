@@ -1,5 +1,3 @@
-"""Sufficient statistics: by hand, against NumPy, saved and loaded."""
-
 import json
 
 import numpy as np

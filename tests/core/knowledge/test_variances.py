@@ -1,5 +1,3 @@
-"""What arms' variances share, and how wrong each is taken to be."""
-
 import numpy as np
 import pytest
 from scipy.stats import norm, t

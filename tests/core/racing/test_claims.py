@@ -1,5 +1,3 @@
-"""What certificates of shortlists say, compared with the truth."""
-
 import re
 
 import numpy as np
@@ -23,9 +21,6 @@ def most(runs, level):
     return int(stats.binom.isf(1e-4, runs, level))
 
 
-# Sentences.
-
-
 def test_what_a_sample_cannot_exclude():
     # An outcome of 26 % is missing from ten evaluations with probability .74^10 = .049.
     assert unseen_share(10, 0.05) == pytest.approx(0.259, abs=1e-3)
@@ -44,13 +39,11 @@ def is_false(answer, truth):
 
 
 def are_missed(answer, truth):
-    """Whether some interval does not hold the truth."""
     pairs = zip((result.interval for result in answer.candidates), truth, strict=True)
     return any(not low <= value <= high for (low, high), value in pairs)
 
 
 def evaluate(race, outcome):
-    """Ask once, and tell what comes of it; returns the number of evaluations."""
     asked = race.ask()
     if not isinstance(asked, list):
         race.tell(asked, outcome(asked))
@@ -104,9 +97,6 @@ def test_a_leader_that_leaves_is_not_forgotten(kind):
     assert answer.candidates[3].values == 2
     assert re.search("because .*led when it left", str(answer))
     assert f"{answer.candidates[3].outcomes} evaluations" in answer.reason
-
-
-# Claims, counted.
 
 
 @pytest.mark.slow

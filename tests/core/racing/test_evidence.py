@@ -1,5 +1,3 @@
-"""What is known of the means and of the noise, from the values of all arms at all fidelities."""
-
 import math
 
 import numpy as np
@@ -169,8 +167,6 @@ class TestRadii:
 
 
 class Growing(Radius):
-    """A radius that grows in the course of a race."""
-
     theorem = assumption = "none"
     changes = True
     factor = 1.0

@@ -1,5 +1,3 @@
-"""When failures make an arm leave, and how rarely chance does."""
-
 import math
 
 import numpy as np

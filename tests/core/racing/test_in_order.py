@@ -1,5 +1,3 @@
-"""What was begun first is handed on first."""
-
 import math
 
 from hypothesis import given, settings

@@ -1,5 +1,3 @@
-"""Options: every policy takes those that are documented for it, and defaults are the policy's."""
-
 import inspect
 
 import pytest

@@ -1,5 +1,3 @@
-"""The pilot: which arms it pulls in which order, and what it makes of them."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -18,7 +18,6 @@ def unit(n_arms, costs=(1.0, 4.0)):
 
 
 def asked(policy, means, pulls=None):
-    """Ask and tell exact values (K,), until the policy finishes or so many pulls are made."""
     values = np.asarray(means, dtype=np.float64)
     plays = []
     while not policy.finished and (pulls is None or len(plays) < pulls):

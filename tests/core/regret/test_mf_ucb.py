@@ -63,7 +63,6 @@ def block_plays(policy, values, capitals=(None,), **options):
 
 @st.composite
 def races(draw):
-    """Problems with ties, useless fidelities, exact values and discrete ones."""
     n_arms, n_fidelities = draw(st.integers(1, 12)), draw(st.integers(1, 4))
     steps = draw(st.lists(st.sampled_from([0.5, 1.0, 3.0, 10.0]), min_size=4, max_size=4))
     costs = tuple(np.cumsum(steps[:n_fidelities]).tolist())
@@ -82,8 +81,6 @@ def races(draw):
 
 
 class TestTheSamePlays:
-    """The lazy index, the compiled one and ask give what Algorithm 1 gives."""
-
     @settings(max_examples=50)
     @given(race=races(), candidates=st.sampled_from([1, 2, 5, 16]), share=st.floats(0.0, 1.0))
     def test_as_the_naive_rule(self, race, candidates, share):
@@ -222,8 +219,6 @@ class TestWhatIsFoundOut:
 
 
 class TestReward:
-    """What MF-UCB is for, on an instance where most arms can be left at the cheap fidelity."""
-
     def instance(self, seed):
         rng = np.random.default_rng(seed)
         targets = np.append(np.linspace(0.1, 0.7, 39), 0.9)

@@ -8,7 +8,6 @@ from mfhpo.search.warping import warp
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
-    """Observations of configurations, some of which are seen more than once."""
     n_arms = n_arms or max(1, 2 * n // 3)
     places = rng.random((n_arms, d))
     arms = rng.integers(n_arms, size=n)
@@ -23,7 +22,6 @@ def some_parameters(process, rng):
 
 
 def covariances(process, data, parameters):
-    """Covariance of two observations, entry by entry, without noise."""
     features = data.features.copy()
     numbers = process._numbers
     features[:, numbers] = warp(features[:, numbers], parameters[process._exponents_at])[0]
@@ -53,7 +51,6 @@ def five_halves(r):
 
 
 def posterior(process, data, asked):
-    """Mean and covariance of what is asked, after the data, by plain linear algebra."""
     every = LevelData(
         np.vstack([data.features, asked.features]),
         np.append(data.levels, asked.levels),
@@ -204,7 +201,6 @@ def test_numbers_that_act_by_orders_of_magnitude_are_warped():
 
 
 def fitted(low, places, target):
-    """A model of arms that were all seen at two levels."""
     n = len(target)
     data = LevelData(
         np.vstack([places, places]), np.repeat([0, 1], n), np.concatenate([low, target])
@@ -220,7 +216,6 @@ def unit(values):
 
 
 def correlation(low, places, target):
-    """Correlation of two levels' values over configurations, as a model finds it."""
     prior = fitted(low, places, target)._over_levels()
     return float(prior[0, 1] / math.sqrt(prior[0, 0] * prior[1, 1]))
 
@@ -243,7 +238,6 @@ def test_what_a_level_says_of_the_target_is_found_out():
 
 
 def test_noise_is_told_from_differences_of_arms():
-    """Arms that were seen twice at one level, once with noise of .5 and once without."""
     rng = np.random.default_rng(0)
     places = np.tile(rng.random((40, 1)), (2, 1))
     truth = unit(np.sin(5.0 * places[:, 0]))

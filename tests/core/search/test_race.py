@@ -25,8 +25,6 @@ def make(kind=HalvingSearch, costs=COSTS, continues=False, initial=9, seed=0, **
 
 
 class Run:
-    """Evaluates what a race asks for, one pull after the other."""
-
     def __init__(self, race, sigma=SIGMA, seed=0):
         self.race = race
         self.sigma = sigma
@@ -377,7 +375,6 @@ def test_where_evaluations_are_counted_all_are_at_the_target(kind, continues, bu
 
 
 def played_out(race, value):
-    """The answer of a race whose evaluations give what their arms do."""
     for _ in range(100):
         asked = race.ask()
         if not asked:

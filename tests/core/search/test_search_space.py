@@ -65,8 +65,6 @@ def test_places_increase_from_0_to_1(places):
         Numeric(places)
 
 
-# Conditions.
-
 NESTED = SearchSpace(
     {"model": OneOf(2), "kernel": OneOf(2), "gamma": Numeric(), "depth": Numeric()}
 )

@@ -12,7 +12,6 @@ SINGLE = 1e-5
 
 
 def believed(n, seed=0):
-    """A process over two features and three levels that has seen something."""
     rng = np.random.default_rng(seed)
     known = Hyperparameters(
         length_scales=np.array([[0.3, 0.4], [0.5, 0.4], [0.4, 0.6]]),

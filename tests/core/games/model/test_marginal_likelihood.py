@@ -21,7 +21,6 @@ def assuming(averaging=False, noise=None, n_levels=2, n_features=1):
 
 
 def n_parameters(assumptions):
-    """Length of the vector that is fitted."""
     n_lower = 0 if assumptions.averaging else assumptions.n_levels - 1
     n_lengths = len(set(assumptions.groups.tolist()))
     return n_lengths + 2 * n_lower + n_lower + 1 + (assumptions.noise is None)
@@ -150,7 +149,6 @@ def test_levels_may_be_of_units_of_their_own(scales, offsets):
 
 
 def _predicted(known, told, features):
-    """Means at the target."""
     model = MultiOutputGP(known)
     for row, level, value in zip(told.features, told.levels, told.values, strict=True):
         model.add(row, int(level), float(value))

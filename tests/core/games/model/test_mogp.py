@@ -11,8 +11,6 @@ CLOSE = {"abs": 1e-9, "rel": 1e-9}
 
 
 class Case:
-    """A process with some observations, and points to look at."""
-
     def __init__(self, seed, n, n_levels=3, n_features=2, n_points=6):
         rng = np.random.default_rng(seed)
         self.known = drawn_hyperparameters(rng, n_levels, n_features)
@@ -25,12 +23,10 @@ class Case:
             self.gp.add(x, int(level), float(value))
 
     def direct(self, features, level):
-        """Means and covariances of the utilities at a level."""
         at = (features, np.full(len(features), level))
         return direct_posterior(self.known, (self.features, self.levels), self.values, at)
 
     def direct_with_target(self, features, level):
-        """Covariances of the utilities at a level with those at the target."""
         n, top = len(features), self.known.n_levels - 1
         at = (np.concatenate((features, features)), np.repeat([level, top], n))
         told = (self.features, self.levels)

@@ -1,5 +1,3 @@
-"""The order bounds learned from finished curves, and the rule that uses them."""
-
 import math
 
 import numpy as np
@@ -116,14 +114,12 @@ def test_many_arms_outgrow_the_arrays():
 
 
 def draw_noisy(rng, n):
-    """Arms whose early values are their final ones, biased and noisy."""
     final = rng.normal(size=n)
     early = final[:, None] - [1.0, 0.4, 0.1] + rng.normal(size=(n, 3)) * [0.8, 0.4, 0.2]
     return np.column_stack((early, final))
 
 
 def draw_learners(rng, n):
-    """Arms that learn at different speeds, so that the gains at all fidelities go together."""
     rate = np.exp(0.7 * rng.normal(size=n) - 0.5)
     height = 3.0 + rng.normal(size=n)
     return height[:, None] * (1.0 - np.exp(-np.outer(rate, [1, 3, 9, 27]) / 3.0))
