@@ -6,12 +6,8 @@ pytest then runs every test below on it. The instance is easy: at the target fid
 `MEANS` is far ahead of the others, and the biases are within the declared bounds.
 """
 
-from __future__ import annotations
-
 import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -20,7 +16,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.noise import Noise, SubGaussian
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 
 # Arms x fidelities. Arm 2 is the best at the target; the bias is at most 0.05.
@@ -37,7 +33,6 @@ BEST = 2
 COSTS = (1.0, 3.0, 9.0)
 SIGMA = 0.05
 
-
 numbers = st.integers(0, 2**32 - 1)
 
 
@@ -48,39 +43,15 @@ def settings(max_examples):
     )
 
 
-class AskAndTellContract(ABC):
+class AskAndTellContract:
     """What all policies promise, with time limits or without.
 
-    Attributes
-    ----------
-    most_pulls
-        An easy race must be over after so many.
-    replayed
-        So many pulls are made again after loading.
+    A suite has `new`, which makes a policy, always with the same arguments, `observe`, which gives
+    what comes of a pull, and checks of pulls, of answers and of the end.
     """
 
-    most_pulls = 3000
-    replayed = 3000
-
-    @abstractmethod
-    def new(self):
-        """Make a new policy, always with the same arguments."""
-
-    @abstractmethod
-    def observe(self, rng, pull, failure_rate=0.0):
-        """What a pull gives."""
-
-    @abstractmethod
-    def check_pulls(self, policy, pulls, expected):
-        """What was proposed can be pulled."""
-
-    @abstractmethod
-    def check_answer(self, policy):
-        """The answer can be read, and is plain JSON, whatever has happened."""
-
-    @abstractmethod
-    def check_end(self, policy):
-        """The easy instance ended with the right answer."""
+    most_pulls = 3000  # an easy race must be over after so many
+    replayed = 3000  # so many are made again after loading
 
     def play(self, policy, rng, pulls):
         script = []
@@ -89,6 +60,15 @@ class AskAndTellContract(ABC):
             script.append((pull, self.observe(rng, pull)))
             policy.tell(*script[-1])
         return script
+
+    def go_on(self, policy, rng):
+        """There are pulls and answers after the end."""
+        for _ in range(10):
+            pulls = policy.ask(3)
+            self.check_pulls(policy, pulls, 3)
+            for pull in pulls:
+                policy.tell(pull, self.observe(rng, pull))
+        self.check_end(policy)
 
     @settings(max_examples=5)
     @given(seed=numbers, n=st.integers(1, 9))
@@ -199,25 +179,10 @@ class AskAndTellContract(ABC):
 
 
 class PolicyContract(AskAndTellContract):
-    """The suite.
-
-    Attributes
-    ----------
-    certifies
-        Whether the race ends with a certificate; otherwise it ends when the policy's budget is
-        spent, with the right answer and without one.
-    noise, bias, costs
-        What the policies' problem declares.
-    """
-
-    certifies = True
-    noise: Noise = SubGaussian(SIGMA)
-    bias: Bias | None = Bias.max(0.05, 0.05, 0.0)
-    costs: Sequence[float] | None = COSTS
-
-    @abstractmethod
-    def make(self, problem):
-        """Make a new policy; called often, and always to be made with the same arguments."""
+    certifies = True  # otherwise it ends with its budget, the right answer and no certificate
+    noise = SubGaussian(SIGMA)
+    bias = Bias.max(0.05, 0.05, 0.0)
+    costs = COSTS
 
     def problem(self, n_arms=5):
         n_fidelities = 0 if self.costs else len(COSTS)
@@ -226,8 +191,7 @@ class PolicyContract(AskAndTellContract):
     def new(self):
         return self.make(self.problem())
 
-    # How the tests pull. Values lie within [0, 1], so that they suit bounded noise too.
-
+    # Values lie within [0, 1], so that they suit bounded noise too.
     def observe(self, rng, pull, failure_rate=0.0):
         cost = COSTS[pull.fidelity]
         if rng.random() < failure_rate:
@@ -271,8 +235,6 @@ class PolicyContract(AskAndTellContract):
         assert recommendation.remaining_cost == (0.0 if self.certifies else None)
         self.check_answer(policy)
 
-    # The tests.
-
     def test_a_new_policy_has_an_answer(self):
         policy = self.new()
         assert not policy.finished
@@ -289,13 +251,7 @@ class PolicyContract(AskAndTellContract):
         self.check_end(policy)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in script))
         assert policy.recommend().pulls == len(script)
-        # There are pulls and answers after the end.
-        for _ in range(10):
-            pulls = policy.ask(3)
-            self.check_pulls(policy, pulls, 3)
-            for pull in pulls:
-                policy.tell(pull, self.observe(np.random.default_rng(1), pull))
-        self.check_end(policy)
+        self.go_on(policy, np.random.default_rng(1))
 
     @settings(max_examples=3)
     @given(seed=numbers)
@@ -323,6 +279,9 @@ class PolicyContract(AskAndTellContract):
     def test_wrong_input_is_an_error_and_changes_nothing(self):
         policy = self.new()
         before = policy.state_dict()
+        for cost in (math.nan, math.inf, -1.0):
+            with pytest.raises(ValueError, match="cost"):
+                policy.tell(Pull(0, 0), Observation(1.0, cost=cost))
         for arm in (-1, 5):
             with pytest.raises(ValueError, match=f"arm must be 0 to 4, got {arm}"):
                 policy.tell(Pull(arm, 0), Observation(0.5, cost=1.0))

@@ -8,32 +8,17 @@ from tests.contract.censored_contract import (
     LIMITS,
     PENALTY,
     CensoredPolicyContract,
-    PlayedAtOnceContract,
+    censored,
 )
 
+CHARGES = {"cost": COST, "penalty": PENALTY}
 
-class TestRCUCB(PlayedAtOnceContract):
-    def make(self, n_arms=4, horizon=HORIZON):
-        return RCUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon)
-
-
-class TestRCUCBByKL(PlayedAtOnceContract):
-    def make(self, n_arms=4, horizon=HORIZON):
-        return RCUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon, confidence="kl")
-
-
-class TestRCUCBAsPrinted(PlayedAtOnceContract):
-    def make(self, n_arms=4, horizon=HORIZON):
-        return RCUCB(
-            n_arms,
-            LIMITS,
-            cost=COST,
-            penalty=PENALTY,
-            horizon=horizon,
-            confidence="printed",
-            survival="count",
-            exploration=0.25,
-        )
+TestRCUCB = censored(RCUCB, LIMITS, **CHARGES)
+TestRCUCBByKL = censored(RCUCB, LIMITS, **CHARGES, confidence="kl")
+TestRCUCBAsPrinted = censored(
+    RCUCB, LIMITS, **CHARGES, confidence="printed", survival="count", exploration=0.25
+)
+TestZoomingRCUCB = censored(ZoomingRCUCB, 4.0, knows_limits=False, **CHARGES)
 
 
 class TestRCUCBWithEverythingFoundOut(CensoredPolicyContract):
@@ -46,10 +31,3 @@ class TestRCUCBWithEverythingFoundOut(CensoredPolicyContract):
     def test_it_cannot_be_played_at_once_from_the_start(self):
         with pytest.raises(ValueError, match=r"not known yet|declared one"):
             self.make().play(lambda arm, size: (np.zeros(size), np.zeros(size)), 10)
-
-
-class TestZoomingRCUCB(PlayedAtOnceContract):
-    knows_limits = False
-
-    def make(self, n_arms=4, horizon=HORIZON):
-        return ZoomingRCUCB(n_arms, 4.0, cost=COST, penalty=PENALTY, horizon=horizon)

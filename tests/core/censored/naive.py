@@ -25,14 +25,13 @@ def charged(charge, seconds):
     return float(charge(np.array([seconds]))[0])
 
 
-def expected_gain(history, tau, cost, low=0.0):
-    """Eq. 8, of rewards above `low`; NaN without a pull at a limit of at least tau."""
+def expected_gain(history, tau, cost):
+    """Eq. 8; NaN without a pull at a limit of at least tau."""
     told = [pull for pull in history if pull.limit >= tau]
     if not told:
         return math.nan
-    return sum(
-        pull.reward - low - charged(cost, pull.seconds) for pull in told if pull.seconds <= tau
-    ) / len(told)
+    ended = [pull for pull in told if pull.seconds <= tau]
+    return sum(pull.reward - charged(cost, pull.seconds) for pull in ended) / len(told)
 
 
 def counted_survival(history, tau):
@@ -50,18 +49,6 @@ def product_limit(history, tau):
         at_risk = sum(min(pull.seconds, pull.limit) >= end for pull in history)
         surviving *= 1.0 - ended / at_risk
     return surviving
-
-
-def worths(history, tau, cost, penalty, low=0.0):
-    """What each pull that tells all of tau would have been worth at tau (Eq. 7)."""
-    fine = charged(penalty, tau)
-    return np.array(
-        [
-            low - fine if pull.seconds > tau else pull.reward - charged(cost, pull.seconds)
-            for pull in history
-            if pull.limit >= tau
-        ]
-    )
 
 
 def bins_between(floor, top, bins=5):

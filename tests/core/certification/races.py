@@ -3,6 +3,7 @@
 from mfhpo.certification.candidates import Candidate
 
 
-def race_of(kind, n=2, **options):
-    candidates = [Candidate(f"row {k}", {"k": k}, claim=1.0) for k in range(n)]
+def race_of(kind, n=2, claims=None, **options):
+    claims = claims or [1.0] * n
+    candidates = [Candidate(f"row {k}", {"k": k}, claim) for k, claim in enumerate(claims)]
     return kind(candidates, **{"luckiest": 0, "maximise": True, **options})

@@ -14,9 +14,9 @@ from mfhpo import (
     Pull,
     SubGaussian,
 )
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
+from tests.core.certification.races import race_of
 
 
 def test_by_hand():
@@ -94,16 +94,13 @@ def test_arms_that_left_by_a_false_sigma_come_back():
 
 
 def test_a_shortlist_is_compared_again_without_a_false_sigma():
-    candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(3)]
-    race = GroupSequentialCertification(
-        candidates, luckiest=0, maximise=True, sigma=0.01, epsilon=0.1, first_look=4
-    )
-    rng = np.random.default_rng(0)
+    race = race_of(GroupSequentialCertification, 3, sigma=0.01, epsilon=0.1, first_look=4)
+    values = np.random.default_rng(0).standard_normal((4, 3))
 
     def tell_four_of_each():
-        for _ in range(4):
-            for arm in range(3):
-                race.tell(arm, rng.standard_normal() + (arm == 0))
+        for row in values:
+            for arm, value in enumerate(row):
+                race.tell(arm, value + (arm == 0))
 
     with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows; each cand"):
         tell_four_of_each()
@@ -113,8 +110,7 @@ def test_a_shortlist_is_compared_again_without_a_false_sigma():
     assert "the noise of each candidate is normal" in answer.conditions
     # Student's intervals of 4 values each, at level .05 / 2 / 3 on two sides.
     low, high = answer.candidates[0].interval
-    values = np.random.default_rng(0).standard_normal(12)[::3]
-    assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values.std(ddof=1) / 2)
+    assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values[:, 0].std(ddof=1) / 2)
 
 
 def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited():
