@@ -168,7 +168,6 @@ class CensoredPolicyContract(AskAndTellContract):
     @settings(max_examples=3)
     @given(seed=numbers)
     def test_anything_may_be_told_at_any_time(self, seed):
-        """Pulls nobody asked for, other limits, none, timeouts, failures, the same again."""
         rng = np.random.default_rng(seed)
         policy = self.make()
         told = []
@@ -272,7 +271,6 @@ class CensoredPolicyContract(AskAndTellContract):
         pull, failure = Pull(2, 0, 2.0), Observation(math.nan, cost=0.1)
         policy.tell(pull, failure)
         policy.tell(pull, failure)
-        # What is stopped did not fail.
         policy.tell(pull, Observation(None, cost=2.0, censored_at=2.0))
         policy.tell(pull, failure)
         policy.tell(pull, failure)
@@ -310,7 +308,6 @@ class CensoredPolicyContract(AskAndTellContract):
         resumed.load_state_dict(json.loads(text_of(policy)))
         pulls = policy.summary(0)[0]
         for pull, observation in later:
-            # Whatever it was, it is told of the repeat, and of the arm itself.
             expected.tell(Pull(0, 0, pull.limit), observation)
             for one in (policy, resumed):
                 one.tell(Pull(3, 0, pull.limit), observation)
@@ -325,8 +322,6 @@ class CensoredPolicyContract(AskAndTellContract):
 
 
 class PlayedAtOnceContract(CensoredPolicyContract):
-    """What else a policy promises whose rounds can be played at once from the start."""
-
     def test_playing_at_once(self):
         policy = self.make()
         rng = np.random.default_rng(0)
@@ -369,7 +364,6 @@ class PlayedAtOnceContract(CensoredPolicyContract):
 
         def draw(arm, size):
             outcomes = np.full(size, 0.5), np.full(size, 0.5)
-            # One among many.
             if arm == 2:
                 outcomes[0][-1], outcomes[1][-1] = rewards, seconds
             return outcomes

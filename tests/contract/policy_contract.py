@@ -62,7 +62,6 @@ class AskAndTellContract:
         return script
 
     def go_on(self, policy, rng):
-        """There are pulls and answers after the end."""
         for _ in range(10):
             pulls = policy.ask(3)
             self.check_pulls(policy, pulls, 3)
@@ -169,7 +168,6 @@ class AskAndTellContract:
         assert not policy.recommend().certified
 
     def test_no_global_randomness(self):
-        # The global generator's state is read, never drawn from.
         state = np.random.get_state(legacy=False)  # noqa: NPY002
         script = self.play(self.new(), np.random.default_rng(3), 200)
         after = np.random.get_state(legacy=False)  # noqa: NPY002
@@ -256,7 +254,6 @@ class PolicyContract(AskAndTellContract):
     @settings(max_examples=3)
     @given(seed=numbers)
     def test_anything_may_be_told_at_any_time(self, seed):
-        """Pulls nobody asked for, the same observation again, timeouts and failures."""
         rng = np.random.default_rng(seed)
         policy = self.new()
         told = []
@@ -314,5 +311,4 @@ class PolicyContract(AskAndTellContract):
 
 
 def contract(make, base=PolicyContract, **declared):
-    """The tests for the policies that `make` gives; `declared` are attributes of the contract."""
     return type("Contract", (base,), {"make": staticmethod(make), **declared})

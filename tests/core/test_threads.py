@@ -43,7 +43,6 @@ def test_after_an_error():
 
 
 def test_two_that_overlap():
-    """Whoever comes first leaves first, and the second does not bring back what it found."""
     first_left, second_in = threading.Event(), threading.Event()
     seen = []
 

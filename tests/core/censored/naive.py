@@ -1,7 +1,5 @@
 """The estimates and indices of paper 004 as they are printed, from a list of pulls: slow, plain."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

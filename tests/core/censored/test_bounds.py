@@ -103,7 +103,6 @@ class TestTheHighestMean:
         level=st.floats(1e-3, 5.0),
     )
     def test_of_a_penalty_that_dwarfs_the_rewards(self, weights, worst, level):
-        # Against the bisection, which knows nothing of starts and steps.
         values = [-worst, 0.2, 0.7, TOP]
         assume(sum(weights) > 0.0)
         expected = largest_means(
@@ -236,10 +235,8 @@ def test_intervals_hold_at_all_times_while_the_policy_chooses():
     delta, seeds = 0.1, 30
     runs = [misses_at_any_time(seed, 200, delta) for seed in range(seeds)]
     missed, refuted, widths = zip(*runs, strict=True)
-    # delta, and four standard errors.
     most = delta * seeds + 4.0 * math.sqrt(delta * (1.0 - delta) * seeds)
     assert sum(missed) <= most
     # The same data refute an interval for gains within a range of 1: the test can fail.
     assert sum(refuted) > most
-    # And the intervals say something.
     assert max(widths) < 0.8

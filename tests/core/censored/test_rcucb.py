@@ -30,7 +30,6 @@ def three_arms():
 
 
 def easy_arms():
-    """Rewards on a few values, durations on limits and between, equal pairs everywhere."""
     rewards = [[0.0, 0.5, 1.0, 1.0], [0.5, 0.5, 0.5, 1.0], [0.0, 0.0, 1.0, 0.0]]
     seconds = [[0.3, 0.6, 0.6, 0.9], [0.1, 0.1, 0.2, 0.95], [0.9, 0.1, 0.3, 0.2]]
     return ReplayedCensoredInstance(rewards, seconds)
@@ -142,7 +141,6 @@ class TestTheSamePlays:
                 tied += int((indices >= best - 1e-8).sum() > 1)
             reward, seconds = state["rewards"][t - 1], state["seconds"][t - 1]
             naive.learn(arm, limit, *((0.0, math.inf) if seconds is None else (reward, seconds)))
-        # The rule says something in most rounds.
         assert tied < 400
         assert len(set(zip(arms[-600:], limits[-600:], strict=True))) >= 2
         for arm in range(3):
@@ -159,7 +157,6 @@ class TestTheSamePlays:
         assert pairs_of(at_once) == pairs_of(one_by_one)
         assert at_once.plays.tolist() == one_by_one.plays.tolist()
         assert at_once.ask(3) == one_by_one.ask(3)
-        # But for the order in which the seconds are added up.
         states = at_once.state_dict(), one_by_one.state_dict()
         assert states[0].pop("spent") == pytest.approx(states[1].pop("spent"))
         assert states[0] == states[1]
@@ -223,7 +220,6 @@ class TestTies:
             [pull] = policy.ask()
             asked.append(pull)
             self.tell_alike(policy, pull)
-        # Arms take turns: there were ties all along.
         assert np.ptp([policy.summary(arm)[0] for arm in range(n_arms)]) <= 60
         for cut in range(0, 240, 9):
             resumed = make()
@@ -270,7 +266,6 @@ def test_answers_are_right_where_penalties_dwarf_the_rewards(confidence, case):
     lowest = np.minimum(naive.floors, -naive.penalties)
     for told in range(90):
         [pull] = policy.ask()
-        # Quick ones, and some beyond all limits.
         seconds = rng.exponential(0.5 * limits[-1] * (1.0 + pull.arm))
         accuracy = rng.beta(5.0, 2.0)
         tell_outcome(policy, pull, low + span * accuracy, seconds)
@@ -282,7 +277,6 @@ def test_answers_are_right_where_penalties_dwarf_the_rewards(confidence, case):
         assert interval[0] <= mean <= interval[1] <= high + 1e-9
         if told % 10 != 9:
             continue
-        # Both bounds by bisection, at all pairs.
         delta = 0.05 / (2 * len(limits))
         for k in range(2):
             level = math.log(2.0 / delta) + np.log(naive.counts[k] + 1.0) + 1.0
@@ -309,7 +303,6 @@ class TestStoppedAlmostAtTheLimit:
                 policy.tell(pull, Observation(0.5, cost=seconds))
             else:
                 policy.tell(pull, Observation(None, cost=1.999, censored_at=1.999))
-        # The standard error is .011.
         assert policy.survival(0) == pytest.approx([math.exp(-0.5), math.exp(-1.0)], abs=0.045)
         low, high = policy.recommend().survival[1][2:]
         assert low < math.exp(-1.0) < high
@@ -321,7 +314,6 @@ class TestStoppedAlmostAtTheLimit:
         twin.tell(Pull(0, 0, 1.5), Observation(None, cost=1.5, censored_at=1.5))
         assert policy.state_dict() == twin.state_dict()
         assert policy.cost == 1.5
-        # It tells of 1 and not of 2.
         assert np.isnan(policy.estimate(0)).tolist() == [False, True]
 
 

@@ -83,7 +83,6 @@ def check_eq_13_and_14(policy, horizons, confidence, rounds):
             points[arm] = np.sort(np.concatenate([points[arm], parts]))
             naives[arm] = naive_of(arm, points[arm])
             n_splits += 1
-        # Only what was played is split, and only that arm.
         for k in range(2):
             assert policy.points(k) == pytest.approx(points[k])
             # To the last bit, for the comparison of limits above.

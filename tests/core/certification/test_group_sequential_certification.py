@@ -72,7 +72,6 @@ def test_noise_of_those_that_are_left_and_levels_of_all():
     assert second.within == pytest.approx(2.262 * math.sqrt(2 * 20 / 9 / 10) - 1.0, abs=1e-3)
     quantile = stats.t.isf(0.05 / 6, 9)
     assert half_widths(second)[:2] == pytest.approx([quantile * math.sqrt(2 / 9)] * 2)
-    # Whoever is out keeps what the look said of it that it took part in.
     assert second.candidates[2] == first.candidates[2]
     assert second.candidates[2].evaluations == 5
 
@@ -160,7 +159,6 @@ def test_nothing_is_known_before_the_first_look():
     tell_all(race, 1, [3.0, 4.0])
     race.tell(0, 3.0)
     answer = answer_of(race)
-    # The search's leader is not unseated by a few values.
     assert (answer.winner, answer.mean, race.looks) == (0, 3.0, 0)
     assert math.isinf(answer.within)
     assert half_widths(answer) == [math.inf, math.inf]
@@ -239,7 +237,6 @@ def test_a_failure_makes_a_look_due():
     fail(race, 2)
     answer = answer_of(race)
     assert race.looks == 1
-    # The noise of the two that are left, the levels of all three.
     assert answer.within == pytest.approx(2.132 * math.sqrt(2 * 2.5 / 5) - 1.0, abs=1e-3)
     assert answer.winner == 1
     assert standings(race) == ["not told apart", "best so far", "failed"]
@@ -273,7 +270,6 @@ def test_one_is_left():
     assert math.isinf(answer.within)
     assert answer.reason == "every other candidate failed without being compared"
     assert standings(race) == ["best so far", "failed"]
-    # It is evaluated until the first look, to know what it is worth.
     assert (race.ask(), race.missing()) == (0, 3)
     tell_all(race, 0, PATTERN[2:])
     answer = answer_of(race)

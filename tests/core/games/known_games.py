@@ -114,7 +114,6 @@ def step(policy, query):
     if policy.joint:
         assert len(set(query.levels)) == 1
     if not policy.is_evaluation(query):
-        # After an exploration there is always enough left to evaluate.
         assert left >= evaluation - 1e-9 * policy.budget
 
 

@@ -62,7 +62,6 @@ def test_gains_of_many_actions_at_many_profiles(estimate):
         exact = np.concatenate([beliefs.dissatisfaction(row[None, :], estimate) for row in cube])
         assert (at_once <= exact + 1e-9).all()
         assert np.mean(exact - at_once) < 0.05
-        # Those who stay are never left out.
         assert (
             at_once >= brute_force(beliefs, cube, estimate, [np.zeros((0, 1))] * 2) - 1e-9
         ).all()
@@ -83,7 +82,6 @@ def test_the_least_of_a_finite_game(estimate, seed, n):
 @pytest.mark.parametrize("estimate", [Estimate.MEAN, Estimate.LOWER])
 @pytest.mark.parametrize("product", [True, False])
 def test_the_least_of_a_continuous_game(estimate, product, monkeypatch):
-    """A search from a grid, and one from quasi-random profiles, against a dense grid."""
     if not product:
         monkeypatch.setattr("mfhpo.games.actions._PRODUCT", 100)
     actions = Actions({"row": {"x": Numeric()}, "column": {"y": Numeric()}})

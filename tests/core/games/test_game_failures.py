@@ -33,7 +33,6 @@ def test_what_crashes_at_the_target_is_left(cheap_level):
     assert len(failed) <= 0.5 * len(played)
     answer = policy.recommend()
     assert answer.profile["y"] <= 0.55
-    # The best that the column has there.
     assert answer.profile["y"] == pytest.approx(0.5, abs=0.13)
 
 
@@ -41,7 +40,6 @@ def test_where_all_failed_so_far_something_else_is_tried():
     policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     profiles = [tuple(query.profile.values()) for query, _ in play(policy, lambda _: [None, None])]
     assert len(set(profiles)) >= 15
-    # Many under way are different ones, too.
     policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     query = policy.ask()
     policy.tell(query, [None, None])
@@ -52,7 +50,6 @@ def test_where_all_failed_so_far_something_else_is_tried():
 
 
 def observed(*told):
-    """The failures after observations at places and levels, None for those that failed."""
     seen = ObservedUtilities()
     for place, level, value in told:
         if value is None:

@@ -102,7 +102,6 @@ def test_the_budget_is_kept_by_several_workers(seed, n_workers, joint, budget):
 
 @pytest.mark.parametrize("budget", [202.0, 202.0 * (1.0 - 0.9e-9), 202.0 * (1.0 + 0.9e-9)])
 def test_a_budget_that_is_just_enough_to_explore(budget):
-    """Rounding in sums of costs must not make a query too dear that was allowed."""
     policy = searching(costs=(1, 100), budget=budget)
     queries = play(policy, tracking)
     assert [query.levels for query in queries] == [(0, 0), (1, 1)]
@@ -118,21 +117,21 @@ def test_a_budget_that_is_just_enough_to_explore(budget):
 def test_asking_changes_nothing(kind, options):
     policy = searching(kind, budget=150, **options)
     play(policy, tracking, most=4)
-    before = [
-        (model.n, model.point_means.tolist(), model.point_variances.tolist())
-        for model in policy.models
-    ]
+
+    def known():
+        return [
+            (model.n, model.point_means.tolist(), model.point_variances.tolist())
+            for model in policy.models
+        ]
+
+    before = known()
     first = policy.ask()
     second = policy.ask([first])
     assert policy.ask([first, second]) is not None
     assert policy.ask([first]) == second
     assert policy.ask() == first
     assert policy.recommend() == policy.recommend()
-    after = [
-        (model.n, model.point_means.tolist(), model.point_variances.tolist())
-        for model in policy.models
-    ]
-    assert after == before
+    assert known() == before
     same = searching(kind, budget=150, **options)
     play(same, tracking, most=4)
     played_alike(policy, same, tracking, 3)
@@ -167,7 +166,6 @@ def test_what_says_nothing_of_the_target_is_not_asked():
 
 @pytest.mark.parametrize(("eta", "explores"), [(0.5, False), (0.6, True), (1.0, True)])
 def test_how_many_players_are_at_the_target(eta, explores):
-    """One player's cheap level says nothing, the other's all: one of two is at the target."""
     each = [paper(rho=0.0)[0], paper(rho=1.0)[0]]
     policy = searching(costs=(1.0, 1.5), budget=30, hyperparameters=each, eta=eta)
     first = policy.ask()
@@ -377,7 +375,6 @@ def test_states_that_do_not_fit():
 
 
 def test_a_players_unit_does_not_matter():
-    # A power of two: rounding is the same, and so is all that follows from it.
     def in_parts(profile, level):
         row, column = tracking(profile, level)
         return [row, 128.0 * column]

@@ -8,13 +8,10 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.settling import best_response, settled
 from mfhpo.search import Numeric
-from tests.core.games.known_games import believing
+from tests.core.games.known_games import believing, two_players
 
 UNITS = np.ones(2)
-
-
-def two_players(x=None):
-    return Actions({"row": {"x": x or Numeric()}, "column": {"y": Numeric()}})
+ACTIONS = Actions(two_players())
 
 
 def knowing(utility, n_features=2, mean=0.0):
@@ -46,27 +43,26 @@ def test_best_responses_settle_between_the_actions_of_the_grid(best):
     models = [wanting(0, best[0]), wanting(1, best[1])]
     # The grid's actions are .025 apart; what is believed is some .002 off.
     for start in (np.array([0.5, 0.5]), np.array([0.0, 1.0])):
-        assert settled(start, two_players(), models, UNITS) == pytest.approx(best, abs=4e-3)
+        assert settled(start, ACTIONS, models, UNITS) == pytest.approx(best, abs=4e-3)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_settling_makes_nothing_worse(seed):
-    actions, rng = two_players(), np.random.default_rng(seed)
-    models = [believing(actions, 10 * seed + player, 25).models[0] for player in range(2)]
-    least = Beliefs(actions, models, beta=1.5).least(Estimate.MEAN, rng)
+    rng = np.random.default_rng(seed)
+    models = [believing(ACTIONS, 10 * seed + player, 25).models[0] for player in range(2)]
+    least = Beliefs(ACTIONS, models, beta=1.5).least(Estimate.MEAN, rng)
     for start in (least, rng.random(2)):
-        reached = settled(start, actions, models, UNITS)
+        reached = settled(start, ACTIONS, models, UNITS)
         assert largest_gain(reached, models) <= largest_gain(start, models) + 1e-6
 
 
 def test_players_who_run_after_each_other_are_left_where_they_were():
-    """Row wants to be where column is, column to be far from row: there is no rest."""
     row = knowing(lambda place: -float((place[0] - place[1]) ** 2))
     column = knowing(lambda place: float((place[0] - place[1]) ** 2))
     start = np.array([0.5, 0.5])
     models = [row, column]
     assert largest_gain(start, models) == pytest.approx(0.25, abs=0.01)
-    assert settled(start, two_players(), models, UNITS).tolist() == start.tolist()
+    assert settled(start, ACTIONS, models, UNITS).tolist() == start.tolist()
 
 
 def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it():
@@ -75,7 +71,7 @@ def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it(
     column = knowing(lambda place: -float((place[1] - 0.5 + 1.5 * (place[0] - 0.5)) ** 2))
     models = [row, column]
     start = np.array([1.0, 0.55])
-    reached = settled(start, two_players(), models, UNITS)
+    reached = settled(start, ACTIONS, models, UNITS)
     assert largest_gain(reached, models) < 0.25 * largest_gain(start, models)
 
 
@@ -89,9 +85,8 @@ def unobserved():
     "model", [unobserved(), knowing(lambda place: 7.0, mean=7.0)], ids=["unobserved", "constant"]
 )
 def test_a_player_with_nothing_to_gain_stays(model):
-    """By its model 7 everywhere, up to rounding, or nothing at all."""
     profile = np.array([0.613, 0.287])
-    moved = best_response(profile, 1, two_players(), model, unit=7.0)
+    moved = best_response(profile, 1, ACTIONS, model, unit=7.0)
     assert moved.tolist() == profile.tolist()
 
 

@@ -1,7 +1,5 @@
 """Races at the edge of what is declared, and how often their answers are wrong."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +7,9 @@ from scipy.stats import binom
 
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.noise import Noise
-from mfhpo.problem import Observation
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from tests.core.racing.plays import play
 
-# A statistic that is too small by chance fails one run in ten thousand.
 _LUCK = 1e-4
 
 
@@ -66,9 +63,7 @@ def wrong_and_certified(hard, make, races, seed):
     wrong = certified = 0
     for _ in range(races):
         policy = make(problem)
-        while not policy.finished and policy.pulls < hard.most_pulls:
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(instance.draw(rng, pull.arm, pull.fidelity)))
+        play(policy, lambda pull: instance.draw(rng, pull.arm, pull.fidelity), most=hard.most_pulls)
         answer = policy.recommend()
         certified += answer.certified
         assert answer.arm is not None

@@ -14,15 +14,7 @@ from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
-
-
-def race(policy, objective, most=100000):
-    pulls = []
-    while not policy.finished and len(pulls) < most:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(objective(pull)))
-        pulls.append(pull)
-    return pulls
+from tests.core.racing.plays import play
 
 
 def tell_all(policy, objective, pulls):
@@ -36,21 +28,15 @@ def noisy(means, sigma=1.0, seed=0):
     return lambda pull: float(table[pull.fidelity, pull.arm] + sigma * rng.standard_normal())
 
 
-class Tapes:
-    """The n-th pull of an arm at a fidelity gives the same value, whoever asks."""
-
-    def __init__(self, means, sigma, seed, length=400):
-        rng = np.random.default_rng(seed)
-        shape = (*means.shape, length)
-        self.values = means[:, :, None] + sigma * rng.standard_normal(shape)
-
-    def sums(self, fidelity, arm):
-        return np.cumsum(self.values[fidelity, arm])
+def tapes_of(means, sigma, seed, length=400):
+    """The n-th value of each arm at each fidelity, (M, K, length), whoever asks."""
+    noise = np.random.default_rng(seed).standard_normal((*means.shape, length))
+    return means[:, :, None] + sigma * noise
 
 
 def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):
     """Algorithm 1 of paper 003 word by word: one pull at a time, the rule after each round."""
-    active, exits, pulls = list(range(tapes.values.shape[1])), {}, {}
+    active, exits, pulls = list(range(tapes.shape[1])), {}, {}
     for fidelity in fidelities:
         sums = dict.fromkeys(active, 0.0)
         t = 0
@@ -58,7 +44,7 @@ def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):
             if t > 0 and 4.0 * radius(t) <= alpha[fidelity]:
                 break
             for arm in active:
-                sums[arm] += tapes.values[fidelity, arm, t]
+                sums[arm] += tapes[fidelity, arm, t]
                 pulls[arm, fidelity] = t + 1
             t += 1
             low = {arm: sums[arm] / t - radius(t) for arm in active}
@@ -141,7 +127,7 @@ def level_of(variant, problem):
 def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     most = 400
     means, problem, radius, used, alpha = setting(variant, seed)
-    tapes = Tapes(means, 0.3, seed)
+    tapes = tapes_of(means, 0.3, seed)
     level = level_of(variant, problem)
     widths = radius(np.arange(1, most + 1), level).tolist()
     exits, pulls, tolerant_stop = algorithm_1(
@@ -149,7 +135,7 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     )
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
     found = {}
-    sums = {(m, i): tapes.sums(m, i) for m in used for i in range(problem.n_arms)}
+    sums = {(m, i): np.cumsum(tapes[m, i]) for m in used for i in range(problem.n_arms)}
     while not policy.finished:
         plan = policy.plan_rounds()
         end = min(plan.done + block, plan.until or most, most)
@@ -172,12 +158,11 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
 
 
 def one_by_one(tapes, order, margins, radius, epsilon, compared):
-    """The rule after every single tell, with each arm's own count; exits at tell numbers."""
-    active, exits = list(range(tapes.values.shape[1])), {}
+    active, exits = list(range(tapes.shape[1])), {}
     values = {}
     for number, (arm, m) in enumerate(order):
         cell = values.setdefault((arm, m), [])
-        cell.append(tapes.values[m, arm, len(cell)])
+        cell.append(tapes[m, arm, len(cell)])
         if m not in compared or len(active) == 1:
             continue
         low = dict.fromkeys(active, -math.inf)
@@ -204,7 +189,7 @@ def one_by_one(tapes, order, margins, radius, epsilon, compared):
 )
 def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilon, seed):
     means, problem, radius, used, _ = setting(variant, seed)
-    tapes = Tapes(means, 0.3, seed)
+    tapes = tapes_of(means, 0.3, seed)
     widths = radius(np.arange(1, 401), level_of(variant, problem)).tolist()
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
     rng = np.random.default_rng(seed)
@@ -217,7 +202,7 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
         pull = under_way.pop(int(rng.integers(len(under_way))))
         cell = (pull.arm, pull.fidelity)
         before = set(policy.active.tolist())
-        policy.tell(pull, Observation(tapes.values[pull.fidelity, pull.arm, done.get(cell, 0)]))
+        policy.tell(pull, Observation(tapes[pull.fidelity, pull.arm, done.get(cell, 0)]))
         done[cell] = done.get(cell, 0) + 1
         for arm in before - set(policy.active.tolist()):
             found[arm] = (pull.fidelity, len(order))
@@ -281,7 +266,7 @@ def test_epsilon_stop_by_hand():
     # 0.099 + 0.2 >= 0.1: the race ends at fidelity 0, without the target.
     problem = Problem(3, (1.0, 100.0), Bias.max(0.05, 0.0), SubGaussian(0.0))
     policy = IISE(problem, epsilon=0.2)
-    pulls = race(policy, lambda pull: (1.0, 0.901, 0.5)[pull.arm])
+    pulls = play(policy, lambda pull: (1.0, 0.901, 0.5)[pull.arm])
     recommendation = policy.recommend()
     assert [(pull.arm, pull.fidelity) for pull in pulls] == [(0, 0), (1, 0), (2, 0)]
     assert (recommendation.arm, recommendation.certified) == (0, True)
@@ -296,7 +281,7 @@ def test_budget_is_never_exceeded_and_the_answer_is_not_certified():
     means = [[0.0, 0.1, 0.2], [0.0, 0.1, 0.2]]
     for budget in (0.5, 1.0, 7.5, 60.0):
         policy = IISE(PROBLEM, budget=budget)
-        race(policy, noisy(means))
+        play(policy, noisy(means))
         recommendation = policy.recommend()
         assert policy.finished
         assert policy.cost <= budget
@@ -309,8 +294,8 @@ def test_budget_is_never_exceeded_and_the_answer_is_not_certified():
 def test_measure_pulls_the_winner_at_the_target():
     means = [[0.0, 0.0, 9.0], [0.0, 0.0, 9.0]]
     without, with_measure = IISE(PROBLEM, audit=False), IISE(PROBLEM, measure=4, audit=False)
-    first = race(without, noisy(means))
-    second = race(with_measure, noisy(means))
+    first = play(without, noisy(means))
+    second = play(with_measure, noisy(means))
     assert {pull.fidelity for pull in first} == {0}
     assert second[: len(first)] == first
     assert second[len(first) :] == [Pull(2, 1)] * 4
@@ -415,7 +400,7 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
     assert policy.bias.source == "widened"
     assert policy.bias.bounds[0] >= 3.0 - 1e-9
     assert 0 in policy.active
-    race(policy, objective)
+    play(policy, objective)
     recommendation = policy.recommend()
     assert (recommendation.arm, recommendation.certified) == (0, True)
     assert any("widened because observations contradicted" in a for a in recommendation.assumptions)
@@ -474,11 +459,7 @@ def test_a_race_ends_at_an_unbiased_fidelity_whatever_was_measured():
     problem = Problem(2, None, Bias.max(0.0, 0.5, 0.0), SubGaussian(0.1), n_fidelities=3)
     policy = IISE(problem)
     objective = noisy([[0.0, 0.4]] * 3, 0.1)
-    for _ in range(2000):
-        if policy.finished:
-            break
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(objective(pull), cost=(5.0, 1.0, 9.0)[pull.fidelity]))
+    play(policy, objective, costs=(5.0, 1.0, 9.0), most=2000)
     assert policy.recommend().certified
 
 
@@ -502,7 +483,7 @@ def test_deterministic_objectives_end_quickly(noise):
     targets = np.linspace(0.05, 0.95, 8)
     problem = Problem(8, (1.0, 10.0), Bias.max(0.02, 0.0), noise)
     policy = IISE(problem)
-    pulls = race(policy, lambda pull: float(targets[pull.arm] + 0.01 * (pull.fidelity == 0)), 5000)
+    pulls = play(policy, lambda pull: float(targets[pull.arm] + 0.01 * (pull.fidelity == 0)), 5000)
     recommendation = policy.recommend()
     assert (recommendation.arm, recommendation.certified) == (7, True)
     # Bounded: 2 B <= 0.13 - 0.04 takes 7.1 / n + ... <= 0.045, some hundred pulls of each.
@@ -519,7 +500,7 @@ def test_one_arm(make):
     assert recommendation.remaining_cost == 0.0
     assert policy.ask(2) == [Pull(0, 1), Pull(0, 1)]
     measured = make(Problem(1, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)), measure=3)
-    assert race(measured, lambda pull: 1.0) == [Pull(0, 1)] * 3
+    assert play(measured, lambda pull: 1.0) == [Pull(0, 1)] * 3
     assert measured.recommend().mean == 1.0
 
 
@@ -527,7 +508,7 @@ def test_a_tie_does_not_end_but_has_an_answer():
     # Two arms whose values are equal for ever, and a declared noise that forbids to believe it.
     problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
     policy = SuccessiveElimination(problem)
-    race(policy, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 400)
+    play(policy, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 400)
     recommendation = policy.recommend()
     assert not policy.finished
     assert recommendation.survivors == (0, 1)
@@ -536,7 +517,7 @@ def test_a_tie_does_not_end_but_has_an_answer():
     assert recommendation.reason == "2 arms are not told apart yet"
     assert recommendation.remaining_cost == math.inf
     tolerant = SuccessiveElimination(problem, epsilon=1.0)
-    race(tolerant, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 2000)
+    play(tolerant, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 2000)
     assert tolerant.recommend().certified
 
 
@@ -562,9 +543,7 @@ def test_a_race_that_ends_with_its_pilot_is_audited():
     objective = noisy(means, 0.1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        while not policy.finished:
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(objective(pull), cost=(1.0, 9.0)[pull.fidelity]))
+        play(policy, objective, costs=(1.0, 9.0))
     assert BiasContradictedWarning in {warning.category for warning in caught}
     assert (policy.recommend().arm, policy.recommend().certified) == (1, True)
 

@@ -75,8 +75,6 @@ def choose(given_rules, known, arm=0, leads=False, committed=-1):
 
 
 class Tapes:
-    """The n-th pull of an arm at a fidelity gives the same value, whoever asks."""
-
     def __init__(self, means, sigma, seed, length=2000):
         rng = np.random.default_rng(seed)
         self.values = means[:, :, None] + sigma * rng.standard_normal((*means.shape, length))

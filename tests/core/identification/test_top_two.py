@@ -6,7 +6,6 @@ import pytest
 from hypothesis import strategies as st
 
 from benchmarks.blocks import run_repeats
-from benchmarks.papers.iise import load_instance
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
@@ -81,21 +80,6 @@ class TestByHand:
         assert MFTopTwo(unknown, delta=0.1).threshold == pytest.approx(math.log(2 / 0.09))
         eliminates = MFTopTwo(unknown, delta=0.1, estimated_bias="eliminate")
         assert eliminates.threshold == pytest.approx(math.log(2 / 0.045))
-
-
-class TestPublishedInstances:
-    @pytest.mark.slow
-    def test_it_is_cheaper_than_what_is_published(self, data_folder):
-        # MF-GRAD with its published stop, which is no guarantee, has 564 and 85.8.
-        for name, runs, published in (("bai_5x2", 12, 564.0), ("bai_4x5", 12, 85.8)):
-            instance = load_instance(data_folder / "iise" / f"{name}.npz")
-            costs = [
-                run(
-                    MFTopTwo(instance.problem(), delta=0.01), instance, np.random.default_rng(seed)
-                ).cost
-                for seed in range(runs)
-            ]
-            assert np.mean(costs) + 2.0 * np.std(costs) / math.sqrt(runs) < published, name
 
 
 class TestRace:

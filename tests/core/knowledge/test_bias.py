@@ -96,7 +96,6 @@ def test_max_contradiction_by_hand():
     assert found.uncertainty == pytest.approx(0.3)
     assert found.allowed == pytest.approx(0.3)
     assert found.widened_to == pytest.approx(1.8)
-    # The same, seen from the target.
     assert find_contradiction(Bias.max(0.3, 0.0), 1, means, radii, [4, 7]) == found
 
 
@@ -114,19 +113,7 @@ def test_order_contradiction_by_hand():
     assert found.widened_to == pytest.approx(1.8)
 
 
-@both_kinds
-def test_what_was_not_seen_contradicts_nothing(kind):
-    bias = Bias(kind, (0.0, 0.0, 0.0))
-    means = np.array([[5.0, -5.0, 0.0], [-5.0, 5.0, 0.0]])
-    nothing = np.full((2, 3), INF)
-    assert find_contradiction(bias, 0, means, nothing, [0, 1]) is None
-    one_each = np.array([[0.1, INF, INF], [INF, 0.1, INF]])
-    assert find_contradiction(bias, 0, means, one_each, [0, 1]) is None
-    assert find_contradiction(bias, 0, np.zeros((0, 3)), np.zeros((0, 3)), []) is None
-
-
 def explained(bias, fidelity, means, radii):
-    """By definition: are there biases within the bounds, and means within the radii?"""
     n_arms, n_fidelities = means.shape
     for other in range(n_fidelities):
         allowed = bias.bounds[fidelity] + bias.bounds[other] + 1e-9
@@ -143,7 +130,7 @@ def explained(bias, fidelity, means, radii):
 
 
 @given(
-    st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from(["max", "order"])
+    st.integers(0, 5), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from(["max", "order"])
 )
 def test_it_fires_exactly_when_nothing_explains_what_was_seen(n_arms, n_fidelities, seed, kind):
     rng = np.random.default_rng(seed)
@@ -151,7 +138,7 @@ def test_it_fires_exactly_when_nothing_explains_what_was_seen(n_arms, n_fideliti
     bias = Bias(kind, tuple(bounds.tolist()))
     means = rng.normal(0.0, 1.5, (n_arms, n_fidelities))
     radii = rng.uniform(0.0, 0.5, (n_arms, n_fidelities))
-    radii[rng.random(radii.shape) < 0.2] = INF
+    radii[rng.random(radii.shape) < rng.choice([0.2, 0.8])] = INF
     for fidelity in range(n_fidelities):
         widened = bias
         for _ in range(100):

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import math
 import warnings
 from dataclasses import dataclass
@@ -121,7 +119,6 @@ def test_stitched_boundary_is_above_the_lines_it_is_made_of(level):
         radius = EmpiricalBernsteinRadius(0.0, 1.0)
         boundary = radius(np.ones(101), level, prediction_errors=v)
         assert np.all(boundary >= line * (1.0 - 1e-12))
-        # ... and not above the boundary that is printed in the paper.
         logs = 1.4 * np.log1p(np.log2(2.0 * v)) + math.log(3.105547277977567 / (level / 2.0))
         k1, k2 = (2.0**0.25 + 2.0**-0.25) / math.sqrt(2.0), (math.sqrt(2.0) + 1.0) / 2.0
         printed = np.sqrt(k1**2 * v * logs + (k2 * logs) ** 2) + k2 * logs
@@ -292,7 +289,6 @@ def test_student_covers_whatever_the_variance(of_many_scales):
 
 
 def test_smaller_radii_do_not_cover(gaussian, of_many_scales):
-    """So the tests above could tell."""
     assert gaussian.missed(MixtureRadius(2.0), shrink=0.75) > ALLOWED
     assert of_many_scales.missed(StudentMixtureRadius(), shrink=0.75) > ALLOWED
 

@@ -70,7 +70,6 @@ def lowest_bound(blocks, degrees, level):
 
 
 def test_all_bounds_hold_together():
-    """In races of 8 arms with their own means and one variance, pulled in turns."""
     rng, level, n_paths = np.random.default_rng(20240501), 0.1, 1000
     n_arms, n_rounds, variance = 8, 33, 2.5
     means = rng.normal(0.0, 10.0, (n_paths, n_arms, 1))

@@ -17,6 +17,7 @@ from mfhpo import (
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
 from tests.core.certification.races import race_of
+from tests.core.racing.plays import play
 
 
 def test_by_hand():
@@ -58,10 +59,7 @@ def race(policy, means, scales, seed, most_pulls):
     rng = np.random.default_rng(seed)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NoiseContradictedWarning)
-        while not policy.finished and policy.pulls < most_pulls:
-            [pull] = policy.ask()
-            value = rng.normal(means[pull.arm], scales[pull.arm])
-            policy.tell(pull, Observation(float(value)))
+        play(policy, lambda pull: rng.normal(means[pull.arm], scales[pull.arm]), most=most_pulls)
     return policy.recommend()
 
 

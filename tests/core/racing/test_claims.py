@@ -53,7 +53,6 @@ def evaluate(race, outcome):
 
 
 def run(race, truth, rates, seed, scale=1.0, most_evaluations=400):
-    """Until it ends: normal values, and failures at random; what it says then."""
     rng, evaluations = np.random.default_rng(seed), 0
 
     def outcome(arm):
@@ -116,7 +115,6 @@ def test_failures_at_random_do_not_make_claims_false(kind, rate):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_claims_are_about_those_that_were_compared(kind):
-    """The best leaves in almost every race: the claim must not count it."""
     runs, truth, rates = 100, [1.5, 0.0, 1.0, 0.0], [0.85, 0.1, 0.1, 0.1]
     found = [
         run(race_of(kind, 4, epsilon=0.5), truth, rates, seed, most_evaluations=600)
@@ -125,7 +123,6 @@ def test_claims_are_about_those_that_were_compared(kind):
     assert sum(is_false(one, truth) for one in found) <= most(runs, 0.05)
     lost = [one for one in found if one.candidates[0].standing == "failed"]
     assert len(lost) > runs / 2
-    # Where it had the better values, nothing is certified.
     assert any(not one.certified for one in lost)
 
 
@@ -179,7 +176,6 @@ def test_what_holds_at_any_time_is_wrong_at_most_with_delta(kind, truth, scale, 
     ],
 )
 def test_unequal_variances(truth, scales, options):
-    """At each of three looks, the interval of each, and the claims of all looks."""
     runs, delta, n = 1000, 0.05, len(truth)
     wrong, missed = 0, np.zeros((3, n))
     for seed in range(runs):

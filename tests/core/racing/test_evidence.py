@@ -181,7 +181,6 @@ class TestHalfWidths:
     )
     @given(seed=st.integers(0, 10_000))
     def test_what_was_asked_before_changes_nothing(self, noise, seed):
-        """Nor do states that are loaded, or sums that are replaced."""
         rng = np.random.default_rng(seed)
         asked, told = evidence(noise, n_arms=4), []
         n_arms, n_fidelities = asked.counts.shape

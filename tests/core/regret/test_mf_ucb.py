@@ -12,13 +12,12 @@ from benchmarks.papers.mf_ucb import naive_plays, regret_per_cost
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from tests.core.racing.plays import play
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 
 
 def sums_of(values):
-    """A source that gives every arm and fidelity the values of an array (K, M, n), in order."""
-
     def running_sums(arms, fidelity, start, sums, totals):
         [arm] = arms
         steps = np.diff(totals, prepend=start)
@@ -89,7 +88,6 @@ class TestTheSamePlays:
         asking = MFUCB(problem, rho=rho, budget=budget)
         assert asked_plays(asking, values) == plays
         block = MFUCB(problem, rho=rho, budget=budget)
-        # Stopped on the way and played on.
         capitals = (share * budget, None)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mfhpo.regret.mf_ucb._CANDIDATES", candidates)
@@ -178,13 +176,14 @@ def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
 
 
 class TestWhatIsFoundOut:
-    def play(self, policy, sigma=0.05):
+    def play(self, policy):
         rng = np.random.default_rng(3)
         means = np.array([[0.15, 0.1], [0.45, 0.5], [0.85, 0.8], [0.3, 0.35], [0.62, 0.6]])
-        while not policy.finished:
-            [pull] = policy.ask()
-            value = float(means[pull.arm, pull.fidelity] + sigma * rng.standard_normal())
-            policy.tell(pull, Observation(value, cost=(1.0, 6.0)[pull.fidelity]))
+        play(
+            policy,
+            lambda pull: means[pull.arm, pull.fidelity] + 0.05 * rng.standard_normal(),
+            costs=(1.0, 6.0),
+        )
 
     def test_bias_costs_and_noise(self):
         problem = Problem(5, None, noise=EstimatedNoise(), n_fidelities=2)

@@ -20,7 +20,6 @@ def by_integration(z):
 
 @pytest.mark.parametrize("spread", [0.01, 7.0])
 def test_it_is_the_integral(spread):
-    """Far below, where next to nothing can be gained, up to a twentieth."""
     for z in (-37.0, -20.0, -8.0, -6.5, -5.5, -3.0, -1.0, -0.2, 0.0, 0.3, 4.0, 12.0):
         improvement = expected_improvement(np.array([2.0 + z * spread]), np.array([spread]), 2.0)
         close = 0.05 if z < -6.0 else 1e-7
@@ -72,8 +71,6 @@ def test_it_finds_a_top_near_an_end_by_orders_of_magnitude(end):
 
 @pytest.mark.parametrize("choice", [2, 5])
 def test_of_coordinates_without_an_order_no_end_is_preferred(choice):
-    """Six parameters with six choices each, of which one is right."""
-
     def merit(places):
         right = (places[:, :6] * 6.0).astype(int) == choice
         return right.sum(axis=1) - (places[:, 6] - 0.3) ** 2

@@ -36,7 +36,6 @@ def test_workers_take_different_first_arms():
 
 
 def after_the_first():
-    """Two first arms, both values told, of which one came to the target."""
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=2)
     told(search, 0, [0.5, 0.4])
     for level in (1, 2):

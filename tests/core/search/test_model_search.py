@@ -182,8 +182,6 @@ def test_values_of_any_size():
 
 
 def test_arms_that_fail_are_avoided():
-    """The side that fails looks the better one up to its edge."""
-
     def objective(point, level):
         return None if point["x"] > 0.5 else point["x"] - 0.1 * point["y"] - 0.01 * (2 - level)
 
@@ -192,7 +190,6 @@ def test_arms_that_fail_are_avoided():
     late = play.points[20:]
     assert len(late) > 10
     assert sum(point["x"] > 0.5 for point in late) < 0.4 * len(late)
-    # No arm is tried more than three times in vain.
     failed = [pull.arm for pull in play.pulls if play.points[pull.arm]["x"] > 0.5]
     assert failed
     assert max(failed.count(arm) for arm in failed) <= 3

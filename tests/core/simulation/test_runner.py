@@ -10,7 +10,7 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
-from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.problem import Observation, Pull
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run
 
@@ -21,10 +21,9 @@ def race(instance=SMALL, **options):
     return IISE(instance.problem(), **({"delta": 0.05, "audit": False} | options))
 
 
-class Scripted:
-    """As much of a policy as `run` uses: asks for given pulls in order, notes what it is told."""
-
+class Scripted(IISE):
     def __init__(self, pulls):
+        super().__init__(SMALL.problem())
         self.pulls = list(pulls)
         self.told = []
         self.asked = []
@@ -40,12 +39,6 @@ class Scripted:
     @property
     def finished(self):
         return len(self.told) == len(self.pulls)
-
-    def recommend(self):
-        numbers = dict.fromkeys(("mean", "delta", "epsilon", "cost"), 0.0)
-        counts = dict.fromkeys(("arm", "fidelity", "pulls", "compared"), 0)
-        states = {"finished": False, "certified": False, "reason": "", "survivors": (0,)}
-        return Recommendation(interval=(-math.inf, math.inf), **numbers, **counts, **states)
 
 
 class TestRounds:
@@ -63,21 +56,6 @@ class TestRounds:
         assert rounds.arm == single.arm == 3
         assert rounds.pulls == pytest.approx(single.pulls, abs=silent.n_arms)
         assert rounds.cost == pytest.approx(single.cost, abs=silent.costs.sum() * silent.n_arms)
-
-    @pytest.mark.parametrize("block", [1, 100, 1 << 15])
-    def test_blocks_do_not_change_what_is_paid(self, block):
-        silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
-        costs = [
-            run_rounds(
-                IISE(silent.problem(noise=SubGaussian(0.5)), delta=0.05, audit=False),
-                silent,
-                np.random.default_rng(0),
-                resolution=0.0,
-                block=size,
-            ).cost
-            for size in (block, 777)
-        ]
-        assert costs[0] == costs[1]
 
     def test_stops_a_race_between_equals(self):
         twins = GaussianInstance([[1.0, 1.0]], [1.0])

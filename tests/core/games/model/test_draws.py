@@ -55,7 +55,6 @@ def games(n_draws):
 
 def test_gains_in_each_drawn_game():
     actions, models, drawn = games(20)
-    # The same utilities again, drawn in the players' order.
     rng = np.random.default_rng(5)
     utilities = [
         DrawnUtilities(model, 20, rng)(actions.features(actions.profiles)) for model in models

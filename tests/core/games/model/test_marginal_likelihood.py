@@ -27,7 +27,6 @@ def n_parameters(assumptions):
 
 
 def drawn_from(known, n, seed):
-    """Observations of one draw from the prior, half of the places at all levels."""
     rng = np.random.default_rng(seed)
     n_levels, n_features = known.length_scales.shape
     features = rng.random((n, n_features))
@@ -50,7 +49,6 @@ def random_observations(seed, n, assumptions):
 @given(seed=st.integers(0, 10_000), n_levels=st.integers(1, 3), unit=st.sampled_from([1.0, 0.6]))
 @settings(max_examples=10)
 def test_gradient_is_that_of_differences(averaging, noise, seed, n_levels, unit):
-    # Features 0 and 1 belong to one parameter.
     assumptions = replace(
         assuming(averaging, noise, n_levels, n_features=3), groups=np.array([0, 0, 1])
     )
@@ -127,7 +125,6 @@ def test_what_data_were_drawn_from_is_found():
     ("scales", "offsets"), [((20.0, 0.1), (100.0, 0.5)), ((1.0, 1.0), (100.0, 0.0))]
 )
 def test_levels_may_be_of_units_of_their_own(scales, offsets):
-    """What is predicted of the target is what it is where the levels are alike, in its unit."""
     alike = Hyperparameters(
         length_scales=np.full((2, 1), 0.2),
         correlations=np.array([0.9]),
@@ -214,7 +211,6 @@ def test_drawn_hyperparameters_agree_where_much_is_known():
 
 
 def test_repeated_observations_count_as_they_do_one_by_one():
-    """The density of all is that of the means times that of what is around them."""
     rng = np.random.default_rng(3)
     x, levels = rng.random((6, 1)), np.array([0, 1, 0, 1, 0, 1])
     counts = np.array([1, 2, 3, 1, 4, 2])

@@ -57,7 +57,14 @@ def test_covariance_by_hand():
 def test_predictions_are_those_of_a_direct_solve(case):
     rng = np.random.default_rng(1)
     features = rng.random((5, case.features.shape[1]))
+    top = case.known.n_levels - 1
+    assert case.gp.point_means == pytest.approx(case.direct(case.points, top)[0], **CLOSE)
     for level in range(case.known.n_levels):
+        # What is kept for points is what is predicted.
+        covariances = case.direct(case.points, level)[1]
+        assert case.gp.point_variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
+        shared = case.direct_with_target(case.points, level)
+        assert case.gp.point_covariances[level] == pytest.approx(shared, **CLOSE)
         means, covariances = case.direct(features, level)
         predicted = case.gp.predict(features, level)
         assert predicted[0] == pytest.approx(means, **CLOSE)
@@ -67,18 +74,6 @@ def test_predictions_are_those_of_a_direct_solve(case):
         variances, shared = case.gp.with_target(features, level)
         assert variances == pytest.approx(np.diag(covariances), **CLOSE)
         assert shared == pytest.approx(case.direct_with_target(features, level), **CLOSE)
-
-
-@given(cases)
-def test_what_is_kept_for_points_is_what_is_predicted(case):
-    top = case.known.n_levels - 1
-    assert case.gp.point_means == pytest.approx(case.direct(case.points, top)[0], **CLOSE)
-    for level in range(top + 1):
-        covariances = case.direct(case.points, level)[1]
-        assert case.gp.point_variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
-        assert case.gp.point_covariances[level] == pytest.approx(
-            case.direct_with_target(case.points, level), **CLOSE
-        )
 
 
 @given(cases, st.data())

@@ -14,7 +14,6 @@ GAINS = [(0.0, 0.4), (0.0, 0.1), (0.0, 0.0)]
 
 
 def begin(race, *firsts):
-    """Enter arms and show their values at the first stage."""
     curves = []
     for arm, first in enumerate(firsts):
         race.enter(arm)
