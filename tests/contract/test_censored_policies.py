@@ -2,23 +2,14 @@ import numpy as np
 import pytest
 
 from mfhpo.censored import RCUCB, ZoomingRCUCB
-from tests.contract.censored_contract import (
-    COST,
-    HORIZON,
-    LIMITS,
-    PENALTY,
-    CensoredPolicyContract,
-    censored,
-)
+from tests.contract.censored_contract import HORIZON, LIMITS, CensoredPolicyContract, censored
 
-CHARGES = {"cost": COST, "penalty": PENALTY}
-
-TestRCUCB = censored(RCUCB, LIMITS, **CHARGES)
-TestRCUCBByKL = censored(RCUCB, LIMITS, **CHARGES, confidence="kl")
+TestRCUCB = censored(RCUCB, LIMITS)
+TestRCUCBByKL = censored(RCUCB, LIMITS, confidence="kl")
 TestRCUCBAsPrinted = censored(
-    RCUCB, LIMITS, **CHARGES, confidence="printed", survival="count", exploration=0.25
+    RCUCB, LIMITS, confidence="printed", survival="count", exploration=0.25
 )
-TestZoomingRCUCB = censored(ZoomingRCUCB, 4.0, knows_limits=False, **CHARGES)
+TestZoomingRCUCB = censored(ZoomingRCUCB, 4.0, knows_limits=False)
 
 
 class TestRCUCBWithEverythingFoundOut(CensoredPolicyContract):

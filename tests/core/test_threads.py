@@ -27,16 +27,13 @@ def counts():
     return {library["num_threads"] for library in info if library["user_api"] == "blas"}
 
 
-def test_inside_and_outside():
+def test_inside_and_outside_and_after_an_error():
     with one_thread():
         assert counts() == {1}
         with one_thread():
             assert counts() == {1}
         assert counts() == {1}
     assert counts() == {2}
-
-
-def test_after_an_error():
     with pytest.raises(ZeroDivisionError), one_thread():
         raise ZeroDivisionError
     assert counts() == {2}

@@ -64,8 +64,7 @@ def spread(gains, values):
 def largest_means(weights, values, levels, top):
     """Largest means within a divergence of `levels` from weights (k, v) on values (k, v).
 
-    The distribution nearest to p among those of a mean is proportional to p / (root - value);
-    the root is found by bisection.
+    The nearest distribution is proportional to p / (root - value), its root found by bisection.
     """
     shares = weights / weights.sum(axis=1, keepdims=True)
     # The gap of the root above the top is searched on a logarithmic scale.

@@ -188,11 +188,8 @@ class TestBoundsOnTheGain:
 
 
 def misses_at_any_time(seed, rounds, delta):
-    """Whether an interval, and one that forgets the penalty, ever missed; its width at the end.
-
-    Two arms, whose longest pulls are rarely stopped, but dearly: the gains are very skewed. RCUCB
-    chooses what is pulled next in the light of what came out.
-    """
+    """Whether an interval, and one that forgets the penalty, ever missed; its width at the end."""
+    # The longest pulls are rarely stopped, but dearly: the gains are very skewed.
     limits, penalty = (0.5, 1.0), Deadline(slope=0.1, deadline=0.5, fine=12.0)
     policy = RCUCB(2, limits, cost=COST, penalty=penalty, reward_range=(0.0, 1.0), delta=delta)
     rng = np.random.default_rng(seed)

@@ -46,10 +46,12 @@ class TestDerivedLimits:
         assert policy.recommend().arm is None
         assert "still being derived" in policy.recommend().reason
         assert policy.summary(0)[0] == 2
-        for name in ("estimate", "survival"):
-            with pytest.raises(ValueError, match="limits are not known yet"):
-                getattr(policy, name)(0)
-        for unknown in (lambda: policy.plays, lambda: policy.interval(0, 0)):
+        for unknown in (
+            lambda: policy.estimate(0),
+            lambda: policy.survival(0),
+            lambda: policy.plays,
+            lambda: policy.interval(0, 0),
+        ):
             with pytest.raises(ValueError, match="limits are not known yet"):
                 unknown()
         policy.tell(Pull(1, 0, None), Observation(0.5, cost=2.0))

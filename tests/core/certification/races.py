@@ -1,6 +1,11 @@
 """Races among the candidates of a shortlist."""
 
 from mfhpo.certification.candidates import Candidate
+from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.certification.paired import PairedCertification
+from mfhpo.certification.sequential import Certification
+
+KINDS = [Certification, GroupSequentialCertification, PairedCertification]
 
 
 def race_of(kind, n=2, claims=None, **options):

@@ -7,10 +7,7 @@ from mfhpo import Bounded, Gaussian
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
-from tests.core.certification.races import race_of
-
-KINDS = [Certification, GroupSequentialCertification, PairedCertification]
-every_kind = pytest.mark.parametrize("kind", KINDS)
+from tests.core.certification.races import KINDS, race_of
 
 
 def tell(race, values):
@@ -21,7 +18,7 @@ def tell(race, values):
         race.tell(arm, value)
 
 
-@every_kind
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 def test_all_fail(kind):
     race = race_of(kind, max_failures=1)

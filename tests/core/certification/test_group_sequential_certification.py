@@ -99,14 +99,12 @@ def test_variances_of_their_own(sigma):
 def test_declared_noise(sigma):
     # exp(-r^2 n / (2 sigma^2)) = level for a mean, exp(-r^2 n / (4 sigma^2)) for a difference.
     race = race_of(3, delta=0.2, epsilon=0.0, sigma=sigma)
-    tell_pattern(race, [1.0, 0.5, 0.25], [0.125] * 3)
-    answer = answer_of(race)
-    assert answer.within == pytest.approx(2.0 * math.sqrt(4 * math.log(20) / 5) - 0.5)
-    assert half_widths(answer) == pytest.approx([2.0 * math.sqrt(2 * math.log(60) / 5)] * 3)
-    tell_pattern(race, [1.0, 0.5, 0.25], [0.125] * 3)
-    answer = answer_of(race)
-    assert answer.within == pytest.approx(2.0 * math.sqrt(4 * math.log(40) / 10) - 0.5)
-    assert half_widths(answer) == pytest.approx([2.0 * math.sqrt(2 * math.log(120) / 10)] * 3)
+    for n, tail in ((5, 20), (10, 40)):
+        tell_pattern(race, [1.0, 0.5, 0.25], [0.125] * 3)
+        answer = answer_of(race)
+        assert answer.within == pytest.approx(2.0 * math.sqrt(4 * math.log(tail) / n) - 0.5)
+        expected = 2.0 * math.sqrt(2 * math.log(3 * tail) / n)
+        assert half_widths(answer) == pytest.approx([expected] * 3)
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,6 @@ from tests.core.certification import races
 race_of = partial(races.race_of, PairedCertification)
 
 
-def run(truth, *, own=1.0, shared=0.0, seed=0, **options):
-    rng = np.random.default_rng(seed)
-    race = race_of(len(truth), **options)
-    while not race.finished:
-        level = shared * rng.normal()
-        race.tell({arm: truth[arm] + level + own * rng.normal() for arm in race.ask()})
-    return race.certificate("all", "by hand")
-
-
 def test_means_and_differences_by_hand():
     race = race_of(2, epsilon=0.5, delta=0.5, measure=0)
     for level, difference in ((0.0, 0.9), (50.0, 1.1), (-3.0, 1.0), (7.0, 0.9), (1.0, 1.1)):
@@ -50,7 +41,10 @@ def test_minimising_mirrors():
 
 
 def test_budget_pays_for_whole_rounds():
-    answer = run([0.0, 0.0, 0.0], epsilon=1e-3, budget=20)
+    race, rng = race_of(3, epsilon=1e-3, budget=20), np.random.default_rng(0)
+    while not race.finished:
+        race.tell({arm: rng.normal() for arm in race.ask()})
+    answer = race.certificate("all", "by hand")
     assert answer.evaluations == 18
     assert not answer.certified
     assert answer.finished

@@ -8,7 +8,6 @@ from mfhpo.search import Numeric
 
 PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
 ON_A_GRID = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
-"""Players of whose games an answer takes a fraction of the time."""
 
 
 def drawn_hyperparameters(rng, n_levels, n_features):

@@ -3,18 +3,9 @@ import pytest
 
 from mfhpo.games import MFUCBPNE, UCBPNE
 from mfhpo.games.model.observed import ObservedUtilities
-from tests.core.games.known_games import ON_A_GRID, tracking
+from tests.core.games.known_games import ON_A_GRID, play, tracking
 
 ONE = np.ones(1)
-
-
-def play(policy, game):
-    played = []
-    while (query := policy.ask()) is not None:
-        values = game(query)
-        policy.tell(query, values)
-        played.append((query, values))
-    return played
 
 
 @pytest.mark.parametrize("cheap_level", [True, False])
@@ -23,12 +14,16 @@ def test_what_crashes_at_the_target_is_left(cheap_level):
     if cheap_level:
         policy = MFUCBPNE(ON_A_GRID, (1, 9), 200, joint=True)
 
-    def game(query):
-        crashes = policy.is_evaluation(query) and query.profile["y"] > 0.55
-        return [None, None] if crashes else tracking(query.profile, 1)
+    def crashes(profile, level):
+        return level == int(cheap_level) and profile["y"] > 0.55
+
+    def game(profile, level):
+        return [None, None] if crashes(profile, level) else tracking(profile, 1)
 
     played = play(policy, game)
-    failed = [tuple(query.profile.values()) for query, values in played if values[0] is None]
+    failed = [
+        tuple(query.profile.values()) for query in played if crashes(query.profile, query.levels[0])
+    ]
     assert max(map(failed.count, failed)) <= 3
     assert len(failed) <= 0.5 * len(played)
     answer = policy.recommend()
@@ -38,7 +33,8 @@ def test_what_crashes_at_the_target_is_left(cheap_level):
 
 def test_where_all_failed_so_far_something_else_is_tried():
     policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
-    profiles = [tuple(query.profile.values()) for query, _ in play(policy, lambda _: [None, None])]
+    queries = play(policy, lambda profile, level: [None, None])
+    profiles = [tuple(query.profile.values()) for query in queries]
     assert len(set(profiles)) >= 15
     policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     query = policy.ask()

@@ -17,6 +17,8 @@ ACTIONS = Actions(two_players())
 def knowing(utility, n_features=2, mean=0.0):
     known = Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=n_features)
     model = MultiOutputGP(replace(known, offsets=np.full(2, mean)))
+    if utility is None:
+        return model
     for place in np.random.default_rng(0).random((100 * n_features - 140, n_features)):
         model.add(place, 1, utility(place))
     return model
@@ -75,15 +77,8 @@ def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it(
     assert largest_gain(reached, models) < 0.25 * largest_gain(start, models)
 
 
-def unobserved():
-    return MultiOutputGP(
-        Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=2)
-    )
-
-
-@pytest.mark.parametrize(
-    "model", [unobserved(), knowing(lambda place: 7.0, mean=7.0)], ids=["unobserved", "constant"]
-)
+# Nothing was observed, or everything is 7.
+@pytest.mark.parametrize("model", [knowing(None), knowing(lambda place: 7.0, mean=7.0)])
 def test_a_player_with_nothing_to_gain_stays(model):
     profile = np.array([0.613, 0.287])
     moved = best_response(profile, 1, ACTIONS, model, unit=7.0)
@@ -91,10 +86,7 @@ def test_a_player_with_nothing_to_gain_stays(model):
 
 
 def test_the_others_find_their_places_around_a_player_who_has_no_wish():
-    """a wants to be where c is, b half-way between them; c was seen from .5 to .8 only.
-
-    If c were sent to an end of its range, nobody would know what the others gain there.
-    """
+    """c, whom a and b follow, was seen from .5 to .8 only: nobody knows what they gain beyond."""
     game = {name: {name: Numeric()} for name in "abc"}
     policy = MFUCBPNE(game, [1, 8], budget=2_000)
     rng = np.random.default_rng(0)

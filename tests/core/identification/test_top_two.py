@@ -1,5 +1,4 @@
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -92,6 +91,7 @@ class TestRace:
         assert {1, 2} <= set(policy.active.tolist())
         assert "by epsilon" in policy.recommend().reason
 
+    @pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")
     def test_an_audit_brings_arms_back(self):
         # Arm 0 seems better by 5 at the cheap fidelity, where arm 1 breaks its bound. Arm 2 is
         # so much worse that it leaves again at once.
@@ -101,11 +101,8 @@ class TestRace:
         with pytest.warns(BiasContradictedWarning):
             tell(policy, *[(1, 1, 6.0)] * 30)
         assert policy.active.tolist() == [0, 1]
-        assert policy.bias is not None
         assert policy.bias.bounds[0] > 3.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BiasContradictedWarning)
-            tell(policy, *[(0, 1, 5.0), (2, 1, -9.0)] * 30, *[(1, 1, 6.0)] * 40)
+        tell(policy, *[(0, 1, 5.0), (2, 1, -9.0)] * 30, *[(1, 1, 6.0)] * 40)
         assert policy.finished
         assert policy.recommend().arm == 1
 
@@ -140,11 +137,7 @@ class TestRace:
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
     def test_fidelities_without_noise(self, policy, kind, scale, sigma):
         quiet = GaussianInstance(EASY.means * scale, EASY.costs, variance=0.0)
-        noise = (
-            SubGaussian(scale * np.array(sigma))
-            if sigma == 0.0
-            else SubGaussian(tuple(scale * part for part in sigma))
-        )
+        noise = SubGaussian((scale * np.array(sigma)).tolist())
         result = run(
             policy(quiet.problem(kind, noise)), quiet, np.random.default_rng(0), max_pulls=500
         )
@@ -156,15 +149,14 @@ class TestRace:
         assert three_arms(radius=None).ask() == [Pull(0, 0)]
 
 
-class TestExtremes:
-    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0)])
-    def test_a_dear_target_is_not_pulled_more_than_it_is_worth(self, dear, most):
-        # The target alone takes 60 to 150 of its pulls; the cheap fidelity tells nothing at all.
-        instance = GaussianInstance(
-            [[0.5, 0.5, 0.5], [0.4, 0.5, 0.6]], [1.0, dear], xi=[0.1, 0.0], variance=0.01
-        )
-        for seed in range(3):
-            policy = MFTopTwo(instance.problem("max"), delta=0.05, audit=False)
-            result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
-            assert (result.arm, result.certified) == (2, True)
-            assert result.cost < most * dear
+@pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0)])
+def test_a_dear_target_is_not_pulled_more_than_it_is_worth(dear, most):
+    # The target alone takes 60 to 150 of its pulls; the cheap fidelity tells nothing at all.
+    instance = GaussianInstance(
+        [[0.5, 0.5, 0.5], [0.4, 0.5, 0.6]], [1.0, dear], xi=[0.1, 0.0], variance=0.01
+    )
+    for seed in range(3):
+        policy = MFTopTwo(instance.problem("max"), delta=0.05, audit=False)
+        result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
+        assert (result.arm, result.certified) == (2, True)
+        assert result.cost < most * dear

@@ -90,7 +90,6 @@ def test_max_contradiction_by_hand():
     means = np.array([[1.0, 0.0], [2.0, 0.5]])
     radii = np.array([[0.0, 0.0], [0.1, 0.2]])
     found = find_contradiction(Bias.max(0.3, 0.0), 0, means, radii, [4, 7])
-    assert found is not None
     assert (found.fidelity, found.reference, found.arms) == (0, 1, (7,))
     assert found.observed == pytest.approx(1.5)
     assert found.uncertainty == pytest.approx(0.3)
@@ -106,7 +105,6 @@ def test_order_contradiction_by_hand():
     radii = np.array([[0.0, 0.0], [0.1, 0.2], [0.0, 0.0]])
     bias = Bias.order(0.4, 0.0)
     found = find_contradiction(bias, 0, means, radii, [3, 1, 2])
-    assert found is not None
     assert (found.fidelity, found.reference, found.arms) == (0, 1, (3, 1))
     assert found.observed == pytest.approx(1.5)
     assert found.uncertainty == pytest.approx(0.3)

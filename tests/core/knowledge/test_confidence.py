@@ -1,5 +1,4 @@
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,
     HoeffdingRadius,
@@ -159,18 +157,17 @@ def test_a_radius_falls_with_the_pulls_and_with_the_level(radius, count, level, 
 
 
 @every_radius
+@pytest.mark.filterwarnings("error")
 def test_what_was_not_seen_is_infinite_and_extremes_are_no_trouble(radius):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        unseen = np.array([[0, 0], [0, 5]])
-        widths = radius(unseen, 0.3, np.zeros((2, 2)), np.zeros((2, 2)))
-        assert np.isinf(widths).tolist() == [[True, True], [True, False]]
-        n = np.array([[20.0], [1e6], [1e15]])
-        spread = np.array([0.0, -1e-17, 1e308, np.inf, np.nan])
-        for level in (1e-300, 1e-160, 1e-15, 0.5, 1.0 - 1e-16):
-            widths = radius(n, level, spread, spread)
-            assert np.all(widths >= 0.0)
-        assert np.all(np.isfinite(widths[:, :2]))
+    unseen = np.array([[0, 0], [0, 5]])
+    widths = radius(unseen, 0.3, np.zeros((2, 2)), np.zeros((2, 2)))
+    assert np.isinf(widths).tolist() == [[True, True], [True, False]]
+    n = np.array([[20.0], [1e6], [1e15]])
+    spread = np.array([0.0, -1e-17, 1e308, np.inf, np.nan])
+    for level in (1e-300, 1e-160, 1e-15, 0.5, 1.0 - 1e-16):
+        widths = radius(n, level, spread, spread)
+        assert np.all(widths >= 0.0)
+    assert np.all(np.isfinite(widths[:, :2]))
     assert widths.shape == (
         (3, 5) if radius.needs_squares or radius.needs_prediction_errors else (3, 1)
     )
@@ -248,8 +245,8 @@ ALLOWED = float(binom.ppf(1.0 - 1e-6, N_PATHS, LEVEL))
 class Paths:
     """What N_PATHS races of one arm have seen: shape (N_PATHS, N_STEPS), and the true means."""
 
-    values: FloatArray
-    means: FloatArray | float
+    values: np.ndarray
+    means: np.ndarray | float
     guess: float = 0.0
 
     def missed(self, radius, shrink=1.0):

@@ -87,9 +87,7 @@ def test_all_bounds_hold_together():
 def chosen_squares(values, prediction):
     """What an adversarial rule adds: squared errors of prediction, or around the mean.
 
-    Its arms have mean 0. It pulls an arm once more only where little is to be expected of the next
-    square: where the mean of the values is near 0, and for squares around the mean of all values,
-    which are half as large for the second value, only once. Otherwise it goes to another arm.
+    It pulls an arm, of mean 0, once more only where the next square is likely to be small.
     """
     squares, count, mean = [], 0, 0.0
     for value in values:

@@ -1,5 +1,3 @@
-import warnings
-
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2, t
@@ -57,9 +55,7 @@ def tell_noisy_values(policy, rng):
 
 def race(policy, means, scales, seed, most_pulls):
     rng = np.random.default_rng(seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoiseContradictedWarning)
-        play(policy, lambda pull: rng.normal(means[pull.arm], scales[pull.arm]), most=most_pulls)
+    play(policy, lambda pull: rng.normal(means[pull.arm], scales[pull.arm]), most=most_pulls)
     return policy.recommend()
 
 
@@ -78,16 +74,15 @@ def test_a_race_warns_widens_and_says_so():
     assert other.summary(0, 0) == policy.summary(0, 0)
 
 
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_arms_that_left_by_a_false_sigma_come_back():
     policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoiseContradictedWarning)
-        for arm, value in ((0, 1.0), (1, 0.0)):
-            policy.tell(Pull(arm, 0), Observation(value))
-        assert policy.active.tolist() == [0]
-        assert not policy.finished  # not before the noise was looked at
-        for value in (-1.0, 0.0, 2.0, -2.0):
-            policy.tell(Pull(0, 0), Observation(value))
+    for arm, value in ((0, 1.0), (1, 0.0)):
+        policy.tell(Pull(arm, 0), Observation(value))
+    assert policy.active.tolist() == [0]
+    assert not policy.finished  # not before the noise was looked at
+    for value in (-1.0, 0.0, 2.0, -2.0):
+        policy.tell(Pull(0, 0), Observation(value))
     assert policy.active.tolist() == [0, 1]
 
 
@@ -126,6 +121,7 @@ def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited():
         assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
 
 
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_each_arm_has_its_own_variance_where_sigma_is_false():
     missed = certified = 0
     for seed in range(30):
@@ -139,6 +135,7 @@ def test_each_arm_has_its_own_variance_where_sigma_is_false():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_a_sigma_of_half_the_truth_keeps_delta():
     n, wrong = 80, 0
     for seed in range(n):

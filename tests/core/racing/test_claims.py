@@ -9,11 +9,9 @@ from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.racing.claims import unseen_in_words, unseen_share
-from tests.core.certification.races import race_of
+from tests.core.certification.races import KINDS, race_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
-
-KINDS = [Certification, GroupSequentialCertification, PairedCertification]
 
 
 def most(runs, level):
@@ -78,11 +76,8 @@ def test_a_candidate_without_values_is_not_claimed_about(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_leader_that_leaves_is_not_forgotten(kind):
-    race, rng, seen = (
-        race_of(kind, 4, epsilon=0.5),
-        np.random.default_rng(0),
-        np.zeros(4, dtype=int),
-    )
+    race, seen = race_of(kind, 4, epsilon=0.5), np.zeros(4, dtype=int)
+    rng = np.random.default_rng(0)
 
     def outcome(arm):
         seen[arm] += 1

@@ -1,5 +1,4 @@
 import math
-import warnings
 from functools import partial
 
 import numpy as np
@@ -136,19 +135,18 @@ class TestBlocks:
             MFElimination(unit(2), epsilon=-1.0)
 
 
+@pytest.mark.filterwarnings("error")
 def test_costs_and_noise_are_found_out_by_a_pilot():
     problem = Problem(6, None, noise=EstimatedNoise(), n_fidelities=3)
     policy = MFElimination(problem, budget=20_000.0, pilot_arms=3)
     assert policy.piloting
     rng = np.random.default_rng(2)
     means = 10.0 * np.arange(6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        pulls = play(
-            policy,
-            lambda pull: means[pull.arm] + 4.0 * rng.standard_normal(),
-            costs=(1.0, 3.0, 7.0),
-        )
+    pulls = play(
+        policy,
+        lambda pull: means[pull.arm] + 4.0 * rng.standard_normal(),
+        costs=(1.0, 3.0, 7.0),
+    )
     assert {pull.fidelity for pull in pulls} == {0, 2}
     answer = policy.recommend()
     assert answer.survivors == (5,)

@@ -43,13 +43,11 @@ def printed_plays(problem, rho, values, capital):
 
 
 def asked_plays(policy, values):
-    plays = []
-    while not policy.finished:
-        [pull] = policy.ask()
+    def value(pull):
         count = policy.summary(pull.arm, pull.fidelity)[0] % values.shape[2]
-        policy.tell(pull, Observation(float(values[pull.arm, pull.fidelity, count])))
-        plays.append((pull.arm, pull.fidelity))
-    return plays
+        return values[pull.arm, pull.fidelity, count]
+
+    return [(pull.arm, pull.fidelity) for pull in play(policy, value)]
 
 
 def block_plays(policy, values, capitals=(None,), **options):
@@ -138,11 +136,7 @@ class TestTheRule:
         # sigma^2 2 rho log(t) / s < gamma^2, with sigma = .02 so that it happens soon.
         problem = Problem(1, costs, Bias.max(*zeta), SubGaussian(0.02))
         policy = MFUCB(problem, budget=1e9)
-        asked = []
-        for _ in range(200):
-            [pull] = policy.ask()
-            asked.append(pull.fidelity)
-            policy.tell(pull, Observation(0.5))
+        asked = [pull.fidelity for pull in play(policy, lambda pull: 0.5, most=200)]
         count = [0] * len(costs)
         for t, fidelity in enumerate(asked, start=1):
             radii = [0.02 * math.sqrt(4.0 * math.log(t) / s) if s else math.inf for s in count]
@@ -159,12 +153,9 @@ class TestTheRule:
             MFUCB(problem)
 
 
-def two_fidelities():
-    return Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
-
-
 def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
-    policy, told = MFUCB(two_fidelities()), MFUCB(two_fidelities())
+    problem = Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
+    policy, told = MFUCB(problem), MFUCB(problem)
     values = np.random.default_rng(1).normal(0.5, 0.2, 40)
     for step, value in enumerate(values):
         for each in (policy, told):
@@ -176,7 +167,12 @@ def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
 
 
 class TestWhatIsFoundOut:
-    def play(self, policy):
+    def test_bias_costs_and_noise(self):
+        problem = Problem(5, None, noise=EstimatedNoise(), n_fidelities=2)
+        policy = MFUCB(problem, budget=2000.0, pilot_arms=3)
+        assert policy.piloting
+        assert "bias: not known yet" in policy.recommend().assumptions
+        assert "the pilot is not complete" in policy.recommend().reason
         rng = np.random.default_rng(3)
         means = np.array([[0.15, 0.1], [0.45, 0.5], [0.85, 0.8], [0.3, 0.35], [0.62, 0.6]])
         play(
@@ -184,14 +180,6 @@ class TestWhatIsFoundOut:
             lambda pull: means[pull.arm, pull.fidelity] + 0.05 * rng.standard_normal(),
             costs=(1.0, 6.0),
         )
-
-    def test_bias_costs_and_noise(self):
-        problem = Problem(5, None, noise=EstimatedNoise(), n_fidelities=2)
-        policy = MFUCB(problem, budget=2000.0, pilot_arms=3)
-        assert policy.piloting
-        assert "bias: not known yet" in policy.recommend().assumptions
-        assert "the pilot is not complete" in policy.recommend().reason
-        self.play(policy)
         answer = policy.recommend()
         assert not policy.piloting
         assert answer.arm == 2
@@ -206,15 +194,15 @@ class TestWhatIsFoundOut:
         problem = Problem(3, None, noise=EstimatedNoise(), n_fidelities=3)
         policy = MFUCB(problem, budget=2000.0, pilot_arms=2)
         rng = np.random.default_rng(0)
-        chosen = []
-        while not policy.finished:
-            piloting = policy.piloting
-            [pull] = policy.ask()
-            value = float(0.3 * pull.arm + 0.1 * rng.standard_normal())
-            policy.tell(pull, Observation(value, cost=(1.0, 12.0, 9.0)[pull.fidelity]))
-            if not piloting:
-                chosen.append(pull.fidelity)
-        assert set(chosen) == {0, 2}
+        chosen = set()
+
+        def value(pull):
+            if not policy.piloting:
+                chosen.add(pull.fidelity)
+            return 0.3 * pull.arm + 0.1 * rng.standard_normal()
+
+        play(policy, value, costs=(1.0, 12.0, 9.0))
+        assert chosen == {0, 2}
 
 
 class TestReward:
@@ -258,7 +246,6 @@ class TestReward:
             policy = MFUCB(instance.problem(), delta=0.05, budget=400.0)
             policy.play(partial(instance.running_sums, rng), 400.0)
             answer = policy.recommend()
-            assert answer.arm is not None
             low, high = answer.interval
             missed += not low <= targets[answer.arm] <= high
         assert missed <= 0.05 * 200

@@ -446,11 +446,7 @@ def test_kill_load_and_go_on(kind, budget):
     [(HalvingSearch, 250, 0.08, 600.0), (ModelSearch, 60, None, 1000.0)],
 )
 def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
-    """Races on a function that is known, with noise as large as the differences.
-
-    A certified arm may be worse than the best of the shortlist by epsilon, any other one by
-    `within`; and the interval of how much the luckiest promised too much has to contain the truth.
-    """
+    """A certified arm may be worse than the best listed by epsilon, another by `within`."""
     delta = 0.1
     wrong_arms = wrong_gaps = certified = lucky = 0
     for seed in range(n):

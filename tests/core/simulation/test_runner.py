@@ -46,7 +46,7 @@ class TestRounds:
     @pytest.mark.parametrize("epsilon", [0.0, 0.5])
     def test_pays_what_single_pulls_pay(self, kind, epsilon):
         silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
-        problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
+        problem = silent.problem(kind, noise=SubGaussian(0.5))
         policies = [
             IISE(problem, delta=0.05, epsilon=epsilon, audit=False, radius=HoeffdingRadius(0.5))
             for _ in range(2)

@@ -7,8 +7,7 @@ from mfhpo.games.model.draws import DrawnGames, DrawnUtilities
 from mfhpo.search import Numeric, OneOf
 from tests.core.games.known_games import believing
 
-SINGLE = 1e-5
-"""Draws are made in single precision."""
+SINGLE = 1e-5  # draws are made in single precision
 
 
 def believed(n, seed=0):

@@ -226,9 +226,8 @@ def test_repeated_observations_count_as_they_do_one_by_one():
         np.array([((of - of.mean()) ** 2).sum() for of in values]),
     )
     assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.array([1.0, 0.5]))
-    size = 6
     for seed in range(4):
-        first, second = (0.5 * np.random.default_rng(s).standard_normal(size) for s in (seed, 9))
+        first, second = (0.5 * np.random.default_rng(s).standard_normal(6) for s in (seed, 9))
         differences = []
         for told in (apart, merged):
             (one, slope), (two, _) = (

@@ -26,6 +26,13 @@ class Case:
         at = (features, np.full(len(features), level))
         return direct_posterior(self.known, (self.features, self.levels), self.values, at)
 
+    def check(self, features, level):
+        means, covariances = self.direct(features, level)
+        predicted, variances = self.gp.predict(features, level)
+        assert predicted == pytest.approx(means, **CLOSE)
+        assert variances == pytest.approx(np.diag(covariances), **CLOSE)
+        return means, covariances
+
     def direct_with_target(self, features, level):
         n, top = len(features), self.known.n_levels - 1
         at = (np.concatenate((features, features)), np.repeat([level, top], n))
@@ -65,10 +72,7 @@ def test_predictions_are_those_of_a_direct_solve(case):
         assert case.gp.point_variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
         shared = case.direct_with_target(case.points, level)
         assert case.gp.point_covariances[level] == pytest.approx(shared, **CLOSE)
-        means, covariances = case.direct(features, level)
-        predicted = case.gp.predict(features, level)
-        assert predicted[0] == pytest.approx(means, **CLOSE)
-        assert predicted[1] == pytest.approx(np.diag(covariances), **CLOSE)
+        means, covariances = case.check(features, level)
         assert case.gp.mean(features, level) == pytest.approx(means, **CLOSE)
         assert case.gp.covariances(features, level) == pytest.approx(covariances, **CLOSE)
         variances, shared = case.gp.with_target(features, level)
@@ -105,14 +109,11 @@ def test_observations_of_the_same_utility_are_merged(seed):
     for x, level, value in zip(case.features, case.levels, case.values, strict=True):
         case.gp.add(x, int(level), float(value))
     assert case.gp.n == len(set(zip(chosen.tolist(), case.levels.tolist(), strict=True)))
-    means, covariances = case.direct(case.points, 2)
+    means, covariances = case.check(case.points, 2)
     assert case.gp.point_means == pytest.approx(means, **CLOSE)
     assert case.gp.point_variances[2] == pytest.approx(np.diag(covariances), **CLOSE)
     shared = case.direct_with_target(case.points, 0)
     assert case.gp.point_covariances[0] == pytest.approx(shared, **CLOSE)
-    predicted, variances = case.gp.predict(case.points, 2)
-    assert predicted == pytest.approx(means, **CLOSE)
-    assert variances == pytest.approx(np.diag(covariances), **CLOSE)
     case.gp.add(places[0], 2, 0.3)
     case.features = np.concatenate((case.features, places[:1]))
     case.levels, case.values = np.append(case.levels, 2), np.append(case.values, 0.3)

@@ -119,7 +119,7 @@ class TestPrediction:
         target = np.concatenate(([1.0], 1.0 - rng.uniform(0.2, 2.0, 5)))
         means = target + np.array([[0.2], [0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (3, 6))
         silent = GaussianInstance(means, [1.0, 8.0, 30.0], variance=0.0)
-        problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
+        problem = silent.problem(kind, noise=SubGaussian(0.5))
         radius = HoeffdingRadius(0.5)
         prediction = predict_cost(problem, 0.05, means=means, epsilon=epsilon, radius=radius)
         race = IISE(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
@@ -137,7 +137,7 @@ class TestPrediction:
         target = np.linspace(1.0, 0.0, 5)
         means = target + np.array([[0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (2, 5))
         instance = GaussianInstance(means, [1.0, 20.0], variance=0.25)
-        problem = instance.problem("max" if kind == "max" else "order")
+        problem = instance.problem(kind)
         guesses = [
             predict_cost(problem, 0.1, means=means, epsilon=epsilon),
             predict_cost(problem, 0.1, gaps=target[0] - target, epsilon=epsilon),

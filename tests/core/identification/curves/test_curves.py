@@ -93,9 +93,7 @@ def test_a_fidelity_that_was_not_seen_has_no_bound():
     assert math.isfinite(race.bounds[1])
     assert not race.judge("new", 0, -1e9).stop
     assert race.judge("new", 1, -1e9).stop
-
-
-def test_infinite_values_stop_nothing_by_accident():
+    # Nor do infinite values stop anything by accident.
     race = race_of([(-math.inf, 0.1 * i, 1.0) for i in range(20)])
     assert not race.judge("new", 0, -math.inf).stop
     assert race.judge("new", 1, -math.inf).stop
