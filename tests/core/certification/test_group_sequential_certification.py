@@ -299,15 +299,15 @@ def test_rounded_values_are_not_believed_before_ten():
     race = race_of(3, epsilon=0.0)
     tell_all(race, 2, [0.25, 0.75])
     fail(race, 2)
-    for value in (0.25, 0.75):
-        tell_all(race, int(value > 0.5), [value] * 5)
+    tell_all(race, 0, [0.25] * 5)
+    tell_all(race, 1, [0.75] * 5)
     answer = answer_of(race)
     assert race.looks == 1
     assert standings(race)[:2] == ["not told apart", "best so far"]
     assert math.isinf(answer.within)
     assert half_widths(answer)[:2] == [math.inf, math.inf]
-    for value in (0.25, 0.75):
-        tell_all(race, int(value > 0.5), [value] * 5)
+    tell_all(race, 0, [0.25] * 5)
+    tell_all(race, 1, [0.75] * 5)
     answer = answer_of(race)
     assert race.looks == 2
     assert (answer.finished, answer.within, answer.interval) == (True, 0.0, (0.75, 0.75))

@@ -145,7 +145,7 @@ def test_published_figures(data_folder, name, published, error, at_most):
     assert mean == pytest.approx(published, abs=4.0 * math.hypot(own_error, error / 1.96))
     mean, own_error = found["default"]
     assert mean - 2.0 * own_error < at_most
-    # It is cheaper than what is published, by a stop that is no guarantee.
+    # The published stop is no guarantee, and yet dearer.
     mean, own_error = found["top two"]
     assert mean + 2.0 * own_error < published
 

@@ -17,8 +17,8 @@ from mfhpo.simulation.runner import run
 SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
 
-def race(instance=SMALL, **options):
-    return IISE(instance.problem(), **({"delta": 0.05, "audit": False} | options))
+def race():
+    return IISE(SMALL.problem(), delta=0.05, audit=False)
 
 
 class Scripted(IISE):
@@ -49,10 +49,12 @@ class TestRounds:
         problem = silent.problem(kind, noise=SubGaussian(0.5))
         policies = [
             IISE(problem, delta=0.05, epsilon=epsilon, audit=False, radius=HoeffdingRadius(0.5))
-            for _ in range(2)
+            for _ in range(3)
         ]
-        rounds = run_rounds(policies[0], silent, np.random.default_rng(0), resolution=0.0)
-        single = run(policies[1], silent, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        rounds = run_rounds(policies[0], silent, rng, resolution=0.0, block=777)
+        assert run_rounds(policies[1], silent, rng, resolution=0.0, block=1).cost == rounds.cost
+        single = run(policies[2], silent, rng)
         assert rounds.arm == single.arm == 3
         assert rounds.pulls == pytest.approx(single.pulls, abs=silent.n_arms)
         assert rounds.cost == pytest.approx(single.cost, abs=silent.costs.sum() * silent.n_arms)
@@ -130,10 +132,9 @@ class TestClock:
         rng = np.random.default_rng(0)
         with pytest.raises(ValueError, match="workers"):
             run(race(), SMALL, rng, workers=0)
-        with pytest.raises(ValueError, match="failure_rate"):
-            run(race(), SMALL, rng, failure_rate=1.0)
-        with pytest.raises(ValueError, match="failure_rate"):
-            run(race(), SMALL, rng, failure_rate=-0.1)
+        for rate in (1.0, -0.1):
+            with pytest.raises(ValueError, match="failure_rate"):
+                run(race(), SMALL, rng, failure_rate=rate)
 
 
 class TestRepeats:
