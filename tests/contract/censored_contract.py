@@ -1,18 +1,13 @@
 """What every policy with time limits promises, as tests.
 
-    class TestMyPolicy(CensoredPolicyContract):
-        def make(self, n_arms=4, horizon=HORIZON):
-            return MyPolicy(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon)
+    TestMyPolicy = censored(MyPolicy, LIMITS)
 
 pytest then runs every test below on it. The instance is easy: arm 1 with the middle limit is far
 ahead.
 """
 
-from __future__ import annotations
-
 import json
 import math
-from abc import abstractmethod
 
 import numpy as np
 import pytest
@@ -33,8 +28,10 @@ ARMS = ((0.3, 0.2, 0.8, 0.0), (0.9, 1.0, 1.8, 0.05), (0.95, 3.0, 5.0, 0.0), (0.2
 BEST = 1
 
 
+STOPPED = Observation(None, cost=2.0, censored_at=2.0)
+
+
 def outcome(rng, arm):
-    """Reward and seconds of a pull without a limit."""
     reward, least, most, late = ARMS[arm]
     seconds = 9.0 if rng.random() < late else rng.uniform(least, most)
     return reward + rng.uniform(-0.05, 0.05), seconds
@@ -54,24 +51,12 @@ def text_of(policy):
 
 
 class CensoredPolicyContract(AskAndTellContract):
-    """The suite.
-
-    Attributes
-    ----------
-    knows_limits
-        Whether the limits are `LIMITS`; otherwise they are found out, or differ between arms.
-    longest
-        Limit of the pulls while limits are found out.
-    """
-
+    best, second_best = BEST, 0
+    certifies = False
     most_pulls = HORIZON
     replayed = 130
-    knows_limits = True
-    longest: float | None = None
-
-    @abstractmethod
-    def make(self, n_arms=4, horizon=HORIZON):
-        """Make a new policy; called often, and always to be made with the same arguments."""
+    knows_limits = True  # they are `LIMITS`; otherwise they are found out, or differ between arms
+    longest = None  # limit of the pulls while limits are found out
 
     def new(self):
         return self.make()
@@ -92,11 +77,9 @@ class CensoredPolicyContract(AskAndTellContract):
             elif self.knows_limits:
                 assert pull.limit in LIMITS
             else:
-                assert pull.limit is not None
                 assert 0.0 < pull.limit < math.inf
 
     def check_answer(self, policy):
-        """The answer can be read, and is plain JSON, whatever has happened."""
         answer = policy.recommend()
         assert isinstance(answer, LimitRecommendation)
         json.dumps(answer.to_dict(), allow_nan=False)
@@ -142,8 +125,6 @@ class CensoredPolicyContract(AskAndTellContract):
             assert answer.interval[0] <= 0.77 <= answer.interval[1]
         self.check_answer(policy)
 
-    # The tests.
-
     def test_a_new_policy_has_an_answer(self):
         policy = self.make()
         assert not policy.finished
@@ -169,24 +150,15 @@ class CensoredPolicyContract(AskAndTellContract):
         assert arms.argmax() == BEST
         assert policy.recommend().censored == sum(stopped) / HORIZON
         assert f"the horizon of {HORIZON} rounds" in policy.recommend().reason
-        # There are pulls and answers after the end.
-        rng = np.random.default_rng(5)
-        for _ in range(10):
-            pulls = policy.ask(3)
-            self.check_pulls(policy, pulls, 3)
-            for pull in pulls:
-                policy.tell(pull, observe(rng, pull))
+        self.go_on(policy, np.random.default_rng(5))
         assert policy.pulls == HORIZON + 30
-        self.check_end(policy)
 
     @settings(max_examples=6)
     @given(seed=numbers, rounds=st.integers(0, 60), without=st.sets(st.integers(0, 3)))
     def test_arms_that_cannot_be_pulled_now_are_left_out_this_time(self, seed, rounds, without):
         policy = self.make(horizon=None)
         rng = np.random.default_rng(seed)
-        for _ in range(rounds):
-            [pull] = policy.ask()
-            policy.tell(pull, observe(rng, pull))
+        self.play(policy, rng, rounds)
         before = policy.ask(3)
         others = policy.ask(3, without=without)
         self.check_pulls(policy, others, 3 if len(without) < 4 else 0)
@@ -197,7 +169,6 @@ class CensoredPolicyContract(AskAndTellContract):
     @settings(max_examples=3)
     @given(seed=numbers)
     def test_anything_may_be_told_at_any_time(self, seed):
-        """Pulls nobody asked for, other limits, none, timeouts, failures, the same again."""
         rng = np.random.default_rng(seed)
         policy = self.make()
         told = []
@@ -260,10 +231,7 @@ class CensoredPolicyContract(AskAndTellContract):
         assert text_of(policy) == before
         assert policy.ask(3) == asked
 
-    # What was seen.
-
     def twins_after(self, first, second):
-        """Two policies with the same beginning, and then told otherwise."""
         policies = self.make(), self.make()
         script = self.play(self.make(), np.random.default_rng(8), 60)
         for policy, rest in zip(policies, (first, second), strict=True):
@@ -279,40 +247,31 @@ class CensoredPolicyContract(AskAndTellContract):
         for arm in one.active.tolist():
             assert np.array_equal(one.estimate(arm), other.estimate(arm), equal_nan=True)
 
-    def test_a_pull_that_ended_too_late_counts_as_stopped(self):
+    @pytest.mark.parametrize(
+        ("told", "same"),
+        [
+            # It ended too late.
+            (Observation(0.9, cost=2.5), STOPPED),
+            # It was stopped early: if it told nothing of its limit, those that ended alone would.
+            (Observation(None, cost=1.3, censored_at=1.3), STOPPED),
+            (Observation(None, cost=1.999, censored_at=1.999), STOPPED),
+            # It failed, which teaches nothing.
+            (Observation(None, cost=0.7), None),
+        ],
+    )
+    def test_what_counts_as_stopped_at_the_limit_or_not_at_all(self, told, same):
         pull = Pull(1, 0, 2.0)
-        late, stopped = self.twins_after(
-            [(pull, Observation(0.9, cost=2.5))],
-            [(pull, Observation(None, cost=2.0, censored_at=2.0))],
-        )
-        self.check_alike(late, stopped)
-        assert late.cost == pytest.approx(stopped.cost + 0.5)
-        assert late.n_censored == stopped.n_censored
-
-    @pytest.mark.parametrize("stopped_at", [1.3, 1.999])
-    def test_a_pull_stopped_earlier_counts_as_stopped_at_its_limit(self, stopped_at):
-        # If it told nothing of its limit, those that ended alone would: see the tests of RCUCB.
-        pull = Pull(1, 0, 2.0)
-        early, punctual = self.twins_after(
-            [(pull, Observation(None, cost=stopped_at, censored_at=stopped_at))],
-            [(pull, Observation(None, cost=2.0, censored_at=2.0))],
-        )
-        self.check_alike(early, punctual)
-        assert early.n_censored == punctual.n_censored
-        assert early.cost == pytest.approx(punctual.cost - 2.0 + stopped_at)
-
-    def test_a_failure_teaches_nothing(self):
-        failed, spared = self.twins_after([(Pull(1, 0, 2.0), Observation(None, cost=0.7))], [])
-        self.check_alike(failed, spared)
-        assert failed.pulls == spared.pulls
-        assert failed.cost == pytest.approx(spared.cost + 0.7)
+        one, other = self.twins_after([(pull, told)], [] if same is None else [(pull, same)])
+        self.check_alike(one, other)
+        paid = told.cost - (0.0 if same is None else same.cost)
+        assert one.cost == pytest.approx(other.cost + paid)
+        assert (one.pulls, one.n_censored) == (other.pulls, other.n_censored)
 
     def test_an_arm_that_keeps_failing_leaves_with_a_warning(self):
         policy, _ = self.twins_after([], [])
         pull, failure = Pull(2, 0, 2.0), Observation(math.nan, cost=0.1)
         policy.tell(pull, failure)
         policy.tell(pull, failure)
-        # What is stopped did not fail.
         policy.tell(pull, Observation(None, cost=2.0, censored_at=2.0))
         policy.tell(pull, failure)
         policy.tell(pull, failure)
@@ -327,19 +286,10 @@ class CensoredPolicyContract(AskAndTellContract):
         self.check_pulls(policy, policy.ask(9), 9)
         self.check_answer(policy)
 
-    def test_a_withdrawn_arm_is_never_asked_for_nor_recommended(self):
-        rng = np.random.default_rng(6)
-        policy = self.make()
-        self.play(policy, rng, 100)
-        policy.withdraw(BEST)
-        assert BEST not in policy.active
-        self.check_pulls(policy, policy.ask(8), 8)
-        self.check_answer(policy)
-        self.play(policy, rng, HORIZON)
-        assert policy.finished
-        assert policy.recommend().arm == 0  # the second best
-        assert policy.recommend().compared == 3
-        assert any("arm 1" in words for words in policy.recommend().assumptions)
+    def check_withdrawn(self, policy):
+        answer = policy.recommend()
+        assert answer.compared == 3
+        assert any("arm 1" in words for words in answer.assumptions)
 
     def test_later_tells_of_a_repeat_count_for_the_other_arm(self):
         later = self.play(self.make(), np.random.default_rng(13), 30)
@@ -350,7 +300,6 @@ class CensoredPolicyContract(AskAndTellContract):
         resumed.load_state_dict(json.loads(text_of(policy)))
         pulls = policy.summary(0)[0]
         for pull, observation in later:
-            # Whatever it was, it is told of the repeat, and of the arm itself.
             expected.tell(Pull(0, 0, pull.limit), observation)
             for one in (policy, resumed):
                 one.tell(Pull(3, 0, pull.limit), observation)
@@ -365,8 +314,6 @@ class CensoredPolicyContract(AskAndTellContract):
 
 
 class PlayedAtOnceContract(CensoredPolicyContract):
-    """What else a policy promises whose rounds can be played at once from the start."""
-
     def test_playing_at_once(self):
         policy = self.make()
         rng = np.random.default_rng(0)
@@ -409,7 +356,6 @@ class PlayedAtOnceContract(CensoredPolicyContract):
 
         def draw(arm, size):
             outcomes = np.full(size, 0.5), np.full(size, 0.5)
-            # One among many.
             if arm == 2:
                 outcomes[0][-1], outcomes[1][-1] = rewards, seconds
             return outcomes
@@ -436,7 +382,6 @@ class PlayedAtOnceContract(CensoredPolicyContract):
         self.check_in_step(policy)
 
     def check_in_step(self, policy):
-        """What it has learned from is what its history says, and it can go on."""
         resumed = self.make()
         resumed.load_state_dict(json.loads(text_of(policy)))
         assert resumed.pulls == policy.pulls
@@ -446,3 +391,10 @@ class PlayedAtOnceContract(CensoredPolicyContract):
             assert policy.summary(arm)[0] == policy.state_dict()["arms"].count(arm)
         assert policy.ask(3) == resumed.ask(3)
         self.check_answer(policy)
+
+
+def censored(kind, limits, knows_limits=True, **options):
+    def make(self, n_arms=4, horizon=HORIZON):
+        return kind(n_arms, limits, cost=COST, penalty=PENALTY, horizon=horizon, **options)
+
+    return type("Contract", (PlayedAtOnceContract,), {"make": make, "knows_limits": knows_limits})

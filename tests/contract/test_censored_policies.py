@@ -1,41 +1,15 @@
-"""The policies with time limits pass their contract."""
-
 import numpy as np
 import pytest
 
 from mfhpo.censored import RCUCB, ZoomingRCUCB
-from tests.contract.censored_contract import (
-    COST,
-    HORIZON,
-    LIMITS,
-    PENALTY,
-    CensoredPolicyContract,
-    PlayedAtOnceContract,
+from tests.contract.censored_contract import HORIZON, LIMITS, CensoredPolicyContract, censored
+
+TestRCUCB = censored(RCUCB, LIMITS)
+TestRCUCBByKL = censored(RCUCB, LIMITS, confidence="kl")
+TestRCUCBAsPrinted = censored(
+    RCUCB, LIMITS, confidence="printed", survival="count", exploration=0.25
 )
-
-
-class TestRCUCB(PlayedAtOnceContract):
-    def make(self, n_arms=4, horizon=HORIZON):
-        return RCUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon)
-
-
-class TestRCUCBByKL(PlayedAtOnceContract):
-    def make(self, n_arms=4, horizon=HORIZON):
-        return RCUCB(n_arms, LIMITS, cost=COST, penalty=PENALTY, horizon=horizon, confidence="kl")
-
-
-class TestRCUCBAsPrinted(PlayedAtOnceContract):
-    def make(self, n_arms=4, horizon=HORIZON):
-        return RCUCB(
-            n_arms,
-            LIMITS,
-            cost=COST,
-            penalty=PENALTY,
-            horizon=horizon,
-            confidence="printed",
-            survival="count",
-            exploration=0.25,
-        )
+TestZoomingRCUCB = censored(ZoomingRCUCB, 4.0, knows_limits=False)
 
 
 class TestRCUCBWithEverythingFoundOut(CensoredPolicyContract):
@@ -48,10 +22,3 @@ class TestRCUCBWithEverythingFoundOut(CensoredPolicyContract):
     def test_it_cannot_be_played_at_once_from_the_start(self):
         with pytest.raises(ValueError, match=r"not known yet|declared one"):
             self.make().play(lambda arm, size: (np.zeros(size), np.zeros(size)), 10)
-
-
-class TestZoomingRCUCB(PlayedAtOnceContract):
-    knows_limits = False
-
-    def make(self, n_arms=4, horizon=HORIZON):
-        return ZoomingRCUCB(n_arms, 4.0, cost=COST, penalty=PENALTY, horizon=horizon)

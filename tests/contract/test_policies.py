@@ -1,12 +1,9 @@
-"""Every policy passes the contract; what is declared differs from class to class."""
-
 import numpy as np
 import pytest
 
 from benchmarks.blocks import run_lucb, run_rounds
 from mfhpo.identification.elimination import (
     IISE,
-    Elimination,
     MaximumFidelityExploit,
     SuccessiveElimination,
 )
@@ -15,9 +12,10 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
-from mfhpo.problem import Observation, Problem
+from mfhpo.problem import Problem
 from mfhpo.simulation.instances import GaussianInstance
 from tests.contract.policy_contract import contract
+from tests.core.racing.plays import play
 
 EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
 ORDER = Bias.order(0.1, 0.1, 0.0)
@@ -86,8 +84,6 @@ TestGradientOfTheLastThreeArms = contract(
 )
 
 
-# Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
-
 # Fidelities x arms. The two best arms are equal at fidelity 0, within its bias bound.
 CLOSE = [[0.15, 0.65, 0.65], [0.1, 0.6, 0.7]]
 XI = (0.05, 0.0)
@@ -108,11 +104,7 @@ RACES = {
 @pytest.mark.parametrize("name", RACES)
 def test_without_noise_one_pull_of_each_is_enough(name):
     policy = RACES[name](Problem(3, (1.0, 9.0), Bias.max(*XI), SubGaussian(0.0)))
-    pulls = 0
-    while not policy.finished and pulls < 10:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(CLOSE[pull.fidelity][pull.arm]))
-        pulls += 1
+    pulls = len(play(policy, lambda pull: CLOSE[pull.fidelity][pull.arm], most=10))
     assert policy.recommend().arm == 2
     assert policy.recommend().certified
     # One of every arm at the target, or at fidelity 0 and then the two best at the target.
@@ -129,7 +121,6 @@ def test_a_target_that_is_far_dearer(name):
     if isinstance(policy, MFLUCB):
         result = run_lucb(policy, instance, rng)
     else:
-        assert isinstance(policy, Elimination)
         result = run_rounds(policy, instance, rng)
     assert result.arm == 2
     assert result.certified
@@ -143,10 +134,12 @@ def test_measured_costs_that_fall(name):
     noise, costs = SubGaussian(0.1), (10.0, 1.0)
     policy = RACES[name](Problem(3, None, Bias.max(*XI), noise, n_fidelities=2))
     rng = np.random.default_rng(0)
-    while not policy.finished and policy.pulls < 500:
-        [pull] = policy.ask()
-        value = CLOSE[pull.fidelity][pull.arm] + 0.1 * rng.standard_normal()
-        policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
+    play(
+        policy,
+        lambda pull: CLOSE[pull.fidelity][pull.arm] + 0.1 * rng.standard_normal(),
+        costs=costs,
+        most=500,
+    )
     assert policy.recommend().arm == 2
     assert policy.recommend().certified
     # Nothing at fidelity 0 but for the pilot: two pulls of each arm.

@@ -1,5 +1,4 @@
-"""The policies that maximise reward pass the contract; they end with their budget, uncertified."""
-
+import math
 from functools import partial
 
 import numpy as np
@@ -7,10 +6,11 @@ import pytest
 
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
-from mfhpo.problem import Observation, Problem
+from mfhpo.problem import Problem
 from mfhpo.regret import MFUCB, MFElimination
 from mfhpo.simulation.instances import GaussianInstance
 from tests.contract.policy_contract import COSTS, PolicyContract, contract
+from tests.core.racing.plays import play
 
 
 class RewardPolicyContract(PolicyContract):
@@ -51,9 +51,6 @@ TestMFEliminationWithEverythingEstimated = contract(
 )
 
 
-# Beyond the contract: no noise, targets that are far dearer, measured costs that fall.
-
-# Fidelities x arms.
 EASY = [[0.15, 0.35, 0.85], [0.1, 0.3, 0.9]]
 
 REWARD_POLICIES = [MFUCB, MFElimination]
@@ -89,11 +86,19 @@ def test_measured_costs_that_fall(policy):
     problem = Problem(3, None, Bias.max(0.05, 0.0), SubGaussian(0.1), n_fidelities=2)
     race = policy(problem, budget=pilot + 2000.0)
     rng = np.random.default_rng(0)
-    while not race.finished and race.pulls < 3000:
-        [pull] = race.ask()
-        value = EASY[pull.fidelity][pull.arm] + 0.1 * rng.standard_normal()
-        race.tell(pull, Observation(value, cost=costs[pull.fidelity]))
-    assert race.recommend().arm == 2
+    play(
+        race,
+        lambda pull: EASY[pull.fidelity][pull.arm] + 0.1 * rng.standard_normal(),
+        costs=costs,
+        most=3000,
+    )
+    answer = race.recommend()
+    assert (answer.arm, answer.fidelity) == (2, 1)
+    if policy is MFElimination:
+        # W (K log(L) / L)^(1/3) with L in units of the target's cost; W = 2 sigma.
+        target_pulls = pilot + 2000.0
+        expected = 0.2 * (3 * math.log(target_pulls) / target_pulls) ** (1 / 3)
+        assert race.epsilon == pytest.approx(expected)
     # Nothing at fidelity 0 but for the pilot, and at the target almost only the best arm.
     assert race.counts[:, 0].tolist() == [2, 2, 2]
     assert race.counts[:, 1].sum() == 6 + 2000

@@ -1,5 +1,3 @@
-"""The layers that pyproject.toml states hold, and no package is deep or crowded."""
-
 import pytest
 from importlinter.application.use_cases import lint_imports
 from importlinter.configuration import configure

@@ -1,5 +1,3 @@
-"""The vocabulary: defaults, equality, what is a failure, and every error message."""
-
 import json
 import math
 import re

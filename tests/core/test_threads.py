@@ -1,5 +1,3 @@
-"""Linear algebra on one thread: while it is asked for, and not a moment longer."""
-
 import threading
 
 import pytest
@@ -25,28 +23,23 @@ def two_threads():
 
 
 def counts():
-    """Of the libraries that do linear algebra, their numbers of threads."""
     info = threadpoolctl.threadpool_info()
     return {library["num_threads"] for library in info if library["user_api"] == "blas"}
 
 
-def test_inside_and_outside():
+def test_inside_and_outside_and_after_an_error():
     with one_thread():
         assert counts() == {1}
         with one_thread():
             assert counts() == {1}
         assert counts() == {1}
     assert counts() == {2}
-
-
-def test_after_an_error():
     with pytest.raises(ZeroDivisionError), one_thread():
         raise ZeroDivisionError
     assert counts() == {2}
 
 
 def test_two_that_overlap():
-    """Whoever comes first leaves first, and the second does not bring back what it found."""
     first_left, second_in = threading.Event(), threading.Event()
     seen = []
 
@@ -73,7 +66,6 @@ def test_without_what_sets_them_nothing_happens(monkeypatch):
 
 
 def watched(monkeypatch, kind, name):
-    """The numbers of threads at each call of a method, as they come."""
     seen = []
     method = getattr(kind, name)
 

@@ -1,7 +1,5 @@
 """The estimates and indices of paper 004 as they are printed, from a list of pulls: slow, plain."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -25,14 +23,13 @@ def charged(charge, seconds):
     return float(charge(np.array([seconds]))[0])
 
 
-def expected_gain(history, tau, cost, low=0.0):
-    """Eq. 8, of rewards above `low`; NaN without a pull at a limit of at least tau."""
+def expected_gain(history, tau, cost):
+    """Eq. 8; NaN without a pull at a limit of at least tau."""
     told = [pull for pull in history if pull.limit >= tau]
     if not told:
         return math.nan
-    return sum(
-        pull.reward - low - charged(cost, pull.seconds) for pull in told if pull.seconds <= tau
-    ) / len(told)
+    ended = [pull for pull in told if pull.seconds <= tau]
+    return sum(pull.reward - charged(cost, pull.seconds) for pull in ended) / len(told)
 
 
 def counted_survival(history, tau):
@@ -52,18 +49,6 @@ def product_limit(history, tau):
     return surviving
 
 
-def worths(history, tau, cost, penalty, low=0.0):
-    """What each pull that tells all of tau would have been worth at tau (Eq. 7)."""
-    fine = charged(penalty, tau)
-    return np.array(
-        [
-            low - fine if pull.seconds > tau else pull.reward - charged(cost, pull.seconds)
-            for pull in history
-            if pull.limit >= tau
-        ]
-    )
-
-
 def bins_between(floor, top, bins=5):
     """Equidistant values; if the floor is far down, all but one of them within 1 of the top."""
     if top - floor <= 1.5:
@@ -79,8 +64,7 @@ def spread(gains, values):
 def largest_means(weights, values, levels, top):
     """Largest means within a divergence of `levels` from weights (k, v) on values (k, v).
 
-    The distribution nearest to p among those of a mean is proportional to p / (root - value);
-    the root is found by bisection.
+    The nearest distribution is proportional to p / (root - value), its root found by bisection.
     """
     shares = weights / weights.sum(axis=1, keepdims=True)
     # The gap of the root above the top is searched on a logarithmic scale.

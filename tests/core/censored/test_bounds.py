@@ -56,7 +56,6 @@ def by_the_dual(weights, values, level):
 
 @st.composite
 def observed(draw):
-    """Weights and values, some of the weights 0 or tiny, now and then a value at the top."""
     size = draw(st.integers(1, 6))
     weight = st.sampled_from([0.0, 1e-6, 0.3]) | st.floats(0.01, 500.0)
     value = st.sampled_from([TOP, 0.999, 0.0, -9.0]) | st.floats(-3.0, TOP)
@@ -104,7 +103,6 @@ class TestTheHighestMean:
         level=st.floats(1e-3, 5.0),
     )
     def test_of_a_penalty_that_dwarfs_the_rewards(self, weights, worst, level):
-        # Against the bisection, which knows nothing of starts and steps.
         values = [-worst, 0.2, 0.7, TOP]
         assume(sum(weights) > 0.0)
         expected = largest_means(
@@ -113,8 +111,6 @@ class TestTheHighestMean:
         close = 1e-6 * max(1.0, abs(expected[0]))
         assert [bound_of(weights, values, level)] == pytest.approx(expected, abs=close)
 
-
-# The gains of a pair on bins.
 
 LIMITS = (1.0, 2.0)
 COST = Linear(0.1)  # gains from -.2 to 1
@@ -192,11 +188,8 @@ class TestBoundsOnTheGain:
 
 
 def misses_at_any_time(seed, rounds, delta):
-    """Whether an interval, and one that forgets the penalty, ever missed; its width at the end.
-
-    Two arms, whose longest pulls are rarely stopped, but dearly: the gains are very skewed. RCUCB
-    chooses what is pulled next in the light of what came out.
-    """
+    """Whether an interval, and one that forgets the penalty, ever missed; its width at the end."""
+    # The longest pulls are rarely stopped, but dearly: the gains are very skewed.
     limits, penalty = (0.5, 1.0), Deadline(slope=0.1, deadline=0.5, fine=12.0)
     policy = RCUCB(2, limits, cost=COST, penalty=penalty, reward_range=(0.0, 1.0), delta=delta)
     rng = np.random.default_rng(seed)
@@ -239,10 +232,8 @@ def test_intervals_hold_at_all_times_while_the_policy_chooses():
     delta, seeds = 0.1, 30
     runs = [misses_at_any_time(seed, 200, delta) for seed in range(seeds)]
     missed, refuted, widths = zip(*runs, strict=True)
-    # delta, and four standard errors.
     most = delta * seeds + 4.0 * math.sqrt(delta * (1.0 - delta) * seeds)
     assert sum(missed) <= most
     # The same data refute an interval for gains within a range of 1: the test can fail.
     assert sum(refuted) > most
-    # And the intervals say something.
     assert max(widths) < 0.8

@@ -53,7 +53,6 @@ def content(estimates, arm):
 
 @st.composite
 def histories(draw, limits=LIMITS, n_arms=2, most=40):
-    """Pulls at the given limits; durations are often exactly a limit, and alike."""
     seconds = st.sampled_from([0.0, 0.5, 1.0, 1.0001, 1.5, 2.0, 3.0, 4.0, 4.5])
     pull = st.builds(
         Seen,

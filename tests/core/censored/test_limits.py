@@ -13,7 +13,6 @@ CHARGES = {"cost": Linear(0.01), "penalty": Linear(0.02)}
 
 
 def tell_seconds(policy, seconds, **options):
-    """Durations of the arms in turn; None for a pull that was stopped."""
     for k, took in enumerate(seconds):
         [pull] = policy.ask()
         assert pull.arm == k % policy.n_arms
@@ -47,10 +46,12 @@ class TestDerivedLimits:
         assert policy.recommend().arm is None
         assert "still being derived" in policy.recommend().reason
         assert policy.summary(0)[0] == 2
-        for name in ("estimate", "survival"):
-            with pytest.raises(ValueError, match="limits are not known yet"):
-                getattr(policy, name)(0)
-        for unknown in (lambda: policy.plays, lambda: policy.interval(0, 0)):
+        for unknown in (
+            lambda: policy.estimate(0),
+            lambda: policy.survival(0),
+            lambda: policy.plays,
+            lambda: policy.interval(0, 0),
+        ):
             with pytest.raises(ValueError, match="limits are not known yet"):
                 unknown()
         policy.tell(Pull(1, 0, None), Observation(0.5, cost=2.0))
@@ -92,7 +93,6 @@ class TestDerivedLimits:
     def test_no_limit_above_the_longest(self):
         limits = limits_after([1.0, 5.0, 5.0, None], longest=5.0)
         assert limits[-1] == 5.0
-        # All alike: twice as long would be the next guess.
         assert limits_after([5.0] * 4, longest=7.0)[-1] == 7.0
 
     def test_a_clock_that_measured_nothing(self):
@@ -107,7 +107,6 @@ class TestDerivedLimits:
         n_limits=st.integers(1, 12),
     )
     def test_always_limits(self, seconds, n_limits):
-        # If all were stopped, each arm is tried once more.
         policy = RCUCB(2, n_limits, longest=2e6, reward_range=(0.0, 1.0))
         tell_seconds(policy, seconds)
         if policy.limits is None:
@@ -187,7 +186,6 @@ class TestTheRangeOfTheRewards:
         policy.tell(Pull(0, 0, 4.0), Observation(math.inf, cost=1.0))
         policy.tell(Pull(0, 0, 4.0), Observation(-1e200, cost=1.0))
         assert policy.reward_range == (2.0, 7.0)
-        # Nor is what came too late.
         policy.tell(Pull(0, 0, 4.0), Observation(99.0, cost=6.0))
         assert policy.reward_range == (2.0, 7.0)
 

@@ -26,12 +26,10 @@ PAPER = {"cost": PUBLISHED_COST, "penalty": PUBLISHED_PENALTY}
 
 
 def three_arms():
-    """Much is stopped, at a penalty of 6 and 9 beyond the first limit."""
     return BetaExponentialInstance([[0.8, 0.2], [0.5, 0.5], [0.6, 0.3]], rates=[3.0, 9.0, 5.0])
 
 
 def easy_arms():
-    """Rewards on a few values, durations on limits and between, equal pairs everywhere."""
     rewards = [[0.0, 0.5, 1.0, 1.0], [0.5, 0.5, 0.5, 1.0], [0.0, 0.0, 1.0, 0.0]]
     seconds = [[0.3, 0.6, 0.6, 0.9], [0.1, 0.1, 0.2, 0.95], [0.9, 0.1, 0.3, 0.2]]
     return ReplayedCensoredInstance(rewards, seconds)
@@ -74,7 +72,6 @@ class Naive:
         self.values = np.tile(np.column_stack([bins, -self.penalties]), (n_arms, 1, 1))
 
     def learn(self, arm, limit, reward, seconds):
-        """Everything about an arm, from all of its pulls; infinite seconds if it was stopped."""
         self.histories[arm].append((limit, reward, seconds))
         limits, rewards, took = np.array(self.histories[arm]).T
         # A stopped pull ran as long as its limit; the arrays below never ask for more.
@@ -122,8 +119,6 @@ class Naive:
 
 
 class TestTheSamePlays:
-    """The lazy index, compiled or not, ask and tell: all are Eq. 12."""
-
     @pytest.mark.parametrize("instance", [three_arms(), easy_arms()], ids=["skewed", "ties"])
     @pytest.mark.parametrize("confidence", CONFIDENCES)
     def test_as_the_naive_rule(self, confidence, instance):
@@ -146,7 +141,6 @@ class TestTheSamePlays:
                 tied += int((indices >= best - 1e-8).sum() > 1)
             reward, seconds = state["rewards"][t - 1], state["seconds"][t - 1]
             naive.learn(arm, limit, *((0.0, math.inf) if seconds is None else (reward, seconds)))
-        # The rule says something in most rounds.
         assert tied < 400
         assert len(set(zip(arms[-600:], limits[-600:], strict=True))) >= 2
         for arm in range(3):
@@ -163,7 +157,6 @@ class TestTheSamePlays:
         assert pairs_of(at_once) == pairs_of(one_by_one)
         assert at_once.plays.tolist() == one_by_one.plays.tolist()
         assert at_once.ask(3) == one_by_one.ask(3)
-        # But for the order in which the seconds are added up.
         states = at_once.state_dict(), one_by_one.state_dict()
         assert states[0].pop("spent") == pytest.approx(states[1].pop("spent"))
         assert states[0] == states[1]
@@ -206,8 +199,6 @@ def test_with_four_workers_at_all_times(confidence):
 
 
 class TestTies:
-    """Where nothing tells pairs apart, a policy goes on as before, also from a saved state."""
-
     @staticmethod
     def tell_alike(policy, pull):
         # All arms alike, the outcomes by their own count: 2 of 7 are stopped.
@@ -229,7 +220,6 @@ class TestTies:
             [pull] = policy.ask()
             asked.append(pull)
             self.tell_alike(policy, pull)
-        # Arms take turns: there were ties all along.
         assert np.ptp([policy.summary(arm)[0] for arm in range(n_arms)]) <= 60
         for cut in range(0, 240, 9):
             resumed = make()
@@ -276,7 +266,6 @@ def test_answers_are_right_where_penalties_dwarf_the_rewards(confidence, case):
     lowest = np.minimum(naive.floors, -naive.penalties)
     for told in range(90):
         [pull] = policy.ask()
-        # Quick ones, and some beyond all limits.
         seconds = rng.exponential(0.5 * limits[-1] * (1.0 + pull.arm))
         accuracy = rng.beta(5.0, 2.0)
         tell_outcome(policy, pull, low + span * accuracy, seconds)
@@ -288,7 +277,6 @@ def test_answers_are_right_where_penalties_dwarf_the_rewards(confidence, case):
         assert interval[0] <= mean <= interval[1] <= high + 1e-9
         if told % 10 != 9:
             continue
-        # Both bounds by bisection, at all pairs.
         delta = 0.05 / (2 * len(limits))
         for k in range(2):
             level = math.log(2.0 / delta) + np.log(naive.counts[k] + 1.0) + 1.0
@@ -315,7 +303,6 @@ class TestStoppedAlmostAtTheLimit:
                 policy.tell(pull, Observation(0.5, cost=seconds))
             else:
                 policy.tell(pull, Observation(None, cost=1.999, censored_at=1.999))
-        # The standard error is .011.
         assert policy.survival(0) == pytest.approx([math.exp(-0.5), math.exp(-1.0)], abs=0.045)
         low, high = policy.recommend().survival[1][2:]
         assert low < math.exp(-1.0) < high
@@ -327,13 +314,10 @@ class TestStoppedAlmostAtTheLimit:
         twin.tell(Pull(0, 0, 1.5), Observation(None, cost=1.5, censored_at=1.5))
         assert policy.state_dict() == twin.state_dict()
         assert policy.cost == 1.5
-        # It tells of 1 and not of 2.
         assert np.isnan(policy.estimate(0)).tolist() == [False, True]
 
 
 class TestLockIn:
-    """One arm; the longer limit is better, but hard to see for whoever plays the shorter."""
-
     @staticmethod
     def late_shares(**options):
         """How often the better limit is played from round 6,000 to 8,000, for 20 seeds."""

@@ -83,7 +83,6 @@ def check_eq_13_and_14(policy, horizons, confidence, rounds):
             points[arm] = np.sort(np.concatenate([points[arm], parts]))
             naives[arm] = naive_of(arm, points[arm])
             n_splits += 1
-        # Only what was played is split, and only that arm.
         for k in range(2):
             assert policy.points(k) == pytest.approx(points[k])
             # To the last bit, for the comparison of limits above.
@@ -169,8 +168,6 @@ class TestNewPoints:
         # Another one that had gone further, also in its horizon, takes it up.
         other.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
         assert other.state_dict() == policy.state_dict()
-        for arm in range(2):
-            assert other.points(arm).tolist() == policy.points(arm).tolist()
         for _ in range(100):
             [pull] = policy.ask()
             assert other.ask() == [pull]

@@ -1,5 +1,3 @@
-"""What all races among a shortlist's candidates have in common."""
-
 import json
 import math
 
@@ -9,14 +7,10 @@ from mfhpo import Bounded, Gaussian
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
-from tests.core.certification.races import race_of
-
-KINDS = [Certification, GroupSequentialCertification, PairedCertification]
-every_kind = pytest.mark.parametrize("kind", KINDS)
+from tests.core.certification.races import KINDS, race_of
 
 
 def tell(race, values):
-    """A value of each candidate."""
     if isinstance(race, PairedCertification):
         race.tell(dict(enumerate(values)))
         return
@@ -24,7 +18,7 @@ def tell(race, values):
         race.tell(arm, value)
 
 
-@every_kind
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 def test_all_fail(kind):
     race = race_of(kind, max_failures=1)

@@ -1,5 +1,3 @@
-"""Certificates for a shortlist: by hand, and their claims counted."""
-
 import json
 import math
 
@@ -7,20 +5,13 @@ import numpy as np
 import pytest
 
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.sequential import Certification
+from tests.core.certification.races import race_of
 
 
-def candidates(claims):
-    return [Candidate(f"trial {k}", {"k": k}, claim) for k, claim in enumerate(claims)]
-
-
-def run(truth, *, scale=1.0, seed=0, claims=None, **options):
-    rng = np.random.default_rng(seed)
-    race = Certification(
-        candidates(truth if claims is None else claims),
-        **{"luckiest": 0, "maximise": True, **options},
-    )
+def run(truth, *, scale=1.0, **options):
+    rng = np.random.default_rng(0)
+    race = race_of(Certification, len(truth), **options)
     while not race.finished:
         arm = race.ask()
         race.tell(arm, rng.normal(truth[arm], scale))
@@ -43,9 +34,7 @@ def test_smallest_tolerance_is_where_the_policy_certifies():
     values = np.random.default_rng(1).normal([[0.3], [0.0], [0.1]], 1.0, (3, 12))
 
     def after_all(epsilon):
-        race = Certification(
-            candidates([0, 0, 0]), luckiest=0, maximise=True, sigma=1.0, epsilon=epsilon, measure=0
-        )
+        race = race_of(Certification, 3, sigma=1.0, epsilon=epsilon, measure=0)
         for arm in (2, 1, 0):  # all values at once, so that none is certified on the way
             race.policy.tell_sum(Pull(arm, 0), values.shape[1], values[arm].sum())
             for value in values[arm]:
@@ -70,7 +59,7 @@ def test_what_holds_comes_down_to_epsilon(noise):
 
 
 def test_epsilon_is_not_known_before_the_noise():
-    race = Certification(candidates([0.5, 0.5]), luckiest=0, maximise=True)
+    race = race_of(Certification)
     race.tell(0, 1.0)
     answer = race.certificate("two", "by hand")
     assert math.isnan(answer.epsilon)
@@ -80,12 +69,10 @@ def test_epsilon_is_not_known_before_the_noise():
 
 
 def test_failures_are_paid_and_reported():
-    race = Certification(
-        candidates([0.5, 0.5]), luckiest=0, maximise=False, epsilon=1.0, max_failures=2, budget=9
-    )
+    race = race_of(Certification, maximise=False, epsilon=1.0, max_failures=2, budget=9)
     race.tell(1, 0.5)
     race.tell(0, math.nan)
-    with pytest.warns(UserWarning, match=r"trial 0 \{'k': 0\} leaves the race"):
+    with pytest.warns(UserWarning, match=r"row 0 \{'k': 0\} leaves the race"):
         race.tell(0, math.nan)
     while not race.finished:
         assert race.ask() == 1
@@ -100,7 +87,7 @@ def test_failures_are_paid_and_reported():
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 def test_equal_values_in_other_candidates_do_not_hide_the_noise():
-    race = Certification(candidates([0, 0, 0, 0]), luckiest=0, maximise=True)
+    race = race_of(Certification, 4)
     for value in (0.1, 0.1, 0.1):
         for arm in range(4):
             race.tell(arm, value + (arm == 3) * value)

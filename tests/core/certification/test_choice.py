@@ -1,5 +1,3 @@
-"""Which policy is recommended for what is known, and that it can be made."""
-
 import pytest
 
 from mfhpo.certification.choice import recommend_policy

@@ -1,5 +1,3 @@
-"""Certificates for candidates that are evaluated alike: by hand, and their claims counted."""
-
 import math
 from functools import partial
 
@@ -10,16 +8,6 @@ from mfhpo.certification.paired import PairedCertification
 from tests.core.certification import races
 
 race_of = partial(races.race_of, PairedCertification)
-
-
-def run(truth, *, own=1.0, shared=0.0, seed=0, **options):
-    """Noise of each evaluation, and of each round."""
-    rng = np.random.default_rng(seed)
-    race = race_of(len(truth), **options)
-    while not race.finished:
-        level = shared * rng.normal()
-        race.tell({arm: truth[arm] + level + own * rng.normal() for arm in race.ask()})
-    return race.certificate("all", "by hand")
 
 
 def test_means_and_differences_by_hand():
@@ -53,7 +41,10 @@ def test_minimising_mirrors():
 
 
 def test_budget_pays_for_whole_rounds():
-    answer = run([0.0, 0.0, 0.0], epsilon=1e-3, budget=20)
+    race, rng = race_of(3, epsilon=1e-3, budget=20), np.random.default_rng(0)
+    while not race.finished:
+        race.tell({arm: rng.normal() for arm in race.ask()})
+    answer = race.certificate("all", "by hand")
     assert answer.evaluations == 18
     assert not answer.certified
     assert answer.finished
@@ -84,7 +75,6 @@ def test_rounded_differences_are_not_believed_too_soon():
 
 
 def test_a_few_rounds_may_agree_by_chance():
-    """As scores of few values do, of all candidates at once: here the first nine."""
     race = race_of(4)
     for score in [*[0.9] * 9, 0.8]:
         assert not race.finished

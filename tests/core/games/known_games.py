@@ -8,11 +8,9 @@ from mfhpo.search import Numeric
 
 PLACES = tuple(np.linspace(0.0, 1.0, 17).tolist())
 ON_A_GRID = {"row": {"x": Numeric(PLACES)}, "column": {"y": Numeric(PLACES)}}
-"""Players of whose games an answer takes a fraction of the time."""
 
 
 def drawn_hyperparameters(rng, n_levels, n_features):
-    """Hyperparameters at random, no two of them the same."""
     return Hyperparameters(
         length_scales=rng.uniform(0.2, 1.5, (n_levels, n_features)),
         correlations=rng.uniform(0.1, 1.0, n_levels - 1),
@@ -39,7 +37,6 @@ def recursive_covariance(known, x, level, y, other):
 
 
 def covariance_matrix(known, left, right):
-    """Prior covariances entry by entry."""
     return np.array(
         [
             [recursive_covariance(known, x, int(m), y, int(q)) for y, q in zip(*right, strict=True)]
@@ -59,7 +56,6 @@ def direct_posterior(known, told, values, at):
 
 
 def believing(actions, seed, n, rate=5.0):
-    """Beliefs after n observations of utilities at random, at both levels."""
     rng = np.random.default_rng(seed)
     known = Hyperparameters.shared(
         rate, rate, correlations=[0.8], noise=0.01, n_features=actions.n_features
@@ -76,7 +72,6 @@ def believing(actions, seed, n, rate=5.0):
 
 
 def two_players():
-    """A row and a column player with one number each."""
     return {"row": {"x": Numeric()}, "column": {"y": Numeric()}}
 
 
@@ -101,7 +96,6 @@ def gains(game, profile, owned, level):
 
 
 def step(policy, query):
-    """What every query has to be."""
     tops, evaluation = policy.costs.tops, policy.costs.of_evaluation
     left = policy.remaining - policy.cost_of(query)
     assert left >= -1e-9 * policy.budget
@@ -119,12 +113,10 @@ def step(policy, query):
     if policy.joint:
         assert len(set(query.levels)) == 1
     if not policy.is_evaluation(query):
-        # After an exploration there is always enough left to evaluate.
         assert left >= evaluation - 1e-9 * policy.budget
 
 
 def play(policy, game, most=1000):
-    """Play until the policy ends, or so many queries at most; return the queries."""
     queries = []
     while len(queries) < most and (query := policy.ask()) is not None:
         step(policy, query)
@@ -138,6 +130,5 @@ def play(policy, game, most=1000):
 
 
 def played_alike(left, right, game, n):
-    """Play n queries of two policies, which have to be the same, and their answers too."""
     assert play(left, game, n) == play(right, game, n)
     assert left.recommend() == right.recommend()

@@ -16,7 +16,6 @@ def places(n):
 
 
 def bounds(beliefs, player, cube, sign):
-    """A player's utility at profiles, so many half-widths above the mean."""
     model = beliefs.models[player]
     means, variances = model.predict(beliefs.actions.features(cube), 1)
     return means + sign * beliefs.beta * np.sqrt(variances)
@@ -36,7 +35,6 @@ def brute_force(beliefs, cube, estimate, own):
 
 
 def discrete():
-    """Three players with 4, 3 and 6 actions."""
     return Actions(
         {"a": {"x": places(4)}, "b": {"kind": OneOf(3)}, "c": {"y": places(3), "mode": OneOf(2)}}
     )
@@ -64,7 +62,6 @@ def test_gains_of_many_actions_at_many_profiles(estimate):
         exact = np.concatenate([beliefs.dissatisfaction(row[None, :], estimate) for row in cube])
         assert (at_once <= exact + 1e-9).all()
         assert np.mean(exact - at_once) < 0.05
-        # Those who stay are never left out.
         assert (
             at_once >= brute_force(beliefs, cube, estimate, [np.zeros((0, 1))] * 2) - 1e-9
         ).all()
@@ -85,7 +82,6 @@ def test_the_least_of_a_finite_game(estimate, seed, n):
 @pytest.mark.parametrize("estimate", [Estimate.MEAN, Estimate.LOWER])
 @pytest.mark.parametrize("product", [True, False])
 def test_the_least_of_a_continuous_game(estimate, product, monkeypatch):
-    """A search from a grid, and one from quasi-random profiles, against a dense grid."""
     if not product:
         monkeypatch.setattr("mfhpo.games.actions._PRODUCT", 100)
     actions = Actions({"row": {"x": Numeric()}, "column": {"y": Numeric()}})

@@ -1,5 +1,4 @@
 import itertools
-import warnings
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ HALF = np.sqrt(0.5)
 
 
 def mixed():
-    """Two players, one with a number and a choice, one with a number of three values."""
     return Actions(
         {
             "left": {"rate": Numeric(), "mode": OneOf(3)},
@@ -65,12 +63,9 @@ def test_too_many_profiles_are_quasi_random_ones():
 
 
 @pytest.mark.parametrize("n", [3, 8, 12])
+@pytest.mark.filterwarnings("error")
 def test_a_player_with_many_parameters(n):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        actions = Actions(
-            {"a": {f"x{index}": Numeric() for index in range(n)}, "b": {"y": OneOf(2)}}
-        )
+    actions = Actions({"a": {f"x{index}": Numeric() for index in range(n)}, "b": {"y": OneOf(2)}})
     own = actions.own[0]
     assert own.shape[1] == n
     assert 50 <= len(own) <= 200

@@ -10,10 +10,18 @@ COSTS = {"row": (1.0, 8.0), "column": (1.5, 4.0, 12.0)}
 
 
 def tracking(profile, levels):
-    """Each player follows the other; each level of each player is off by something else."""
     x, y = profile["x"], profile["y"]
     row = -((x - 0.6 * y - (0.05, 0.0)[levels[0]]) ** 2)
     return [row, -100.0 * (y - 0.5 - 0.2 * x - (0.1, 0.03, 0.0)[levels[1]]) ** 2]
+
+
+def play(policy):
+    levels = set()
+    while (query := policy.ask()) is not None:
+        step(policy, query)
+        levels.add(query.levels)
+        policy.tell(query, tracking(query.profile, query.levels))
+    return levels
 
 
 def test_what_a_query_costs():
@@ -53,11 +61,7 @@ def test_levels_that_a_player_does_not_have_are_never_chosen():
 
 def test_players_with_levels_of_their_own():
     policy = MFUCBPNE(ON_A_GRID, COSTS, 120.0)
-    seen = set()
-    while (query := policy.ask()) is not None:
-        step(policy, query)
-        seen.add(query.levels)
-        policy.tell(query, tracking(query.profile, query.levels))
+    seen = play(policy)
     assert {row for row, _ in seen} == {0, 1}
     assert len({column for _, column in seen}) >= 2
     assert policy.cost == sum(policy.cost_of(query) for query, _ in policy._told) <= 120.0
@@ -70,12 +74,7 @@ def test_players_with_levels_of_their_own():
 
 def test_a_player_without_a_cheaper_level_does_not_keep_others_from_theirs():
     policy = MFUCBPNE(ON_A_GRID, {"row": (1, 8), "column": (0.5,)}, 60.0)
-    levels = []
-    while (query := policy.ask()) is not None:
-        step(policy, query)
-        levels.append(query.levels)
-        policy.tell(query, tracking(query.profile, (query.levels[0], 2)))
-    assert set(levels) == {(0, 0), (1, 0)}
+    assert play(policy) == {(0, 0), (1, 0)}
 
 
 @pytest.mark.parametrize("averaging", [False, True])

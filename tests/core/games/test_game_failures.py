@@ -3,46 +3,39 @@ import pytest
 
 from mfhpo.games import MFUCBPNE, UCBPNE
 from mfhpo.games.model.observed import ObservedUtilities
-from tests.core.games.known_games import ON_A_GRID, tracking
+from tests.core.games.known_games import ON_A_GRID, play, tracking
 
 ONE = np.ones(1)
 
 
-def play(policy, game):
-    played = []
-    while (query := policy.ask()) is not None:
-        values = game(query)
-        policy.tell(query, values)
-        played.append((query, values))
-    return played
-
-
 @pytest.mark.parametrize("cheap_level", [True, False])
 def test_what_crashes_at_the_target_is_left(cheap_level):
-    """A full run needs more memory than there is; cheap ones say nothing of that."""
     policy = UCBPNE(ON_A_GRID, (1,), 25, joint=True)
     if cheap_level:
         policy = MFUCBPNE(ON_A_GRID, (1, 9), 200, joint=True)
 
-    def game(query):
-        crashes = policy.is_evaluation(query) and query.profile["y"] > 0.55
-        return [None, None] if crashes else tracking(query.profile, 1)
+    def crashes(profile, level):
+        return level == int(cheap_level) and profile["y"] > 0.55
+
+    def game(profile, level):
+        return [None, None] if crashes(profile, level) else tracking(profile, 1)
 
     played = play(policy, game)
-    failed = [tuple(query.profile.values()) for query, values in played if values[0] is None]
+    failed = [
+        tuple(query.profile.values()) for query in played if crashes(query.profile, query.levels[0])
+    ]
     assert max(map(failed.count, failed)) <= 3
     assert len(failed) <= 0.5 * len(played)
     answer = policy.recommend()
     assert answer.profile["y"] <= 0.55
-    # The best that the column has there.
     assert answer.profile["y"] == pytest.approx(0.5, abs=0.13)
 
 
 def test_where_all_failed_so_far_something_else_is_tried():
     policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
-    profiles = [tuple(query.profile.values()) for query, _ in play(policy, lambda _: [None, None])]
+    queries = play(policy, lambda profile, level: [None, None])
+    profiles = [tuple(query.profile.values()) for query in queries]
     assert len(set(profiles)) >= 15
-    # Many under way are different ones, too.
     policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     query = policy.ask()
     policy.tell(query, [None, None])
@@ -53,7 +46,6 @@ def test_where_all_failed_so_far_something_else_is_tried():
 
 
 def observed(*told):
-    """The failures after observations at places and levels, None for those that failed."""
     seen = ObservedUtilities()
     for place, level, value in told:
         if value is None:
@@ -81,7 +73,6 @@ def test_a_cheap_success_does_not_undo_a_failure():
 
 
 def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one():
-    """Levels may have units of their own."""
     told = (0.9, 0, 100.0), (0.1, 1, None), (0.2, 1, None)
     assert observed(*told) == [(0.1, 1, 100.0), (0.2, 1, 100.0)]
     assert observed(*told, (0.9, 1, 0.5)) == [(0.1, 1, 0.5), (0.2, 1, 0.5)]

@@ -40,7 +40,6 @@ def test_information_is_what_entropies_differ_by(seed, n, n_levels):
 
 
 def brute_force(information, costs, budget):
-    """The best ratio of each profile among all vectors of levels that the budget allows."""
     n_players, n_levels = costs.shape
     players = np.arange(n_players)
     best = np.full(len(information), -np.inf)
@@ -53,7 +52,6 @@ def brute_force(information, costs, budget):
 
 @st.composite
 def choices(draw, costs_of):
-    """Information of some profiles and costs that grow from level to level."""
     n_players, n_levels = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     rng = np.random.default_rng(draw(st.integers(0, 100_000)))
     row = st.lists(costs_of, min_size=n_levels, max_size=n_levels).map(sorted)
@@ -63,7 +61,6 @@ def choices(draw, costs_of):
 
 
 def check(information, costs, budget, *, exact=True):
-    """The levels are affordable, their ratios are as told, and no others have better ones."""
     levels, ratios = best_levels(information, costs, budget)
     players = np.arange(len(costs))
     paid = costs[players, levels].sum(axis=1)

@@ -8,26 +8,23 @@ from mfhpo.games.actions import Actions
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.settling import best_response, settled
 from mfhpo.search import Numeric
-from tests.core.games.known_games import believing
+from tests.core.games.known_games import believing, two_players
 
 UNITS = np.ones(2)
-
-
-def two_players(x=None):
-    return Actions({"row": {"x": x or Numeric()}, "column": {"y": Numeric()}})
+ACTIONS = Actions(two_players())
 
 
 def knowing(utility, n_features=2, mean=0.0):
-    """A model after many exact observations of a smooth utility."""
     known = Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=n_features)
     model = MultiOutputGP(replace(known, offsets=np.full(2, mean)))
+    if utility is None:
+        return model
     for place in np.random.default_rng(0).random((100 * n_features - 140, n_features)):
         model.add(place, 1, utility(place))
     return model
 
 
 def wanting(player, best, n_features=2):
-    """A model of a player that wants to be at a place, whatever the others do."""
     return knowing(lambda place: -float((place[player] - best) ** 2), n_features)
 
 
@@ -48,27 +45,26 @@ def test_best_responses_settle_between_the_actions_of_the_grid(best):
     models = [wanting(0, best[0]), wanting(1, best[1])]
     # The grid's actions are .025 apart; what is believed is some .002 off.
     for start in (np.array([0.5, 0.5]), np.array([0.0, 1.0])):
-        assert settled(start, two_players(), models, UNITS) == pytest.approx(best, abs=4e-3)
+        assert settled(start, ACTIONS, models, UNITS) == pytest.approx(best, abs=4e-3)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_settling_makes_nothing_worse(seed):
-    actions, rng = two_players(), np.random.default_rng(seed)
-    models = [believing(actions, 10 * seed + player, 25).models[0] for player in range(2)]
-    least = Beliefs(actions, models, beta=1.5).least(Estimate.MEAN, rng)
+    rng = np.random.default_rng(seed)
+    models = [believing(ACTIONS, 10 * seed + player, 25).models[0] for player in range(2)]
+    least = Beliefs(ACTIONS, models, beta=1.5).least(Estimate.MEAN, rng)
     for start in (least, rng.random(2)):
-        reached = settled(start, actions, models, UNITS)
+        reached = settled(start, ACTIONS, models, UNITS)
         assert largest_gain(reached, models) <= largest_gain(start, models) + 1e-6
 
 
 def test_players_who_run_after_each_other_are_left_where_they_were():
-    """Row wants to be where column is, column to be far from row: there is no rest."""
     row = knowing(lambda place: -float((place[0] - place[1]) ** 2))
     column = knowing(lambda place: float((place[0] - place[1]) ** 2))
     start = np.array([0.5, 0.5])
     models = [row, column]
     assert largest_gain(start, models) == pytest.approx(0.25, abs=0.01)
-    assert settled(start, two_players(), models, UNITS).tolist() == start.tolist()
+    assert settled(start, ACTIONS, models, UNITS).tolist() == start.tolist()
 
 
 def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it():
@@ -77,31 +73,20 @@ def test_the_best_profile_on_the_way_is_taken_where_responses_lead_away_from_it(
     column = knowing(lambda place: -float((place[1] - 0.5 + 1.5 * (place[0] - 0.5)) ** 2))
     models = [row, column]
     start = np.array([1.0, 0.55])
-    reached = settled(start, two_players(), models, UNITS)
+    reached = settled(start, ACTIONS, models, UNITS)
     assert largest_gain(reached, models) < 0.25 * largest_gain(start, models)
 
 
-def unobserved():
-    return MultiOutputGP(
-        Hyperparameters.shared(4.0, 4.0, correlations=[0.8], noise=1e-6, n_features=2)
-    )
-
-
-@pytest.mark.parametrize(
-    "model", [unobserved(), knowing(lambda place: 7.0, mean=7.0)], ids=["unobserved", "constant"]
-)
+# Nothing was observed, or everything is 7.
+@pytest.mark.parametrize("model", [knowing(None), knowing(lambda place: 7.0, mean=7.0)])
 def test_a_player_with_nothing_to_gain_stays(model):
-    """By its model 7 everywhere, up to rounding, or nothing at all."""
     profile = np.array([0.613, 0.287])
-    moved = best_response(profile, 1, two_players(), model, unit=7.0)
+    moved = best_response(profile, 1, ACTIONS, model, unit=7.0)
     assert moved.tolist() == profile.tolist()
 
 
 def test_the_others_find_their_places_around_a_player_who_has_no_wish():
-    """a wants to be where c is, b half-way between them; c was seen from .5 to .8 only.
-
-    If c were sent to an end of its range, nobody would know what the others gain there.
-    """
+    """c, whom a and b follow, was seen from .5 to .8 only: nobody knows what they gain beyond."""
     game = {name: {name: Numeric()} for name in "abc"}
     policy = MFUCBPNE(game, [1, 8], budget=2_000)
     rng = np.random.default_rng(0)

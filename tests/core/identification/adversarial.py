@@ -1,7 +1,5 @@
 """Races at the edge of what is declared, and how often their answers are wrong."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,19 +7,15 @@ from scipy.stats import binom
 
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.noise import Noise
-from mfhpo.problem import Observation
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
-
-# A statistic that is too small by chance fails one run in ten thousand.
-_LUCK = 1e-4
+from tests.core.racing.plays import play
 
 
 @dataclass(frozen=True)
 class Hard:
     """The last arm is the best by `gap`, and looks as bad below the target as the bounds allow.
 
-    `gap`, `bound` and `epsilon` are in units of the noise. The bias bounds are `bound`, of the
-    kind. Values are Gaussian, or 0 or 1.
+    `gap`, `bound` and `epsilon` are in units of the noise.
     """
 
     kind: Kind = "max"
@@ -51,28 +45,20 @@ class Hard:
 
     @property
     def tolerance(self):
-        """Epsilon in the unit of the values."""
         return self.epsilon * (0.5 if self.bernoulli else 2.0)
 
 
 def wrong_and_certified(hard, make, races, seed):
-    """Number of wrong races, and of certified ones.
-
-    A race is wrong when its certified arm is not within epsilon of the best, or when the best arm
-    was eliminated, certified or not.
-    """
+    """Races whose certified arm is not within epsilon, or that lost the best; certified ones."""
     instance = hard.instance()
     problem = instance.problem(hard.kind, hard.noise)
     rng = np.random.default_rng(seed)
     wrong = certified = 0
     for _ in range(races):
         policy = make(problem)
-        while not policy.finished and policy.pulls < hard.most_pulls:
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(instance.draw(rng, pull.arm, pull.fidelity)))
+        play(policy, lambda pull: instance.draw(rng, pull.arm, pull.fidelity), most=hard.most_pulls)
         answer = policy.recommend()
         certified += answer.certified
-        assert answer.arm is not None
         gap = float(instance.means[-1].max() - instance.means[-1, answer.arm])
         wrong += (
             answer.certified and gap > hard.tolerance
@@ -81,5 +67,4 @@ def wrong_and_certified(hard, make, races, seed):
 
 
 def most_allowed(races, delta):
-    """Errors that chance explains when delta is kept."""
-    return float(binom.ppf(1.0 - _LUCK, races, delta))
+    return float(binom.ppf(1.0 - 1e-4, races, delta))

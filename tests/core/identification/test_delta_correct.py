@@ -1,8 +1,3 @@
-"""Certificates are wrong with probability at most delta: a short `benchmarks.delta_correctness`.
-
-And races at the edge of what is declared, which are harder than those of the benchmark.
-"""
-
 import math
 from dataclasses import replace
 from functools import partial

@@ -1,9 +1,6 @@
-"""SE, IISE, IISE-gamma and MFE: against naive references, and everything around the rule."""
-
 import itertools
 import json
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -16,16 +13,7 @@ from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
-
-
-def race(policy, objective, most=100000):
-    """Ask and tell one at a time until the end; the pulls made."""
-    pulls = []
-    while not policy.finished and len(pulls) < most:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(objective(pull)))
-        pulls.append(pull)
-    return pulls
+from tests.core.racing.plays import play
 
 
 def tell_all(policy, objective, pulls):
@@ -34,30 +22,20 @@ def tell_all(policy, objective, pulls):
 
 
 def noisy(means, sigma=1.0, seed=0):
-    """An objective with normal noise; means of shape (M, K)."""
     rng = np.random.default_rng(seed)
     table = np.asarray(means, dtype=np.float64)
     return lambda pull: float(table[pull.fidelity, pull.arm] + sigma * rng.standard_normal())
 
 
-# The references. Exits are by arm: the fidelity, and the round or pull, at which it left.
-
-
-class Tapes:
-    """The n-th pull of an arm at a fidelity gives the same value, whoever asks."""
-
-    def __init__(self, means, sigma, seed, length=400):
-        rng = np.random.default_rng(seed)
-        shape = (*means.shape, length)
-        self.values = means[:, :, None] + sigma * rng.standard_normal(shape)
-
-    def sums(self, fidelity, arm):
-        return np.cumsum(self.values[fidelity, arm])
+def tapes_of(means, sigma, seed, length=400):
+    """The n-th value of each arm at each fidelity, (M, K, length), whoever asks."""
+    noise = np.random.default_rng(seed).standard_normal((*means.shape, length))
+    return means[:, :, None] + sigma * noise
 
 
 def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):
     """Algorithm 1 of paper 003 word by word: one pull at a time, the rule after each round."""
-    active, exits, pulls = list(range(tapes.values.shape[1])), {}, {}
+    active, exits, pulls = list(range(tapes.shape[1])), {}, {}
     for fidelity in fidelities:
         sums = dict.fromkeys(active, 0.0)
         t = 0
@@ -65,7 +43,7 @@ def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):
             if t > 0 and 4.0 * radius(t) <= alpha[fidelity]:
                 break
             for arm in active:
-                sums[arm] += tapes.values[fidelity, arm, t]
+                sums[arm] += tapes[fidelity, arm, t]
                 pulls[arm, fidelity] = t + 1
             t += 1
             low = {arm: sums[arm] / t - radius(t) for arm in active}
@@ -123,7 +101,6 @@ def policy_of(variant, problem, **options):
 
 
 def margins_of(problem):
-    assert problem.bias is not None
     factor = 2.0 if problem.bias.kind == "max" else 1.0
     return [factor * bound for bound in problem.bias.bounds]
 
@@ -148,7 +125,7 @@ def level_of(variant, problem):
 def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     most = 400
     means, problem, radius, used, alpha = setting(variant, seed)
-    tapes = Tapes(means, 0.3, seed)
+    tapes = tapes_of(means, 0.3, seed)
     level = level_of(variant, problem)
     widths = radius(np.arange(1, most + 1), level).tolist()
     exits, pulls, tolerant_stop = algorithm_1(
@@ -156,7 +133,7 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     )
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
     found = {}
-    sums = {(m, i): tapes.sums(m, i) for m in used for i in range(problem.n_arms)}
+    sums = {(m, i): np.cumsum(tapes[m, i]) for m in used for i in range(problem.n_arms)}
     while not policy.finished:
         plan = policy.plan_rounds()
         end = min(plan.done + block, plan.until or most, most)
@@ -179,12 +156,11 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
 
 
 def one_by_one(tapes, order, margins, radius, epsilon, compared):
-    """The rule after every single tell, with each arm's own count; exits at tell numbers."""
-    active, exits = list(range(tapes.values.shape[1])), {}
+    active, exits = list(range(tapes.shape[1])), {}
     values = {}
     for number, (arm, m) in enumerate(order):
         cell = values.setdefault((arm, m), [])
-        cell.append(tapes.values[m, arm, len(cell)])
+        cell.append(tapes[m, arm, len(cell)])
         if m not in compared or len(active) == 1:
             continue
         low = dict.fromkeys(active, -math.inf)
@@ -211,7 +187,7 @@ def one_by_one(tapes, order, margins, radius, epsilon, compared):
 )
 def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilon, seed):
     means, problem, radius, used, _ = setting(variant, seed)
-    tapes = Tapes(means, 0.3, seed)
+    tapes = tapes_of(means, 0.3, seed)
     widths = radius(np.arange(1, 401), level_of(variant, problem)).tolist()
     policy = policy_of(variant, problem, radius=radius, epsilon=epsilon)
     rng = np.random.default_rng(seed)
@@ -224,7 +200,7 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
         pull = under_way.pop(int(rng.integers(len(under_way))))
         cell = (pull.arm, pull.fidelity)
         before = set(policy.active.tolist())
-        policy.tell(pull, Observation(tapes.values[pull.fidelity, pull.arm, done.get(cell, 0)]))
+        policy.tell(pull, Observation(tapes[pull.fidelity, pull.arm, done.get(cell, 0)]))
         done[cell] = done.get(cell, 0) + 1
         for arm in before - set(policy.active.tolist()):
             found[arm] = (pull.fidelity, len(order))
@@ -242,8 +218,6 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
         sum((problem.costs or ())[m] * n for (_, m), n in done.items())
     )
 
-
-# Arguments
 
 PROBLEM = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
 
@@ -284,16 +258,13 @@ def test_a_variant_that_contradicts_the_bounds_is_named():
     assert IISE(order, variant="order").bias == order.bias
 
 
-# Stops
-
-
 def test_epsilon_stop_by_hand():
     # Without noise (sigma 0) the radius is 0. Three arms at 1.0, 0.9, 0.5; xi = 0.05, margin 0.1.
     # At fidelity 0, arm 2 leaves: 1.0 - 0.5 >= 0.1. Arm 1 is 0.1 - 0.001 short of it, and
     # 0.099 + 0.2 >= 0.1: the race ends at fidelity 0, without the target.
     problem = Problem(3, (1.0, 100.0), Bias.max(0.05, 0.0), SubGaussian(0.0))
     policy = IISE(problem, epsilon=0.2)
-    pulls = race(policy, lambda pull: (1.0, 0.901, 0.5)[pull.arm])
+    pulls = play(policy, lambda pull: (1.0, 0.901, 0.5)[pull.arm])
     recommendation = policy.recommend()
     assert [(pull.arm, pull.fidelity) for pull in pulls] == [(0, 0), (1, 0), (2, 0)]
     assert (recommendation.arm, recommendation.certified) == (0, True)
@@ -308,7 +279,7 @@ def test_budget_is_never_exceeded_and_the_answer_is_not_certified():
     means = [[0.0, 0.1, 0.2], [0.0, 0.1, 0.2]]
     for budget in (0.5, 1.0, 7.5, 60.0):
         policy = IISE(PROBLEM, budget=budget)
-        race(policy, noisy(means))
+        play(policy, noisy(means))
         recommendation = policy.recommend()
         assert policy.finished
         assert policy.cost <= budget
@@ -321,8 +292,8 @@ def test_budget_is_never_exceeded_and_the_answer_is_not_certified():
 def test_measure_pulls_the_winner_at_the_target():
     means = [[0.0, 0.0, 9.0], [0.0, 0.0, 9.0]]
     without, with_measure = IISE(PROBLEM, audit=False), IISE(PROBLEM, measure=4, audit=False)
-    first = race(without, noisy(means))
-    second = race(with_measure, noisy(means))
+    first = play(without, noisy(means))
+    second = play(with_measure, noisy(means))
     assert {pull.fidelity for pull in first} == {0}
     assert second[: len(first)] == first
     assert second[len(first) :] == [Pull(2, 1)] * 4
@@ -331,8 +302,6 @@ def test_measure_pulls_the_winner_at_the_target():
     assert recommendation.fidelity == 1
     assert recommendation.cost == pytest.approx(without.cost + 40.0)
 
-
-# Failures
 
 FAILED = Observation(None)
 
@@ -395,9 +364,6 @@ def test_an_arm_that_led_and_fails_from_then_on_keeps_the_answer_uncertified():
     assert answer.compared == 2
 
 
-# The audit
-
-
 def false_bounds(kind):
     """The best arm's cheap value is 3 too low; 0.2 is declared."""
     targets = np.array([2.0, 1.5, 1.0, 0.5, 0.0])
@@ -428,17 +394,13 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
     assert "allow at most 0.2;" in text
     assert "the bound at fidelity 0 is widened to" in text
     assert caught[0].filename == __file__  # where tell was called
-    assert policy.bias is not None
     assert policy.bias.source == "widened"
     assert policy.bias.bounds[0] >= 3.0 - 1e-9
     assert 0 in policy.active
-    race(policy, objective)
+    play(policy, objective)
     recommendation = policy.recommend()
     assert (recommendation.arm, recommendation.certified) == (0, True)
     assert any("widened because observations contradicted" in a for a in recommendation.assumptions)
-
-
-# What is found out
 
 
 @pytest.mark.parametrize("variant", ["max", "order"])
@@ -463,28 +425,17 @@ def test_everything_estimated_runs_to_a_certificate(variant):
     recommendation = policy.recommend()
     assert (recommendation.arm, recommendation.certified) == (5, True)
     assert 0.05 < recommendation.epsilon < 1.0  # about one standard deviation, 0.3
-    assert policy.bias is not None
     assert (policy.bias.kind, policy.bias.source) == (variant, "estimated")
     assert any("noise: estimated" in a for a in recommendation.assumptions)
     assert any("covers all but" in condition for condition in recommendation.conditions)
     assert any("estimated from 4 arms" in a for a in recommendation.assumptions)
 
 
-def test_measured_costs_are_the_means_of_what_was_paid():
-    problem = Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2)
-    policy = IISE(problem, measure=1)
+def test_where_costs_are_measured_a_cost_must_be_told():
+    policy = IISE(Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2))
     with pytest.raises(ValueError, match="cost=None: the problem's costs are measured; tell what"):
         policy.tell(Pull(0, 0), Observation(1.0))
     assert (policy.pulls, policy.cost) == (0, 0.0)
-    objective = noisy([[0.0, 0.5, 2.0], [0.0, 0.5, 2.0]], 0.1)
-    paid = 0.0
-    while not policy.finished:
-        [pull] = policy.ask()
-        cost = (1.0, 7.0)[pull.fidelity] + 0.01 * policy.pulls
-        paid += cost
-        policy.tell(pull, Observation(objective(pull), cost=cost))
-    assert policy.cost == pytest.approx(paid)
-    assert (policy.recommend().arm, policy.recommend().certified) == (2, True)
 
 
 def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others():
@@ -504,20 +455,8 @@ def test_a_race_ends_at_an_unbiased_fidelity_whatever_was_measured():
     problem = Problem(2, None, Bias.max(0.0, 0.5, 0.0), SubGaussian(0.1), n_fidelities=3)
     policy = IISE(problem)
     objective = noisy([[0.0, 0.4]] * 3, 0.1)
-    for _ in range(2000):
-        if policy.finished:
-            break
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(objective(pull), cost=(5.0, 1.0, 9.0)[pull.fidelity]))
+    play(policy, objective, costs=(5.0, 1.0, 9.0), most=2000)
     assert policy.recommend().certified
-
-
-@pytest.mark.parametrize("cost", [math.nan, math.inf, -1.0])
-def test_a_cost_that_is_no_cost_is_an_error(cost):
-    policy = IISE(PROBLEM)
-    with pytest.raises(ValueError, match="cost"):
-        policy.tell(Pull(0, 0), Observation(1.0, cost=cost))
-    assert (policy.pulls, policy.cost) == (0, 0.0)
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
@@ -532,9 +471,6 @@ def test_a_huge_value_breaks_nothing(values):
     assert len(policy.ask(3)) == 3
 
 
-# Special cases
-
-
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 @pytest.mark.parametrize(
     "noise", [SubGaussian(0.0), SubGaussian(0.01), EstimatedNoise(), Gaussian(), Bounded(0.0, 1.0)]
@@ -543,7 +479,7 @@ def test_deterministic_objectives_end_quickly(noise):
     targets = np.linspace(0.05, 0.95, 8)
     problem = Problem(8, (1.0, 10.0), Bias.max(0.02, 0.0), noise)
     policy = IISE(problem)
-    pulls = race(policy, lambda pull: float(targets[pull.arm] + 0.01 * (pull.fidelity == 0)), 5000)
+    pulls = play(policy, lambda pull: float(targets[pull.arm] + 0.01 * (pull.fidelity == 0)), 5000)
     recommendation = policy.recommend()
     assert (recommendation.arm, recommendation.certified) == (7, True)
     # Bounded: 2 B <= 0.13 - 0.04 takes 7.1 / n + ... <= 0.045, some hundred pulls of each.
@@ -560,7 +496,7 @@ def test_one_arm(make):
     assert recommendation.remaining_cost == 0.0
     assert policy.ask(2) == [Pull(0, 1), Pull(0, 1)]
     measured = make(Problem(1, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)), measure=3)
-    assert race(measured, lambda pull: 1.0) == [Pull(0, 1)] * 3
+    assert play(measured, lambda pull: 1.0) == [Pull(0, 1)] * 3
     assert measured.recommend().mean == 1.0
 
 
@@ -568,7 +504,7 @@ def test_a_tie_does_not_end_but_has_an_answer():
     # Two arms whose values are equal for ever, and a declared noise that forbids to believe it.
     problem = Problem(3, (1.0,), Bias.max(0.0), SubGaussian(1.0))
     policy = SuccessiveElimination(problem)
-    race(policy, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 400)
+    play(policy, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 400)
     recommendation = policy.recommend()
     assert not policy.finished
     assert recommendation.survivors == (0, 1)
@@ -577,7 +513,7 @@ def test_a_tie_does_not_end_but_has_an_answer():
     assert recommendation.reason == "2 arms are not told apart yet"
     assert recommendation.remaining_cost == math.inf
     tolerant = SuccessiveElimination(problem, epsilon=1.0)
-    race(tolerant, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 2000)
+    play(tolerant, lambda pull: (5.0, 5.0, 0.0)[pull.arm], 2000)
     assert tolerant.recommend().certified
 
 
@@ -601,12 +537,8 @@ def test_a_race_that_ends_with_its_pilot_is_audited():
     policy = IISE(problem, pilot_pulls=40)
     means = [[1.0, 0.0], [0.0, 1.0]]
     objective = noisy(means, 0.1)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        while not policy.finished:
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(objective(pull), cost=(1.0, 9.0)[pull.fidelity]))
-    assert BiasContradictedWarning in {warning.category for warning in caught}
+    with pytest.warns(BiasContradictedWarning):
+        play(policy, objective, costs=(1.0, 9.0))
     assert (policy.recommend().arm, policy.recommend().certified) == (1, True)
 
 

@@ -1,28 +1,24 @@
-"""With no bias declared, late bloomers are kept, and cheap levels decide on the order."""
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull, SubGaussian
+from tests.core.racing.plays import play
 
 POLICIES = (IISE, MFTopTwo, MFLUCB, MFGrad)
 
 
-def race(policy, means, seed, sigma=0.02):
-    """Race to the end; returns the fidelities that were pulled."""
-    rng, pulled = np.random.default_rng(seed), set()
-    while not policy.finished:
-        [pull] = policy.ask()
-        pulled.add(pull.fidelity)
-        value = means[pull.fidelity, pull.arm] + sigma * rng.standard_normal()
-        policy.tell(pull, Observation(float(value)))
-        assert policy.pulls < 20_000
-    return pulled
+def race(policy, means, seed):
+    rng = np.random.default_rng(seed)
+    play(
+        policy,
+        lambda pull: means[pull.fidelity, pull.arm] + 0.02 * rng.standard_normal(),
+        most=20_000,
+    )
+    assert policy.finished
 
 
 def late_bloomer(n_arms, seed):
-    """Three levels; the best arm alone, the last one, is poor at all but the target."""
     rng = np.random.default_rng(seed)
     target = np.append(rng.uniform(0.6, 0.8, n_arms - 1), 0.85)
     biases = np.stack([np.full(n_arms, -0.10), np.full(n_arms, -0.04), np.zeros(n_arms)])
@@ -74,16 +70,9 @@ def test_only_the_target_is_evidence(kind):
 @pytest.mark.parametrize("kind", [MFTopTwo, MFGrad])
 def test_a_glance_where_it_is_cheap_decides_on_the_order(kind):
     policy = kind(Problem(3, (1.0, 100.0), noise=SubGaussian(0.1)))
-    for arm, value in enumerate((0.1, 0.9, 0.5)):
-        [pull] = policy.ask()
-        assert pull == Pull(arm, 0)
-        policy.tell(pull, Observation(value))
-    order = []
-    for _ in range(3):
-        [pull] = policy.ask()
-        order.append(pull)
-        policy.tell(pull, Observation(0.0))
-    assert order == [Pull(1, 1), Pull(2, 1), Pull(0, 1)]
+    first = play(policy, lambda pull: (0.1, 0.9, 0.5)[pull.arm], most=3)
+    assert first == [Pull(arm, 0) for arm in range(3)]
+    assert play(policy, lambda pull: 0.0, most=3) == [Pull(1, 1), Pull(2, 1), Pull(0, 1)]
 
 
 @pytest.mark.parametrize("kind", [MFTopTwo, MFGrad])

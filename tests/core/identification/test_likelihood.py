@@ -1,5 +1,3 @@
-"""The statistic behind the likelihood-ratio policies, by hand, by brute force and by chance."""
-
 import itertools
 import math
 from functools import partial
@@ -46,6 +44,11 @@ def likelihood_of(kind, means, counts, bounds, variance=0.5, prior=0.0):
     return kind(table, np.array(counts), variances, np.array(bounds, dtype=float), prior)
 
 
+def statistic_of(likelihood):
+    ratio, _ = likelihood.against(0, np.array([1]))
+    return likelihood.statistic(0, np.array([1]), ratio)[0]
+
+
 own = partial(likelihood_of, OwnBiasLikelihood)
 order = partial(likelihood_of, OrderBiasLikelihood)
 
@@ -87,16 +90,15 @@ class TestNearestMean:
             assert value_at(float(x[row]), *problem) == pytest.approx(values[row])
 
 
-class TestPriorCount:
-    @pytest.mark.parametrize("level", [0.3, 0.01, 1e-6])
-    def test_no_other_prior_is_stronger_after_sixteen_pulls(self, level):
-        # The deviation of each mean at which a pair of arms reaches ln(1 / level).
-        def needed(prior):
-            of_each = math.log(1.0 / level) / 2.0 + math.log1p(16.0 / prior) / 2.0
-            return math.sqrt(2.0 * (16.0 + prior) * of_each) / 16.0
+@pytest.mark.parametrize("level", [0.3, 0.01, 1e-6])
+def test_no_other_prior_is_stronger_after_sixteen_pulls(level):
+    # The deviation of each mean at which a pair of arms reaches ln(1 / level).
+    def needed(prior):
+        of_each = math.log(1.0 / level) / 2.0 + math.log1p(16.0 / prior) / 2.0
+        return math.sqrt(2.0 * (16.0 + prior) * of_each) / 16.0
 
-        best = prior_count(level)
-        assert needed(best) <= min(needed(best * factor) for factor in (0.5, 0.9, 1.1, 2.0))
+    best = prior_count(level)
+    assert needed(best) <= min(needed(best * factor) for factor in (0.5, 0.9, 1.1, 2.0))
 
 
 class TestWeightsAndPenalties:
@@ -113,9 +115,7 @@ class TestWeightsAndPenalties:
         for scale in (1e-10, 1.0, 1e10):
             means = np.array([[1.0, 2.0], [0.0, 1.5]]) * scale
             likelihood = make(means, [[5, 1], [7, 1]], np.array([0.1, 0.0]) * scale, 0.0, 2.0)
-            ratio, _ = likelihood.against(0, np.array([1]))
-            statistic = likelihood.statistic(0, np.array([1]), ratio)
-            assert 1e100 < statistic[0] < math.inf
+            assert 1e100 < statistic_of(likelihood) < math.inf
             assert np.isfinite(likelihood.centres).all()
 
     @given(seed=numbers, kind=st.sampled_from([own, order]))
@@ -224,9 +224,7 @@ class TestStatistic:
     def test_together(self):
         # Both fidelities tell as much: 18 each. One pair alone has 18 at most.
         likelihood = own([[6.0, 6.0], [0.0, 0.0]], [[2, 2], [2, 2]], [0.0, 0.0], prior=2.0)
-        ratio, _ = likelihood.against(0, np.array([1]))
-        statistic = likelihood.statistic(0, np.array([1]), ratio)
-        assert statistic[0] == pytest.approx(36.0 - 2.0 * math.log(2.0) - math.log(2.0))
+        assert statistic_of(likelihood) == pytest.approx(36.0 - 2.0 * math.log(2.0) - math.log(2.0))
 
     @pytest.mark.parametrize(("make", "choices"), [(own, 4), (order, 2)])
     def test_a_fidelity_that_tells_nothing_costs_no_more_than_its_choice(self, make, choices):
@@ -234,6 +232,6 @@ class TestStatistic:
         # ln(500001) = 13.1; without it: 18, two penalties of ln(2) / 2, ln 2 and the choice.
         many = 10**6
         likelihood = make([[0.0, 6.0], [0.0, 0.0]], [[many, 2], [many, 2]], [9.0, 0.0], prior=2.0)
-        ratio, _ = likelihood.against(0, np.array([1]))
-        statistic = likelihood.statistic(0, np.array([1]), ratio)
-        assert statistic[0] == pytest.approx(18.0 - math.log(2.0) - math.log(2.0 * choices))
+        assert statistic_of(likelihood) == pytest.approx(
+            18.0 - math.log(2.0) - math.log(2.0 * choices)
+        )

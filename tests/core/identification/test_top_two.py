@@ -1,14 +1,10 @@
-"""MFTopTwo: pulls by hand, what a race goes through, and whether delta is kept."""
-
 import math
-import warnings
 
 import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from benchmarks.blocks import run_repeats
-from benchmarks.papers.iise import load_instance
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
@@ -85,21 +81,6 @@ class TestByHand:
         assert eliminates.threshold == pytest.approx(math.log(2 / 0.045))
 
 
-class TestPublishedInstances:
-    @pytest.mark.slow
-    def test_it_is_cheaper_than_what_is_published(self, data_folder):
-        # MF-GRAD with its published stop, which is no guarantee, has 564 and 85.8.
-        for name, runs, published in (("bai_5x2", 12, 564.0), ("bai_4x5", 12, 85.8)):
-            instance = load_instance(data_folder / "iise" / f"{name}.npz")
-            costs = [
-                run(
-                    MFTopTwo(instance.problem(), delta=0.01), instance, np.random.default_rng(seed)
-                ).cost
-                for seed in range(runs)
-            ]
-            assert np.mean(costs) + 2.0 * np.std(costs) / math.sqrt(runs) < published, name
-
-
 class TestRace:
     def test_epsilon_ends_a_tie(self):
         twins = GaussianInstance([[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], [1.0, 5.0], variance=0.25)
@@ -110,6 +91,7 @@ class TestRace:
         assert {1, 2} <= set(policy.active.tolist())
         assert "by epsilon" in policy.recommend().reason
 
+    @pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")
     def test_an_audit_brings_arms_back(self):
         # Arm 0 seems better by 5 at the cheap fidelity, where arm 1 breaks its bound. Arm 2 is
         # so much worse that it leaves again at once.
@@ -119,11 +101,8 @@ class TestRace:
         with pytest.warns(BiasContradictedWarning):
             tell(policy, *[(1, 1, 6.0)] * 30)
         assert policy.active.tolist() == [0, 1]
-        assert policy.bias is not None
         assert policy.bias.bounds[0] > 3.0
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", BiasContradictedWarning)
-            tell(policy, *[(0, 1, 5.0), (2, 1, -9.0)] * 30, *[(1, 1, 6.0)] * 40)
+        tell(policy, *[(0, 1, 5.0), (2, 1, -9.0)] * 30, *[(1, 1, 6.0)] * 40)
         assert policy.finished
         assert policy.recommend().arm == 1
 
@@ -158,11 +137,7 @@ class TestRace:
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
     def test_fidelities_without_noise(self, policy, kind, scale, sigma):
         quiet = GaussianInstance(EASY.means * scale, EASY.costs, variance=0.0)
-        noise = (
-            SubGaussian(scale * np.array(sigma))
-            if sigma == 0.0
-            else SubGaussian(tuple(scale * part for part in sigma))
-        )
+        noise = SubGaussian((scale * np.array(sigma)).tolist())
         result = run(
             policy(quiet.problem(kind, noise)), quiet, np.random.default_rng(0), max_pulls=500
         )
@@ -174,15 +149,14 @@ class TestRace:
         assert three_arms(radius=None).ask() == [Pull(0, 0)]
 
 
-class TestExtremes:
-    @pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0)])
-    def test_a_dear_target_is_not_pulled_more_than_it_is_worth(self, dear, most):
-        # The target alone takes 60 to 150 of its pulls; the cheap fidelity tells nothing at all.
-        instance = GaussianInstance(
-            [[0.5, 0.5, 0.5], [0.4, 0.5, 0.6]], [1.0, dear], xi=[0.1, 0.0], variance=0.01
-        )
-        for seed in range(3):
-            policy = MFTopTwo(instance.problem("max"), delta=0.05, audit=False)
-            result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
-            assert (result.arm, result.certified) == (2, True)
-            assert result.cost < most * dear
+@pytest.mark.parametrize(("dear", "most"), [(10.0, 200.0), (1e3, 400.0)])
+def test_a_dear_target_is_not_pulled_more_than_it_is_worth(dear, most):
+    # The target alone takes 60 to 150 of its pulls; the cheap fidelity tells nothing at all.
+    instance = GaussianInstance(
+        [[0.5, 0.5, 0.5], [0.4, 0.5, 0.6]], [1.0, dear], xi=[0.1, 0.0], variance=0.01
+    )
+    for seed in range(3):
+        policy = MFTopTwo(instance.problem("max"), delta=0.05, audit=False)
+        result = run_repeats(policy, instance, np.random.default_rng(seed), resolution=0.02)
+        assert (result.arm, result.certified) == (2, True)
+        assert result.cost < most * dear

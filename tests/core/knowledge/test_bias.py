@@ -1,5 +1,3 @@
-"""Bias bounds: declared, estimated (by hand and by coverage), audited (by hand and by property)."""
-
 import math
 
 import numpy as np
@@ -11,8 +9,6 @@ from scipy.stats import binom
 from mfhpo.knowledge.bias import Bias, estimate_bias, find_contradiction
 
 both_kinds = pytest.mark.parametrize("kind", ["max", "order"])
-
-# Declared
 
 
 def test_margins_by_hand():
@@ -44,9 +40,6 @@ def test_widening_never_narrows():
     assert bias.widened(0, 0.5) == Bias("order", (0.5, 0.1, 0.0), "widened")
     assert bias.widened(0, 0.2) == Bias("order", (0.3, 0.1, 0.0), "widened")
     assert bias == Bias.order(0.3, 0.1, 0.0)
-
-
-# Estimated
 
 
 def test_estimate_by_hand():
@@ -88,8 +81,6 @@ def test_estimate_covers_all_arms_with_the_stated_probability(kind, pilot_arms, 
     assert failures <= binom.ppf(0.999, races, level)
 
 
-# Audited
-
 INF = math.inf
 
 
@@ -99,13 +90,11 @@ def test_max_contradiction_by_hand():
     means = np.array([[1.0, 0.0], [2.0, 0.5]])
     radii = np.array([[0.0, 0.0], [0.1, 0.2]])
     found = find_contradiction(Bias.max(0.3, 0.0), 0, means, radii, [4, 7])
-    assert found is not None
     assert (found.fidelity, found.reference, found.arms) == (0, 1, (7,))
     assert found.observed == pytest.approx(1.5)
     assert found.uncertainty == pytest.approx(0.3)
     assert found.allowed == pytest.approx(0.3)
     assert found.widened_to == pytest.approx(1.8)
-    # The same, seen from the target.
     assert find_contradiction(Bias.max(0.3, 0.0), 1, means, radii, [4, 7]) == found
 
 
@@ -116,26 +105,13 @@ def test_order_contradiction_by_hand():
     radii = np.array([[0.0, 0.0], [0.1, 0.2], [0.0, 0.0]])
     bias = Bias.order(0.4, 0.0)
     found = find_contradiction(bias, 0, means, radii, [3, 1, 2])
-    assert found is not None
     assert (found.fidelity, found.reference, found.arms) == (0, 1, (3, 1))
     assert found.observed == pytest.approx(1.5)
     assert found.uncertainty == pytest.approx(0.3)
     assert found.widened_to == pytest.approx(1.8)
 
 
-@both_kinds
-def test_what_was_not_seen_contradicts_nothing(kind):
-    bias = Bias(kind, (0.0, 0.0, 0.0))
-    means = np.array([[5.0, -5.0, 0.0], [-5.0, 5.0, 0.0]])
-    nothing = np.full((2, 3), INF)
-    assert find_contradiction(bias, 0, means, nothing, [0, 1]) is None
-    one_each = np.array([[0.1, INF, INF], [INF, 0.1, INF]])
-    assert find_contradiction(bias, 0, means, one_each, [0, 1]) is None
-    assert find_contradiction(bias, 0, np.zeros((0, 3)), np.zeros((0, 3)), []) is None
-
-
 def explained(bias, fidelity, means, radii):
-    """By definition: are there biases within the bounds, and means within the radii?"""
     n_arms, n_fidelities = means.shape
     for other in range(n_fidelities):
         allowed = bias.bounds[fidelity] + bias.bounds[other] + 1e-9
@@ -152,7 +128,7 @@ def explained(bias, fidelity, means, radii):
 
 
 @given(
-    st.integers(1, 5), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from(["max", "order"])
+    st.integers(0, 5), st.integers(2, 4), st.integers(0, 10**6), st.sampled_from(["max", "order"])
 )
 def test_it_fires_exactly_when_nothing_explains_what_was_seen(n_arms, n_fidelities, seed, kind):
     rng = np.random.default_rng(seed)
@@ -160,7 +136,7 @@ def test_it_fires_exactly_when_nothing_explains_what_was_seen(n_arms, n_fideliti
     bias = Bias(kind, tuple(bounds.tolist()))
     means = rng.normal(0.0, 1.5, (n_arms, n_fidelities))
     radii = rng.uniform(0.0, 0.5, (n_arms, n_fidelities))
-    radii[rng.random(radii.shape) < 0.2] = INF
+    radii[rng.random(radii.shape) < rng.choice([0.2, 0.8])] = INF
     for fidelity in range(n_fidelities):
         widened = bias
         for _ in range(100):

@@ -1,9 +1,4 @@
-"""Confidence radii: figures worked out by hand, properties, and coverage."""
-
-from __future__ import annotations
-
 import math
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,
     HoeffdingRadius,
@@ -39,11 +33,7 @@ spreads = st.floats(0.0, 1e12)
 
 
 def at(radius, count, level=0.05, squares=0.0, errors=0.0):
-    """Evaluate one half-width."""
     return float(radius(np.array(count), level, np.array(squares), np.array(errors)))
-
-
-# Figures worked out by hand
 
 
 def test_hoeffding_by_hand():
@@ -104,9 +94,6 @@ def test_tightest_takes_the_smaller_at_half_the_level():
     assert many < at(mixture, 10**5, 0.05)
 
 
-# Where the formulas come from
-
-
 @pytest.mark.parametrize("level", [1e-12, 0.05, 0.5])
 def test_no_other_rho_is_better_where_the_mixture_is_tuned(level):
     rho = 16.0 * np.geomspace(1e-4, 1e4, 100_001)
@@ -130,7 +117,6 @@ def test_stitched_boundary_is_above_the_lines_it_is_made_of(level):
         radius = EmpiricalBernsteinRadius(0.0, 1.0)
         boundary = radius(np.ones(101), level, prediction_errors=v)
         assert np.all(boundary >= line * (1.0 - 1e-12))
-        # ... and not above the boundary that is printed in the paper.
         logs = 1.4 * np.log1p(np.log2(2.0 * v)) + math.log(3.105547277977567 / (level / 2.0))
         k1, k2 = (2.0**0.25 + 2.0**-0.25) / math.sqrt(2.0), (math.sqrt(2.0) + 1.0) / 2.0
         printed = np.sqrt(k1**2 * v * logs + (k2 * logs) ** 2) + k2 * logs
@@ -158,9 +144,6 @@ def test_mixture_is_tighter_than_hoeffdings_but_for_two_pulls(level):
     assert 1.04 < ratio[n == 2][0] < 1.08
 
 
-# Properties
-
-
 @every_radius
 @given(count=counts, level=levels, share=st.floats(1e-6, 1.0), variance=st.floats(0.0, 1e6))
 @settings(max_examples=40, deadline=None)
@@ -174,18 +157,17 @@ def test_a_radius_falls_with_the_pulls_and_with_the_level(radius, count, level, 
 
 
 @every_radius
+@pytest.mark.filterwarnings("error")
 def test_what_was_not_seen_is_infinite_and_extremes_are_no_trouble(radius):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        unseen = np.array([[0, 0], [0, 5]])
-        widths = radius(unseen, 0.3, np.zeros((2, 2)), np.zeros((2, 2)))
-        assert np.isinf(widths).tolist() == [[True, True], [True, False]]
-        n = np.array([[20.0], [1e6], [1e15]])
-        spread = np.array([0.0, -1e-17, 1e308, np.inf, np.nan])
-        for level in (1e-300, 1e-160, 1e-15, 0.5, 1.0 - 1e-16):
-            widths = radius(n, level, spread, spread)
-            assert np.all(widths >= 0.0)
-        assert np.all(np.isfinite(widths[:, :2]))
+    unseen = np.array([[0, 0], [0, 5]])
+    widths = radius(unseen, 0.3, np.zeros((2, 2)), np.zeros((2, 2)))
+    assert np.isinf(widths).tolist() == [[True, True], [True, False]]
+    n = np.array([[20.0], [1e6], [1e15]])
+    spread = np.array([0.0, -1e-17, 1e308, np.inf, np.nan])
+    for level in (1e-300, 1e-160, 1e-15, 0.5, 1.0 - 1e-16):
+        widths = radius(n, level, spread, spread)
+        assert np.all(widths >= 0.0)
+    assert np.all(np.isfinite(widths[:, :2]))
     assert widths.shape == (
         (3, 5) if radius.needs_squares or radius.needs_prediction_errors else (3, 1)
     )
@@ -215,9 +197,6 @@ def test_wrong_arguments_are_named():
         EmpiricalBernsteinRadius(1.0, 0.0)
     with pytest.raises(ValueError, match="radii must hold at least one"):
         TightestRadius(())
-
-
-# Choosing a radius
 
 
 def test_default_radius_follows_the_declaration():
@@ -258,8 +237,6 @@ def test_pulls_until_may_never_come():
         pulls_until(StudentMixtureRadius(), 0.05, 0.1)
 
 
-# Coverage
-
 N_PATHS, N_STEPS, LEVEL = 1000, 1000, 0.1
 ALLOWED = float(binom.ppf(1.0 - 1e-6, N_PATHS, LEVEL))
 
@@ -268,12 +245,11 @@ ALLOWED = float(binom.ppf(1.0 - 1e-6, N_PATHS, LEVEL))
 class Paths:
     """What N_PATHS races of one arm have seen: shape (N_PATHS, N_STEPS), and the true means."""
 
-    values: FloatArray
-    means: FloatArray | float
+    values: np.ndarray
+    means: np.ndarray | float
     guess: float = 0.0
 
     def missed(self, radius, shrink=1.0):
-        """Count the paths whose running mean is ever further off than the radius."""
         n = np.arange(1, N_STEPS + 1)
         running = self.values.cumsum(axis=1) / n
         earlier = np.hstack([np.full((N_PATHS, 1), self.guess), running[:, :-1]])
@@ -293,7 +269,6 @@ def gaussian():
 
 @pytest.fixture(scope="module")
 def of_many_scales(gaussian):
-    """Standard deviations that span four powers of ten."""
     rng = np.random.default_rng(13)
     sigmas = 10.0 ** rng.uniform(-2.0, 2.0, (N_PATHS, 1))
     means = rng.normal(0.0, 10.0, (N_PATHS, 1))
@@ -311,7 +286,6 @@ def test_student_covers_whatever_the_variance(of_many_scales):
 
 
 def test_smaller_radii_do_not_cover(gaussian, of_many_scales):
-    """So the tests above could tell."""
     assert gaussian.missed(MixtureRadius(2.0), shrink=0.75) > ALLOWED
     assert of_many_scales.missed(StudentMixtureRadius(), shrink=0.75) > ALLOWED
 

@@ -1,6 +1,3 @@
-"""What is declared of the noise, and the upper bound on a pooled variance."""
-
-import json
 import math
 
 import numpy as np
@@ -64,18 +61,7 @@ def test_no_variance_gives_a_bound_of_zero():
     assert pooled.bound == 0.0
 
 
-def test_state_survives_json():
-    for squares, degrees in ((1.0, 2), (3.0, 4)):
-        pooled, copy = PooledVariance(0.05), PooledVariance(0.05)
-        pooled.add(squares, degrees)
-        copy.load_state_dict(json.loads(json.dumps(pooled.state_dict(), allow_nan=False)))
-        for either in (pooled, copy):
-            either.add(7.0, 9)
-        assert copy.state_dict() == pooled.state_dict()
-
-
 def lowest_bound(blocks, degrees, level):
-    """Of all bounds that a race sees, whose sum of squares grows by these blocks."""
     pooled, lowest = PooledVariance(level), math.inf
     for squares in blocks:
         pooled.add(squares, degrees)
@@ -84,7 +70,6 @@ def lowest_bound(blocks, degrees, level):
 
 
 def test_all_bounds_hold_together():
-    """In races of 8 arms with their own means and one variance, pulled in turns."""
     rng, level, n_paths = np.random.default_rng(20240501), 0.1, 1000
     n_arms, n_rounds, variance = 8, 33, 2.5
     means = rng.normal(0.0, 10.0, (n_paths, n_arms, 1))
@@ -102,9 +87,7 @@ def test_all_bounds_hold_together():
 def chosen_squares(values, prediction):
     """What an adversarial rule adds: squared errors of prediction, or around the mean.
 
-    Its arms have mean 0. It pulls an arm once more only where little is to be expected of the next
-    square: where the mean of the values is near 0, and for squares around the mean of all values,
-    which are half as large for the second value, only once. Otherwise it goes to another arm.
+    It pulls an arm, of mean 0, once more only where the next square is likely to be small.
     """
     squares, count, mean = [], 0, 0.0
     for value in values:

@@ -1,7 +1,3 @@
-"""A declared sigma that is too small is noticed, and hardly ever one that is right."""
-
-import warnings
-
 import numpy as np
 import pytest
 from scipy.stats import binom, chi2, t
@@ -16,9 +12,10 @@ from mfhpo import (
     Pull,
     SubGaussian,
 )
-from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
+from tests.core.certification.races import race_of
+from tests.core.racing.plays import play
 
 
 def test_by_hand():
@@ -57,14 +54,8 @@ def tell_noisy_values(policy, rng):
 
 
 def race(policy, means, scales, seed, most_pulls):
-    """Run a race on normal values, its warnings about sigma aside."""
     rng = np.random.default_rng(seed)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoiseContradictedWarning)
-        while not policy.finished and policy.pulls < most_pulls:
-            [pull] = policy.ask()
-            value = rng.normal(means[pull.arm], scales[pull.arm])
-            policy.tell(pull, Observation(float(value)))
+    play(policy, lambda pull: rng.normal(means[pull.arm], scales[pull.arm]), most=most_pulls)
     return policy.recommend()
 
 
@@ -83,30 +74,26 @@ def test_a_race_warns_widens_and_says_so():
     assert other.summary(0, 0) == policy.summary(0, 0)
 
 
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_arms_that_left_by_a_false_sigma_come_back():
     policy = IISE(Problem(2, (1.0,), Bias.max(0.0), SubGaussian(0.01)), delta=0.05)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoiseContradictedWarning)
-        for arm, value in ((0, 1.0), (1, 0.0)):
-            policy.tell(Pull(arm, 0), Observation(value))
-        assert policy.active.tolist() == [0]
-        assert not policy.finished  # not before the noise was looked at
-        for value in (-1.0, 0.0, 2.0, -2.0):
-            policy.tell(Pull(0, 0), Observation(value))
+    for arm, value in ((0, 1.0), (1, 0.0)):
+        policy.tell(Pull(arm, 0), Observation(value))
+    assert policy.active.tolist() == [0]
+    assert not policy.finished  # not before the noise was looked at
+    for value in (-1.0, 0.0, 2.0, -2.0):
+        policy.tell(Pull(0, 0), Observation(value))
     assert policy.active.tolist() == [0, 1]
 
 
 def test_a_shortlist_is_compared_again_without_a_false_sigma():
-    candidates = [Candidate(f"trial {arm}", {"x": arm}, claim=1.0) for arm in range(3)]
-    race = GroupSequentialCertification(
-        candidates, luckiest=0, maximise=True, sigma=0.01, epsilon=0.1, first_look=4
-    )
-    rng = np.random.default_rng(0)
+    race = race_of(GroupSequentialCertification, 3, sigma=0.01, epsilon=0.1, first_look=4)
+    values = np.random.default_rng(0).standard_normal((4, 3))
 
     def tell_four_of_each():
-        for _ in range(4):
-            for arm in range(3):
-                race.tell(arm, rng.standard_normal() + (arm == 0))
+        for row in values:
+            for arm, value in enumerate(row):
+                race.tell(arm, value + (arm == 0))
 
     with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows; each cand"):
         tell_four_of_each()
@@ -116,8 +103,7 @@ def test_a_shortlist_is_compared_again_without_a_false_sigma():
     assert "the noise of each candidate is normal" in answer.conditions
     # Student's intervals of 4 values each, at level .05 / 2 / 3 on two sides.
     low, high = answer.candidates[0].interval
-    values = np.random.default_rng(0).standard_normal(12)[::3]
-    assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values.std(ddof=1) / 2)
+    assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values[:, 0].std(ddof=1) / 2)
 
 
 def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited():
@@ -135,6 +121,7 @@ def test_where_no_more_pulls_come_the_answer_says_what_was_not_audited():
         assert notice.startswith("too few repeats at fidelity 0 to see whether the declared sigma")
 
 
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_each_arm_has_its_own_variance_where_sigma_is_false():
     missed = certified = 0
     for seed in range(30):
@@ -148,6 +135,7 @@ def test_each_arm_has_its_own_variance_where_sigma_is_false():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_a_sigma_of_half_the_truth_keeps_delta():
     n, wrong = 80, 0
     for seed in range(n):

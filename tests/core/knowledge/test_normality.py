@@ -1,5 +1,3 @@
-"""Outliers and clear departures from normality are named; normal values hardly ever are."""
-
 import numpy as np
 import pytest
 from scipy.stats import binom, skewtest

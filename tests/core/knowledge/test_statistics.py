@@ -1,7 +1,3 @@
-"""Sufficient statistics: by hand, against NumPy, saved and loaded."""
-
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -45,24 +41,3 @@ def test_a_small_spread_around_a_large_mean_is_kept():
     for value in (1e9 + 1.0, 1e9 - 1.0, 1e9 + 1.0, 1e9 - 1.0):
         statistics.add(0, 0, value)
     assert statistics.squares[0, 0] == pytest.approx(4.0, rel=1e-6)
-
-
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1), st.floats(-1e3, 1e3)), max_size=20))
-def test_saved_and_loaded(told):
-    statistics = PullStatistics(3, 2, 0.5)
-    for arm, fidelity, value in told:
-        statistics.add(arm, fidelity, value)
-    loaded = PullStatistics(3, 2, 0.5)
-    loaded.load_state_dict(json.loads(json.dumps(statistics.state_dict(), allow_nan=False)))
-    assert loaded.state_dict() == statistics.state_dict()
-    assert loaded.add(1, 1, 2.0) == statistics.add(1, 1, 2.0)
-    assert loaded.state_dict() == statistics.state_dict()
-
-
-def test_another_shape_is_named_and_changes_nothing():
-    statistics = PullStatistics(3, 2)
-    statistics.add(2, 1, 5.0)
-    before = statistics.state_dict()
-    with pytest.raises(ValueError, match=r"shape \(2, 2\), but this race has \(3, 2\)"):
-        statistics.load_state_dict(PullStatistics(2, 2).state_dict())
-    assert statistics.state_dict() == before

@@ -1,5 +1,3 @@
-"""What arms' variances share, and how wrong each is taken to be."""
-
 import numpy as np
 import pytest
 from scipy.stats import norm, t
@@ -35,7 +33,6 @@ def test_equal_variances_are_pooled_in_the_long_run():
 @pytest.mark.slow
 @pytest.mark.parametrize(("spread", "count"), [(1.0, 5), (3.0, 2), (15.0, 5)])
 def test_a_mean_of_the_noisiest_of_five_arms_is_rarely_off(spread, count):
-    # One arm is `spread` times as noisy as the other four.
     rng, n, level = np.random.default_rng(1), 2000, 0.01
     sigmas = np.array([spread, 1.0, 1.0, 1.0, 1.0])
     counts, missed = np.full(5, count), 0

@@ -1,5 +1,3 @@
-"""What is known of the means and of the noise, from the values of all arms at all fidelities."""
-
 import math
 
 import numpy as np
@@ -169,8 +167,6 @@ class TestRadii:
 
 
 class Growing(Radius):
-    """A radius that grows in the course of a race."""
-
     theorem = assumption = "none"
     changes = True
     factor = 1.0
@@ -185,7 +181,6 @@ class TestHalfWidths:
     )
     @given(seed=st.integers(0, 10_000))
     def test_what_was_asked_before_changes_nothing(self, noise, seed):
-        """Nor do states that are loaded, or sums that are replaced."""
         rng = np.random.default_rng(seed)
         asked, told = evidence(noise, n_arms=4), []
         n_arms, n_fidelities = asked.counts.shape

@@ -1,5 +1,3 @@
-"""When failures make an arm leave, and how rarely chance does."""
-
 import math
 
 import numpy as np
@@ -43,7 +41,6 @@ def test_an_arm_with_a_value_rarely_leaves_by_chance(rate):
     left = 0
     for _ in range(n):
         failed = np.cumsum(rng.random(100) < rate)
-        # The first evaluation gives a value.
         left += any(
             fails_too_often(values=k + 2 - int(f), failures=int(f), max_failures=3)
             for k, f in enumerate(failed)

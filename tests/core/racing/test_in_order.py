@@ -1,5 +1,3 @@
-"""What was begun first is handed on first."""
-
 import math
 
 from hypothesis import given, settings
@@ -34,7 +32,6 @@ def test_any_order_of_ends_is_mended_also_after_a_restart(order, dropped, data):
             again.load(values.begun, values.awaited, values.held)
             values = again
         out += values.drop(ticket) if ticket in dropped else values.end(ticket, ticket)
-        # Never is one handed on before an earlier one that is under way.
         assert max(out, default=-1) < min(values.awaited, default=math.inf)
     assert out == [ticket for ticket in range(12) if ticket not in dropped]
 

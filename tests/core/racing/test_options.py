@@ -1,5 +1,3 @@
-"""Options: every policy takes those that are documented for it, and defaults are the policy's."""
-
 import inspect
 
 import pytest
@@ -53,7 +51,6 @@ def test_a_policy_takes_the_options_that_are_documented_for_it(policy, options):
 
 
 def test_a_radius_is_mirrored_with_the_values():
-    """Its first guess is where values are expected before any was seen: the middle of the range."""
     bounded = EmpiricalBernsteinRadius(0.0, 1.0)
     assert mirrored_radius(bounded).first_guess == -0.5
     assert mirrored_radius(TightestRadius((bounded, MixtureRadius(0.5)))).first_guess == -0.5

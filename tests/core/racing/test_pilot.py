@@ -1,5 +1,3 @@
-"""The pilot: which arms it pulls in which order, and what it makes of them."""
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,10 +5,11 @@ from hypothesis import strategies as st
 
 from mfhpo.knowledge.bias import estimate_bias
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.pilot import Pilot
 from mfhpo.regret.mf_ucb import MFUCB
+from tests.core.racing.plays import play
 
 
 def mask(*arms, of):
@@ -79,7 +78,6 @@ def test_bias_by_hand():
     differences = np.array([[-1.0, 0.0], [-0.5, 0.0]])
     for kind in ("max", "order"):
         bias = PILOT.bias(evidence, mask(0, 1, 2, 3, of=4), kind, 0.05)
-        # For all 4 arms, not for the 2 of the pilot.
         assert bias == estimate_bias(differences, kind, 4, 0.05)
 
 
@@ -97,8 +95,6 @@ def test_nothing_is_claimed_of_the_bias_of_a_single_arm():
     problem = Problem(1, costs=(1.0, 10.0), noise=SubGaussian(0.1))
     policy = MFUCB(problem, budget=200.0, delta=0.05)
     rng = np.random.default_rng(0)
-    while not policy.finished:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation((100.0, 0.0)[pull.fidelity] + 0.1 * rng.standard_normal()))
+    play(policy, lambda pull: (100.0, 0.0)[pull.fidelity] + 0.1 * rng.standard_normal())
     low, high = policy.recommend().interval
     assert low < 0.0 < high

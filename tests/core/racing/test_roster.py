@@ -1,5 +1,3 @@
-"""Who is still in the race."""
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,5 +1,4 @@
 import math
-import warnings
 from functools import partial
 
 import numpy as np
@@ -11,21 +10,16 @@ from benchmarks.papers.mf_ucb import regret_per_play
 from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from tests.core.racing.plays import play
 
 
 def unit(n_arms, costs=(1.0, 4.0)):
     return Problem(n_arms, costs, noise=Bounded(0.0, 1.0))
 
 
-def asked(policy, means, pulls=None):
-    """Ask and tell exact values (K,), until the policy finishes or so many pulls are made."""
-    values = np.asarray(means, dtype=np.float64)
-    plays = []
-    while not policy.finished and (pulls is None or len(plays) < pulls):
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(float(values[pull.arm])))
-        plays.append((pull.arm, pull.fidelity))
-    return plays
+def asked(policy, means, **options):
+    pulls = play(policy, lambda pull: means[pull.arm], **options)
+    return [(pull.arm, pull.fidelity) for pull in pulls]
 
 
 class TestThePhases:
@@ -66,9 +60,7 @@ class TestThePhases:
         policy = MFElimination(unit(2), budget=1000.0)
         for _ in range(400):
             policy.tell(Pull(1, 0), Observation(1.0))
-        while not policy.finished:
-            [pull] = policy.ask()
-            policy.tell(pull, Observation((0.9, 0.1)[pull.arm]))
+        asked(policy, [0.9, 0.1])
         answer = policy.recommend()
         assert (answer.arm, answer.survivors, answer.fidelity) == (0, (0,), 1)
         assert policy.interval(1)[1] < 0.9
@@ -79,7 +71,6 @@ def test_nobody_is_judged_before_all_have_their_values():
     for arm, count in ((0, 67), (1, 100), (2, 66)):
         for _ in range(count):
             policy.tell(Pull(arm, 1), Observation((1.0, 0.9, 0.1)[arm]))
-    # Phase 2 waits for arm 2.
     assert policy.active.tolist() == [0, 1, 2]
     assert policy.ask() == [Pull(2, 1)]
     policy.tell(Pull(2, 1), Observation(0.1))
@@ -92,7 +83,7 @@ def test_the_assumed_budget_doubles():
     policy = MFElimination(unit(2))
     before = policy.epsilon
     assert before == pytest.approx((2 * math.log(128) / 128) ** (1 / 3))
-    asked(policy, [0.9, 0.1], pulls=10_000)
+    asked(policy, [0.9, 0.1], most=10_000)
     assert not policy.finished
     assert policy.cost > 128.0
     doubled = 128.0 * 2.0 ** math.ceil(math.log2(policy.cost / 128.0))
@@ -144,24 +135,23 @@ class TestBlocks:
             MFElimination(unit(2), epsilon=-1.0)
 
 
+@pytest.mark.filterwarnings("error")
 def test_costs_and_noise_are_found_out_by_a_pilot():
     problem = Problem(6, None, noise=EstimatedNoise(), n_fidelities=3)
     policy = MFElimination(problem, budget=20_000.0, pilot_arms=3)
     assert policy.piloting
     rng = np.random.default_rng(2)
     means = 10.0 * np.arange(6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        while not policy.finished:
-            [pull] = policy.ask()
-            assert pull.fidelity != 1
-            value = float(means[pull.arm] + 4.0 * rng.standard_normal())
-            policy.tell(pull, Observation(value, cost=(1.0, 3.0, 7.0)[pull.fidelity]))
+    pulls = play(
+        policy,
+        lambda pull: means[pull.arm] + 4.0 * rng.standard_normal(),
+        costs=(1.0, 3.0, 7.0),
+    )
+    assert {pull.fidelity for pull in pulls} == {0, 2}
     answer = policy.recommend()
     assert answer.survivors == (5,)
     assert answer.interval[0] < 50.0 < answer.interval[1]
     assert "pooled standard deviation" in answer.assumptions[-1]
-    # Most of the budget was played where it is cheap.
     assert policy.counts[5, 0] > 10_000
 
 
@@ -183,30 +173,3 @@ def test_regret_is_within_the_worst_case_bound(n_arms, budget):
     """Theorem 4.8 with the constant that the worst of many gaps needs: 5.4, 6.6 and 7.3."""
     worst = max(mean_regret(n_arms, gap, budget, 40) for gap in (0.01, 0.03, 0.1, 0.3))
     assert worst < {2: 5.8, 10: 7.0, 50: 7.8}[n_arms] * n_arms ** (1 / 3) * budget ** (2 / 3)
-
-
-# The costs of the first, the middle and the target fidelity are found out by the pilot.
-def race(costs):
-    problem = Problem(3, None, noise=SubGaussian(0.1), n_fidelities=3)
-    policy = MFElimination(problem, budget=2000.0)
-    rng = np.random.default_rng(5)
-    after_the_pilot = []
-    while not policy.finished:
-        [pull] = policy.ask()
-        if not policy.piloting:
-            after_the_pilot.append(pull)
-        value = pull.arm + 0.1 * rng.standard_normal()
-        policy.tell(pull, Observation(value, cost=costs[pull.fidelity]))
-    return policy, after_the_pilot
-
-
-def test_costs_that_fall_are_played_at_the_target():
-    policy, pulls = race((10.0, 5.0, 1.0))
-    assert {pull.fidelity for pull in pulls} == {2}
-    # 2 pulls of each arm at the first fidelity cost 60, all else is spent at 1.
-    assert policy.counts[:, 0].tolist() == [2, 2, 2]
-    assert policy.pulls == 6 + 1940
-    assert policy.recommend().arm == 2
-    assert policy.recommend().fidelity == 2
-    # W (K log(L) / L)^(1/3) with L in units of the target's cost; W = 2 sigma.
-    assert policy.epsilon == pytest.approx(0.2 * (3 * math.log(2000) / 2000) ** (1 / 3))

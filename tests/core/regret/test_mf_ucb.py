@@ -12,13 +12,12 @@ from benchmarks.papers.mf_ucb import naive_plays, regret_per_cost
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from tests.core.racing.plays import play
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 
 
 def sums_of(values):
-    """A source that gives every arm and fidelity the values of an array (K, M, n), in order."""
-
     def running_sums(arms, fidelity, start, sums, totals):
         [arm] = arms
         steps = np.diff(totals, prepend=start)
@@ -44,13 +43,11 @@ def printed_plays(problem, rho, values, capital):
 
 
 def asked_plays(policy, values):
-    plays = []
-    while not policy.finished:
-        [pull] = policy.ask()
+    def value(pull):
         count = policy.summary(pull.arm, pull.fidelity)[0] % values.shape[2]
-        policy.tell(pull, Observation(float(values[pull.arm, pull.fidelity, count])))
-        plays.append((pull.arm, pull.fidelity))
-    return plays
+        return values[pull.arm, pull.fidelity, count]
+
+    return [(pull.arm, pull.fidelity) for pull in play(policy, value)]
 
 
 def block_plays(policy, values, capitals=(None,), **options):
@@ -63,7 +60,6 @@ def block_plays(policy, values, capitals=(None,), **options):
 
 @st.composite
 def races(draw):
-    """Problems with ties, useless fidelities, exact values and discrete ones."""
     n_arms, n_fidelities = draw(st.integers(1, 12)), draw(st.integers(1, 4))
     steps = draw(st.lists(st.sampled_from([0.5, 1.0, 3.0, 10.0]), min_size=4, max_size=4))
     costs = tuple(np.cumsum(steps[:n_fidelities]).tolist())
@@ -82,8 +78,6 @@ def races(draw):
 
 
 class TestTheSamePlays:
-    """The lazy index, the compiled one and ask give what Algorithm 1 gives."""
-
     @settings(max_examples=50)
     @given(race=races(), candidates=st.sampled_from([1, 2, 5, 16]), share=st.floats(0.0, 1.0))
     def test_as_the_naive_rule(self, race, candidates, share):
@@ -92,7 +86,6 @@ class TestTheSamePlays:
         asking = MFUCB(problem, rho=rho, budget=budget)
         assert asked_plays(asking, values) == plays
         block = MFUCB(problem, rho=rho, budget=budget)
-        # Stopped on the way and played on.
         capitals = (share * budget, None)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("mfhpo.regret.mf_ucb._CANDIDATES", candidates)
@@ -143,11 +136,7 @@ class TestTheRule:
         # sigma^2 2 rho log(t) / s < gamma^2, with sigma = .02 so that it happens soon.
         problem = Problem(1, costs, Bias.max(*zeta), SubGaussian(0.02))
         policy = MFUCB(problem, budget=1e9)
-        asked = []
-        for _ in range(200):
-            [pull] = policy.ask()
-            asked.append(pull.fidelity)
-            policy.tell(pull, Observation(0.5))
+        asked = [pull.fidelity for pull in play(policy, lambda pull: 0.5, most=200)]
         count = [0] * len(costs)
         for t, fidelity in enumerate(asked, start=1):
             radii = [0.02 * math.sqrt(4.0 * math.log(t) / s) if s else math.inf for s in count]
@@ -164,12 +153,9 @@ class TestTheRule:
             MFUCB(problem)
 
 
-def two_fidelities():
-    return Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
-
-
 def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
-    policy, told = MFUCB(two_fidelities()), MFUCB(two_fidelities())
+    problem = Problem(4, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.2))
+    policy, told = MFUCB(problem), MFUCB(problem)
     values = np.random.default_rng(1).normal(0.5, 0.2, 40)
     for step, value in enumerate(values):
         for each in (policy, told):
@@ -181,21 +167,19 @@ def test_a_pending_pull_counts_as_one_with_the_mean_seen_so_far():
 
 
 class TestWhatIsFoundOut:
-    def play(self, policy, sigma=0.05):
-        rng = np.random.default_rng(3)
-        means = np.array([[0.15, 0.1], [0.45, 0.5], [0.85, 0.8], [0.3, 0.35], [0.62, 0.6]])
-        while not policy.finished:
-            [pull] = policy.ask()
-            value = float(means[pull.arm, pull.fidelity] + sigma * rng.standard_normal())
-            policy.tell(pull, Observation(value, cost=(1.0, 6.0)[pull.fidelity]))
-
     def test_bias_costs_and_noise(self):
         problem = Problem(5, None, noise=EstimatedNoise(), n_fidelities=2)
         policy = MFUCB(problem, budget=2000.0, pilot_arms=3)
         assert policy.piloting
         assert "bias: not known yet" in policy.recommend().assumptions
         assert "the pilot is not complete" in policy.recommend().reason
-        self.play(policy)
+        rng = np.random.default_rng(3)
+        means = np.array([[0.15, 0.1], [0.45, 0.5], [0.85, 0.8], [0.3, 0.35], [0.62, 0.6]])
+        play(
+            policy,
+            lambda pull: means[pull.arm, pull.fidelity] + 0.05 * rng.standard_normal(),
+            costs=(1.0, 6.0),
+        )
         answer = policy.recommend()
         assert not policy.piloting
         assert answer.arm == 2
@@ -210,20 +194,18 @@ class TestWhatIsFoundOut:
         problem = Problem(3, None, noise=EstimatedNoise(), n_fidelities=3)
         policy = MFUCB(problem, budget=2000.0, pilot_arms=2)
         rng = np.random.default_rng(0)
-        chosen = []
-        while not policy.finished:
-            piloting = policy.piloting
-            [pull] = policy.ask()
-            value = float(0.3 * pull.arm + 0.1 * rng.standard_normal())
-            policy.tell(pull, Observation(value, cost=(1.0, 12.0, 9.0)[pull.fidelity]))
-            if not piloting:
-                chosen.append(pull.fidelity)
-        assert set(chosen) == {0, 2}
+        chosen = set()
+
+        def value(pull):
+            if not policy.piloting:
+                chosen.add(pull.fidelity)
+            return 0.3 * pull.arm + 0.1 * rng.standard_normal()
+
+        play(policy, value, costs=(1.0, 12.0, 9.0))
+        assert chosen == {0, 2}
 
 
 class TestReward:
-    """What MF-UCB is for, on an instance where most arms can be left at the cheap fidelity."""
-
     def instance(self, seed):
         rng = np.random.default_rng(seed)
         targets = np.append(np.linspace(0.1, 0.7, 39), 0.9)
@@ -264,7 +246,6 @@ class TestReward:
             policy = MFUCB(instance.problem(), delta=0.05, budget=400.0)
             policy.play(partial(instance.running_sums, rng), 400.0)
             answer = policy.recommend()
-            assert answer.arm is not None
             low, high = answer.interval
             missed += not low <= targets[answer.arm] <= high
         assert missed <= 0.05 * 200

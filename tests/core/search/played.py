@@ -7,7 +7,6 @@ from mfhpo.search import Numeric, SearchSpace
 
 
 def drawn(space, arm, seed=0):
-    """A random configuration, the same one for the same arm."""
     rng = np.random.default_rng([seed, arm])
     return {
         name: float(rng.random() if isinstance(parameter, Numeric) else rng.integers(parameter.n))
@@ -16,8 +15,6 @@ def drawn(space, arm, seed=0):
 
 
 class Play:
-    """One worker that does what a search asks for."""
-
     def __init__(self, search, objective, seed=0):
         self.search = search
         self.objective = objective
@@ -28,7 +25,6 @@ class Play:
         self.cost = 0.0
 
     def begin(self, step):
-        """The pull that a step stands for, its arm described."""
         if isinstance(step, Pull):
             return step
         point = drawn(self.search.space, len(self.points), self.seed)
@@ -37,7 +33,6 @@ class Play:
         return Pull(len(self.points) - 1, step.fidelity)
 
     def applying(self, point):
-        """The parameters of a point that are asked for: all."""
         return point
 
     def step(self):
@@ -55,7 +50,6 @@ class Play:
 
     @property
     def best(self):
-        """The leader's configuration."""
         leader = self.search.leader()
         return self.points[leader]
 

@@ -20,7 +20,6 @@ def by_integration(z):
 
 @pytest.mark.parametrize("spread", [0.01, 7.0])
 def test_it_is_the_integral(spread):
-    """Far below, where next to nothing can be gained, up to a twentieth."""
     for z in (-37.0, -20.0, -8.0, -6.5, -5.5, -3.0, -1.0, -0.2, 0.0, 0.3, 4.0, 12.0):
         improvement = expected_improvement(np.array([2.0 + z * spread]), np.array([spread]), 2.0)
         close = 0.05 if z < -6.0 else 1e-7
@@ -35,10 +34,6 @@ def test_noise_leaves_the_share_of_the_spread_that_an_observation_takes_away(mea
     assert noisy == pytest.approx(share * exact, rel=1e-9)
 
 
-def ordered(d):
-    return np.ones(d, dtype=np.bool_)
-
-
 def bump(top, width=0.3):
     def merit(places):
         return np.exp(-((places - top) ** 2).sum(axis=1) / (2.0 * width**2))
@@ -51,7 +46,7 @@ def test_it_finds_a_top_in_a_corner():
     for seed in range(5):
         rng = np.random.default_rng(seed)
         corner = rng.integers(2, size=7).astype(float)
-        place = best_place(bump(corner, 0.2), rng.random((5, 7)), rng, ordered(7))
+        place = best_place(bump(corner, 0.2), rng.random((5, 7)), rng, np.ones(7, dtype=bool))
         assert np.abs(place - corner).max() < 0.1
         assert (place < 1.0).all()
 
@@ -66,14 +61,12 @@ def test_it_finds_a_top_near_an_end_by_orders_of_magnitude(end):
 
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        place = best_place(merit, rng.random((5, 2)), rng, ordered(2))
+        place = best_place(merit, rng.random((5, 2)), rng, np.ones(2, dtype=bool))
         assert merit(place[None, :])[0] > -0.1
 
 
 @pytest.mark.parametrize("choice", [2, 5])
 def test_of_coordinates_without_an_order_no_end_is_preferred(choice):
-    """Six parameters with six choices each, of which one is right."""
-
     def merit(places):
         right = (places[:, :6] * 6.0).astype(int) == choice
         return right.sum(axis=1) - (places[:, 6] - 0.3) ** 2
@@ -95,7 +88,7 @@ def test_every_place_tried_is_in_the_cube_and_the_best_is_returned():
         return np.sin(20.0 * places).sum(axis=1)
 
     rng = np.random.default_rng(0)
-    place = best_place(merit, np.array([[0.0, 0.999], [0.5, 0.0]]), rng, ordered(2))
+    place = best_place(merit, np.array([[0.0, 0.999], [0.5, 0.0]]), rng, np.ones(2, dtype=bool))
     tried = np.vstack(seen)
     assert ((tried >= 0.0) & (tried < 1.0)).all()
     heights = np.sin(20.0 * tried).sum(axis=1)

@@ -14,7 +14,6 @@ def told(search, level, values, first=0):
 
 
 def test_the_first_arms_go_up_by_thirds():
-    """Of 9 arms the best 3 reach level 1 and the best 2 of those level 2, one after another."""
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=9)
     told(search, 0, [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])
     for arm in (8, 7, 6):
@@ -37,7 +36,6 @@ def test_workers_take_different_first_arms():
 
 
 def after_the_first():
-    """Two first arms, both values told, of which one came to the target."""
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=2)
     told(search, 0, [0.5, 0.4])
     for level in (1, 2):

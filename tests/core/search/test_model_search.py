@@ -21,7 +21,6 @@ def searching(space=None, **options):
 
 
 def fill(search, n, objective=valley):
-    """Tell the values of n random arms at all levels."""
     points = [drawn(search.space, arm) for arm in range(n)]
     for arm, point in enumerate(points):
         search.describe(arm, point)
@@ -31,7 +30,6 @@ def fill(search, n, objective=valley):
 
 
 def check(play):
-    """What every step of a play has to be."""
     reached = {}
     for step, pull in zip(play.asked, play.pulls, strict=True):
         if isinstance(step, Begin):
@@ -173,7 +171,6 @@ def test_parameters_that_do_not_always_apply():
 
 
 def test_values_of_any_size():
-    """A search does not depend on the unit of its values."""
     plays = []
     for unit in (1.0, 2.0**40, 2.0**-40):
 
@@ -185,8 +182,6 @@ def test_values_of_any_size():
 
 
 def test_arms_that_fail_are_avoided():
-    """The side that fails looks the better one up to its edge."""
-
     def objective(point, level):
         return None if point["x"] > 0.5 else point["x"] - 0.1 * point["y"] - 0.01 * (2 - level)
 
@@ -195,7 +190,6 @@ def test_arms_that_fail_are_avoided():
     late = play.points[20:]
     assert len(late) > 10
     assert sum(point["x"] > 0.5 for point in late) < 0.4 * len(late)
-    # No arm is tried more than three times in vain.
     failed = [pull.arm for pull in play.pulls if play.points[pull.arm]["x"] > 0.5]
     assert failed
     assert max(failed.count(arm) for arm in failed) <= 3
@@ -284,8 +278,6 @@ def test_the_leader_is_finished_as_soon_as_an_arm_is():
 
 
 def test_a_useless_level_is_not_followed():
-    """The lowest level says the opposite of the target, with noise."""
-
     def objective(point, level):
         if level == 1:
             return valley(point, 2)

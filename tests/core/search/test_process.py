@@ -8,7 +8,6 @@ from mfhpo.search.warping import warp
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
-    """Observations of configurations, some of which are seen more than once."""
     n_arms = n_arms or max(1, 2 * n // 3)
     places = rng.random((n_arms, d))
     arms = rng.integers(n_arms, size=n)
@@ -23,7 +22,6 @@ def some_parameters(process, rng):
 
 
 def covariances(process, data, parameters):
-    """Covariance of two observations, entry by entry, without noise."""
     features = data.features.copy()
     numbers = process._numbers
     features[:, numbers] = warp(features[:, numbers], parameters[process._exponents_at])[0]
@@ -47,13 +45,18 @@ def covariances(process, data, parameters):
     return matrix
 
 
+def conditioned(data, d, n_levels, numbers=None, **options):
+    process = LevelProcess(d, n_levels, numbers)
+    process.fit(data, **options)
+    process.condition(data)
+    return process
+
+
 def five_halves(r):
-    """The Matérn kernel of 5/2 at a distance in units of the scale."""
     return (1 + math.sqrt(5) * r + 5 * r * r / 3) * math.exp(-math.sqrt(5) * r)
 
 
 def posterior(process, data, asked):
-    """Mean and covariance of what is asked, after the data, by plain linear algebra."""
     every = LevelData(
         np.vstack([data.features, asked.features]),
         np.append(data.levels, asked.levels),
@@ -86,7 +89,6 @@ def test_gradient_of_the_fit(d, n_levels, n_warped):
 
 
 def test_loss_by_plain_linear_algebra():
-    """Differences of the loss are those of the normal log density and of the prior."""
     rng = np.random.default_rng(0)
     process = LevelProcess(2, 3, np.array([False, True]))
     data = some_data(15, 2, 3, rng)
@@ -153,7 +155,6 @@ def test_what_an_observation_would_tell(known):
 
 
 def test_the_target_has_scales_of_its_own():
-    """What matters at the target is told, though there is five times as much of the cheap level."""
     rng = np.random.default_rng(0)
     cheap, places = rng.random((100, 2)), rng.random((20, 2))
 
@@ -168,9 +169,7 @@ def test_the_target_has_scales_of_its_own():
         np.repeat([0, 1], [100, 20]),
         np.append(low(cheap), target(places)),
     )
-    process = LevelProcess(2, 2)
-    process.fit(data, steps=100)
-    process.condition(data)
+    process = conditioned(data, 2, 2, steps=100)
     assert process._scales[1] > 2.0 * process._scales[0]
     own = np.exp(process._parameters[process._own_at])
     assert own[0] > 2.0 * own[1]
@@ -180,7 +179,6 @@ def test_the_target_has_scales_of_its_own():
 
 
 def test_numbers_that_act_by_orders_of_magnitude_are_warped():
-    """A top in the lowest hundredth of the range, on both sides of which values fall."""
     rng = np.random.default_rng(0)
     places = rng.random((40, 2))
     places[:10, 0] = 10.0 ** rng.uniform(-4.0, -1.0, 10)
@@ -192,10 +190,8 @@ def test_numbers_that_act_by_orders_of_magnitude_are_warped():
     asked[:, 0] = 10.0 ** rng.uniform(-4.0, 0.0, 300)
     errors = []
     for numbers in (None, np.array([True, True])):
-        process = LevelProcess(2, 1, numbers)
         data = LevelData(places, np.zeros(40, dtype=int), value(places))
-        process.fit(data)
-        process.condition(data)
+        process = conditioned(data, 2, 1, numbers)
         errors.append(float(np.sqrt(((process.at_target(asked)[0] - value(asked)) ** 2).mean())))
     a, b = process._parameters[process._exponents_at].reshape(2, -1)
     assert a[0] < math.log(0.5)
@@ -204,15 +200,11 @@ def test_numbers_that_act_by_orders_of_magnitude_are_warped():
 
 
 def fitted(low, places, target):
-    """A model of arms that were all seen at two levels."""
     n = len(target)
     data = LevelData(
         np.vstack([places, places]), np.repeat([0, 1], n), np.concatenate([low, target])
     )
-    process = LevelProcess(places.shape[1], 2)
-    process.fit(data, steps=60)
-    process.condition(data)
-    return process
+    return conditioned(data, places.shape[1], 2, steps=60)
 
 
 def unit(values):
@@ -220,7 +212,6 @@ def unit(values):
 
 
 def correlation(low, places, target):
-    """Correlation of two levels' values over configurations, as a model finds it."""
     prior = fitted(low, places, target)._over_levels()
     return float(prior[0, 1] / math.sqrt(prior[0, 0] * prior[1, 1]))
 
@@ -243,18 +234,14 @@ def test_what_a_level_says_of_the_target_is_found_out():
 
 
 def test_noise_is_told_from_differences_of_arms():
-    """Arms that were seen twice at one level, once with noise of .5 and once without."""
     rng = np.random.default_rng(0)
     places = np.tile(rng.random((40, 1)), (2, 1))
     truth = unit(np.sin(5.0 * places[:, 0]))
     found = []
     for noise in (0.0, 0.5):
         values = truth + noise * rng.normal(size=80)
-        process = LevelProcess(1, 1)
         data = LevelData(places, np.zeros(80, dtype=int), values)
-        process.fit(data, steps=60)
-        process.condition(data)
-        found.append(float(process._noise[0]))
+        found.append(float(conditioned(data, 1, 1, steps=60)._noise[0]))
     assert found[0] < 0.1
     assert found[1] == pytest.approx(0.5, rel=0.3)
 
@@ -263,9 +250,7 @@ def test_configurations_that_are_alike_and_many_are_no_trouble():
     rng = np.random.default_rng(0)
     n = 60
     data = LevelData(np.full((n, 3), 0.5), rng.integers(2, size=n), np.zeros(n))
-    process = LevelProcess(3, 2)
-    process.fit(data)
-    process.condition(data)
+    process = conditioned(data, 3, 2)
     for predicted in process.at_target(data.features):
         assert np.isfinite(predicted).all()
     for learnt in process.learnt_at(data.features, data.levels):
@@ -309,7 +294,6 @@ def test_draws_after_a_fit_have_the_inverse_curvature():
 
 
 def test_draws_know_that_few_values_may_mislead():
-    """Log density of values that were not seen: the mean of ten models', and one's alone."""
     gains = []
     for seed in range(40):
         rng = np.random.default_rng([7, seed])
@@ -354,7 +338,6 @@ def test_draws_are_never_wider_than_the_prior():
 
 
 def test_every_draw_can_be_conditioned():
-    """Also on many values that are nearly the same, and with exponents at their bounds."""
     rng = np.random.default_rng(3)
     places = 0.5 + 1e-6 * rng.random((120, 3))
     data = LevelData(places, rng.integers(3, size=120), rng.normal(size=120))
@@ -375,7 +358,6 @@ def test_every_draw_can_be_conditioned():
 
 
 def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal():
-    """Many observations of nearly one place, hardly any noise: as late in a long search."""
     covariance = np.ones((60, 60)) - 1e-6 * np.eye(60)
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(covariance)

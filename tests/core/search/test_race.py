@@ -25,8 +25,6 @@ def make(kind=HalvingSearch, costs=COSTS, continues=False, initial=9, seed=0, **
 
 
 class Run:
-    """Evaluates what a race asks for, one pull after the other."""
-
     def __init__(self, race, sigma=SIGMA, seed=0):
         self.race = race
         self.sigma = sigma
@@ -147,7 +145,6 @@ def test_with_workers_and_failures_the_budget_is_kept(
 
 
 def test_an_arm_that_was_further_already_begins_anew():
-    """Enqueued by hand, or evaluated twice: its cost is never 0 or below."""
     for again in range(3):
         race = make(continues=True)
         race.tell(Pull(0, 2), Observation(0.0))
@@ -197,7 +194,6 @@ def test_a_failure_without_its_cost_counts_at_what_is_expected():
 
 
 def run_with_set_up(costs, budget, workers=1, **options):
-    """Each evaluation takes 10 for setting up, and .01 for each unit of the guess."""
     search = ModelSearch(costs)
     search.space = SearchSpace({"x": Numeric()})
     race = SearchRace(search, budget=budget, measured=True, **options)
@@ -229,7 +225,6 @@ def test_the_target_is_reached_though_the_guess_says_it_is_too_dear(costs, budge
 
 
 def test_one_evaluation_tells_what_a_dear_level_costs_while_others_begin():
-    """The guess says 810 of 600: eight workers do not all try it before the first knows."""
     race = make(ModelSearch, costs=(1.0, 81.0), budget=600.0, measured=True, initial=2)
     for arm in range(2):
         race.search.describe(arm, {"x": 0.4 * arm})
@@ -261,7 +256,6 @@ def test_the_beginning_is_as_long_as_what_was_measured_allows(per_unit, budget, 
 
 @pytest.mark.parametrize(("full_evaluations", "keeps"), [(60, False), (120, True)])
 def test_measured_budgets_keep_nothing_that_is_too_little_to_say_anything(full_evaluations, keeps):
-    """Their first look is after five evaluations of each of two, whatever is left of the budget."""
     race = make(costs=(1.0,), budget=10.0 * full_evaluations, measured=True, certify_share=0.1)
     run = Run(race)
     replicates = 0
@@ -301,7 +295,6 @@ def test_the_shortlist_is_drawn_up_of_the_best():
 
 
 def test_another_shortlist_keeps_what_was_told():
-    """As for workers that drew up different ones: evaluations of common arms count for both."""
     race = finished_search(epsilon=0.01)
     for value in (0.30, 0.31, 0.29):
         race.tell(Replicate(3, 2, None, (3, 2)), Observation(value))
@@ -377,7 +370,6 @@ def test_where_evaluations_are_counted_all_are_at_the_target(kind, continues, bu
 
 
 def played_out(race, value):
-    """The answer of a race whose evaluations give what their arms do."""
     for _ in range(100):
         asked = race.ask()
         if not asked:
@@ -395,7 +387,6 @@ def test_when_all_of_the_shortlist_fail_the_race_ends():
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 def test_equal_values_are_certified_where_it_is_declared_that_there_is_no_noise():
-    """Else nothing is certified, and nothing more is spent."""
     answer = played_out(finished_search(), lambda arm: 0.1 * arm)
     assert not answer.certified
     assert "exactly the same value" in answer.reason
@@ -404,7 +395,6 @@ def test_equal_values_are_certified_where_it_is_declared_that_there_is_no_noise(
 
 
 def test_a_repeat_takes_a_number_all_the_same():
-    """Told under its owner's number, it would otherwise be begun for ever."""
     race = make(costs=(9.0,))
     race.search.describe(0, {"x": 0.5})
     race.tell(Pull(0, 0), Observation(0.0))
@@ -418,7 +408,6 @@ def test_a_repeat_takes_a_number_all_the_same():
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_sign_mirrors_the_certificate_alone(sign):
-    """The race is told values to maximise; only what is shown is in the user's direction."""
     race = finished_search(sign=sign)
     for value in (0.25, 0.30, 0.28, 0.31):
         race.tell(Replicate(3, 2, None, (3, 2)), Observation(value))
@@ -457,11 +446,7 @@ def test_kill_load_and_go_on(kind, budget):
     [(HalvingSearch, 250, 0.08, 600.0), (ModelSearch, 60, None, 1000.0)],
 )
 def test_certificates_are_right_as_often_as_they_say(kind, n, sigma, budget):
-    """Races on a function that is known, with noise as large as the differences.
-
-    A certified arm may be worse than the best of the shortlist by epsilon, any other one by
-    `within`; and the interval of how much the luckiest promised too much has to contain the truth.
-    """
+    """A certified arm may be worse than the best listed by epsilon, another by `within`."""
     delta = 0.1
     wrong_arms = wrong_gaps = certified = lucky = 0
     for seed in range(n):

@@ -65,8 +65,6 @@ def test_places_increase_from_0_to_1(places):
         Numeric(places)
 
 
-# Conditions.
-
 NESTED = SearchSpace(
     {"model": OneOf(2), "kernel": OneOf(2), "gamma": Numeric(), "depth": Numeric()}
 )
@@ -158,7 +156,6 @@ def test_choices_are_asked_before_steps_and_steps_before_other_numbers():
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(30, 60))
 def test_what_is_asked_for_by_a_few_questions_is_known(seed, depth, n):
-    """Conditions that a tree of questions makes: for all that was seen, and most that was not."""
     rng = np.random.default_rng(seed)
     names = ["a", "b", "layers"][:depth]
     space = SearchSpace(

@@ -26,7 +26,6 @@ class TestAnyInstance:
         assert drawn[:, 3] == pytest.approx(instance.means[1, arms], abs=0.08)
 
     def test_the_sum_of_many_does_not_depend_on_the_steps(self, instance):
-        """Sums of 40 drawn at once are distributed as sums of 40 drawn one by one."""
         rng = np.random.default_rng(3)
         arms = np.zeros(4000, dtype=np.int64)
         nothing = np.zeros(4000)

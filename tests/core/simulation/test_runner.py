@@ -10,21 +10,20 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
-from mfhpo.problem import Observation, Pull, Recommendation
+from mfhpo.problem import Observation, Pull
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run
 
 SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
 
-def race(instance=SMALL, **options):
-    return IISE(instance.problem(), **({"delta": 0.05, "audit": False} | options))
+def race():
+    return IISE(SMALL.problem(), delta=0.05, audit=False)
 
 
-class Scripted:
-    """As much of a policy as `run` uses: asks for given pulls in order, notes what it is told."""
-
+class Scripted(IISE):
     def __init__(self, pulls):
+        super().__init__(SMALL.problem())
         self.pulls = list(pulls)
         self.told = []
         self.asked = []
@@ -41,43 +40,24 @@ class Scripted:
     def finished(self):
         return len(self.told) == len(self.pulls)
 
-    def recommend(self):
-        numbers = dict.fromkeys(("mean", "delta", "epsilon", "cost"), 0.0)
-        counts = dict.fromkeys(("arm", "fidelity", "pulls", "compared"), 0)
-        states = {"finished": False, "certified": False, "reason": "", "survivors": (0,)}
-        return Recommendation(interval=(-math.inf, math.inf), **numbers, **counts, **states)
-
 
 class TestRounds:
     @pytest.mark.parametrize("kind", ["max", "order"])
     @pytest.mark.parametrize("epsilon", [0.0, 0.5])
     def test_pays_what_single_pulls_pay(self, kind, epsilon):
         silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
-        problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
+        problem = silent.problem(kind, noise=SubGaussian(0.5))
         policies = [
             IISE(problem, delta=0.05, epsilon=epsilon, audit=False, radius=HoeffdingRadius(0.5))
-            for _ in range(2)
+            for _ in range(3)
         ]
-        rounds = run_rounds(policies[0], silent, np.random.default_rng(0), resolution=0.0)
-        single = run(policies[1], silent, np.random.default_rng(0))
+        rng = np.random.default_rng(0)
+        rounds = run_rounds(policies[0], silent, rng, resolution=0.0, block=777)
+        assert run_rounds(policies[1], silent, rng, resolution=0.0, block=1).cost == rounds.cost
+        single = run(policies[2], silent, rng)
         assert rounds.arm == single.arm == 3
         assert rounds.pulls == pytest.approx(single.pulls, abs=silent.n_arms)
         assert rounds.cost == pytest.approx(single.cost, abs=silent.costs.sum() * silent.n_arms)
-
-    @pytest.mark.parametrize("block", [1, 100, 1 << 15])
-    def test_blocks_do_not_change_what_is_paid(self, block):
-        silent = GaussianInstance(SMALL.means, SMALL.costs, variance=0.0)
-        costs = [
-            run_rounds(
-                IISE(silent.problem(noise=SubGaussian(0.5)), delta=0.05, audit=False),
-                silent,
-                np.random.default_rng(0),
-                resolution=0.0,
-                block=size,
-            ).cost
-            for size in (block, 777)
-        ]
-        assert costs[0] == costs[1]
 
     def test_stops_a_race_between_equals(self):
         twins = GaussianInstance([[1.0, 1.0]], [1.0])
@@ -152,10 +132,9 @@ class TestClock:
         rng = np.random.default_rng(0)
         with pytest.raises(ValueError, match="workers"):
             run(race(), SMALL, rng, workers=0)
-        with pytest.raises(ValueError, match="failure_rate"):
-            run(race(), SMALL, rng, failure_rate=1.0)
-        with pytest.raises(ValueError, match="failure_rate"):
-            run(race(), SMALL, rng, failure_rate=-0.1)
+        for rate in (1.0, -0.1):
+            with pytest.raises(ValueError, match="failure_rate"):
+                run(race(), SMALL, rng, failure_rate=rate)
 
 
 class TestRepeats:

@@ -7,12 +7,10 @@ from mfhpo.games.model.draws import DrawnGames, DrawnUtilities
 from mfhpo.search import Numeric, OneOf
 from tests.core.games.known_games import believing
 
-SINGLE = 1e-5
-"""Draws are made in single precision."""
+SINGLE = 1e-5  # draws are made in single precision
 
 
 def believed(n, seed=0):
-    """A process over two features and three levels that has seen something."""
     rng = np.random.default_rng(seed)
     known = Hyperparameters(
         length_scales=np.array([[0.3, 0.4], [0.5, 0.4], [0.4, 0.6]]),
@@ -56,7 +54,6 @@ def games(n_draws):
 
 def test_gains_in_each_drawn_game():
     actions, models, drawn = games(20)
-    # The same utilities again, drawn in the players' order.
     rng = np.random.default_rng(5)
     utilities = [
         DrawnUtilities(model, 20, rng)(actions.features(actions.profiles)) for model in models

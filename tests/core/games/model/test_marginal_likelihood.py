@@ -21,14 +21,12 @@ def assuming(averaging=False, noise=None, n_levels=2, n_features=1):
 
 
 def n_parameters(assumptions):
-    """Length of the vector that is fitted."""
     n_lower = 0 if assumptions.averaging else assumptions.n_levels - 1
     n_lengths = len(set(assumptions.groups.tolist()))
     return n_lengths + 2 * n_lower + n_lower + 1 + (assumptions.noise is None)
 
 
 def drawn_from(known, n, seed):
-    """Observations of one draw from the prior, half of the places at all levels."""
     rng = np.random.default_rng(seed)
     n_levels, n_features = known.length_scales.shape
     features = rng.random((n, n_features))
@@ -51,7 +49,6 @@ def random_observations(seed, n, assumptions):
 @given(seed=st.integers(0, 10_000), n_levels=st.integers(1, 3), unit=st.sampled_from([1.0, 0.6]))
 @settings(max_examples=10)
 def test_gradient_is_that_of_differences(averaging, noise, seed, n_levels, unit):
-    # Features 0 and 1 belong to one parameter.
     assumptions = replace(
         assuming(averaging, noise, n_levels, n_features=3), groups=np.array([0, 0, 1])
     )
@@ -128,7 +125,6 @@ def test_what_data_were_drawn_from_is_found():
     ("scales", "offsets"), [((20.0, 0.1), (100.0, 0.5)), ((1.0, 1.0), (100.0, 0.0))]
 )
 def test_levels_may_be_of_units_of_their_own(scales, offsets):
-    """What is predicted of the target is what it is where the levels are alike, in its unit."""
     alike = Hyperparameters(
         length_scales=np.full((2, 1), 0.2),
         correlations=np.array([0.9]),
@@ -150,7 +146,6 @@ def test_levels_may_be_of_units_of_their_own(scales, offsets):
 
 
 def _predicted(known, told, features):
-    """Means at the target."""
     model = MultiOutputGP(known)
     for row, level, value in zip(told.features, told.levels, told.values, strict=True):
         model.add(row, int(level), float(value))
@@ -216,7 +211,6 @@ def test_drawn_hyperparameters_agree_where_much_is_known():
 
 
 def test_repeated_observations_count_as_they_do_one_by_one():
-    """The density of all is that of the means times that of what is around them."""
     rng = np.random.default_rng(3)
     x, levels = rng.random((6, 1)), np.array([0, 1, 0, 1, 0, 1])
     counts = np.array([1, 2, 3, 1, 4, 2])
@@ -232,9 +226,8 @@ def test_repeated_observations_count_as_they_do_one_by_one():
         np.array([((of - of.mean()) ** 2).sum() for of in values]),
     )
     assumptions = Assumptions(n_levels=2, groups=np.array([0]), noise_weights=np.array([1.0, 0.5]))
-    size = 6
     for seed in range(4):
-        first, second = (0.5 * np.random.default_rng(s).standard_normal(size) for s in (seed, 9))
+        first, second = (0.5 * np.random.default_rng(s).standard_normal(6) for s in (seed, 9))
         differences = []
         for told in (apart, merged):
             (one, slope), (two, _) = (

@@ -11,8 +11,6 @@ CLOSE = {"abs": 1e-9, "rel": 1e-9}
 
 
 class Case:
-    """A process with some observations, and points to look at."""
-
     def __init__(self, seed, n, n_levels=3, n_features=2, n_points=6):
         rng = np.random.default_rng(seed)
         self.known = drawn_hyperparameters(rng, n_levels, n_features)
@@ -25,12 +23,17 @@ class Case:
             self.gp.add(x, int(level), float(value))
 
     def direct(self, features, level):
-        """Means and covariances of the utilities at a level."""
         at = (features, np.full(len(features), level))
         return direct_posterior(self.known, (self.features, self.levels), self.values, at)
 
+    def check(self, features, level):
+        means, covariances = self.direct(features, level)
+        predicted, variances = self.gp.predict(features, level)
+        assert predicted == pytest.approx(means, **CLOSE)
+        assert variances == pytest.approx(np.diag(covariances), **CLOSE)
+        return means, covariances
+
     def direct_with_target(self, features, level):
-        """Covariances of the utilities at a level with those at the target."""
         n, top = len(features), self.known.n_levels - 1
         at = (np.concatenate((features, features)), np.repeat([level, top], n))
         told = (self.features, self.levels)
@@ -61,28 +64,20 @@ def test_covariance_by_hand():
 def test_predictions_are_those_of_a_direct_solve(case):
     rng = np.random.default_rng(1)
     features = rng.random((5, case.features.shape[1]))
+    top = case.known.n_levels - 1
+    assert case.gp.point_means == pytest.approx(case.direct(case.points, top)[0], **CLOSE)
     for level in range(case.known.n_levels):
-        means, covariances = case.direct(features, level)
-        predicted = case.gp.predict(features, level)
-        assert predicted[0] == pytest.approx(means, **CLOSE)
-        assert predicted[1] == pytest.approx(np.diag(covariances), **CLOSE)
+        # What is kept for points is what is predicted.
+        covariances = case.direct(case.points, level)[1]
+        assert case.gp.point_variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
+        shared = case.direct_with_target(case.points, level)
+        assert case.gp.point_covariances[level] == pytest.approx(shared, **CLOSE)
+        means, covariances = case.check(features, level)
         assert case.gp.mean(features, level) == pytest.approx(means, **CLOSE)
         assert case.gp.covariances(features, level) == pytest.approx(covariances, **CLOSE)
         variances, shared = case.gp.with_target(features, level)
         assert variances == pytest.approx(np.diag(covariances), **CLOSE)
         assert shared == pytest.approx(case.direct_with_target(features, level), **CLOSE)
-
-
-@given(cases)
-def test_what_is_kept_for_points_is_what_is_predicted(case):
-    top = case.known.n_levels - 1
-    assert case.gp.point_means == pytest.approx(case.direct(case.points, top)[0], **CLOSE)
-    for level in range(top + 1):
-        covariances = case.direct(case.points, level)[1]
-        assert case.gp.point_variances[level] == pytest.approx(np.diag(covariances), **CLOSE)
-        assert case.gp.point_covariances[level] == pytest.approx(
-            case.direct_with_target(case.points, level), **CLOSE
-        )
 
 
 @given(cases, st.data())
@@ -114,14 +109,11 @@ def test_observations_of_the_same_utility_are_merged(seed):
     for x, level, value in zip(case.features, case.levels, case.values, strict=True):
         case.gp.add(x, int(level), float(value))
     assert case.gp.n == len(set(zip(chosen.tolist(), case.levels.tolist(), strict=True)))
-    means, covariances = case.direct(case.points, 2)
+    means, covariances = case.check(case.points, 2)
     assert case.gp.point_means == pytest.approx(means, **CLOSE)
     assert case.gp.point_variances[2] == pytest.approx(np.diag(covariances), **CLOSE)
     shared = case.direct_with_target(case.points, 0)
     assert case.gp.point_covariances[0] == pytest.approx(shared, **CLOSE)
-    predicted, variances = case.gp.predict(case.points, 2)
-    assert predicted == pytest.approx(means, **CLOSE)
-    assert variances == pytest.approx(np.diag(covariances), **CLOSE)
     case.gp.add(places[0], 2, 0.3)
     case.features = np.concatenate((case.features, places[:1]))
     case.levels, case.values = np.append(case.levels, 2), np.append(case.values, 0.3)

@@ -112,17 +112,18 @@ class TestPrediction:
         seed=st.integers(0, 10**6),
         kind=st.sampled_from(["max", "order"]),
         epsilon=st.sampled_from([0.0, 0.1, 0.6]),
+        block=st.sampled_from([100, 777, 1 << 15]),
     )
-    def test_equals_what_the_engine_pays_without_noise(self, seed, kind, epsilon):
+    def test_equals_what_the_engine_pays_without_noise(self, seed, kind, epsilon, block):
         rng = np.random.default_rng(seed)
         target = np.concatenate(([1.0], 1.0 - rng.uniform(0.2, 2.0, 5)))
         means = target + np.array([[0.2], [0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (3, 6))
         silent = GaussianInstance(means, [1.0, 8.0, 30.0], variance=0.0)
-        problem = silent.problem("max" if kind == "max" else "order", noise=SubGaussian(0.5))
+        problem = silent.problem(kind, noise=SubGaussian(0.5))
         radius = HoeffdingRadius(0.5)
         prediction = predict_cost(problem, 0.05, means=means, epsilon=epsilon, radius=radius)
         race = IISE(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
-        paid = run_rounds(race, silent, rng, resolution=0.0).cost
+        paid = run_rounds(race, silent, rng, resolution=0.0, block=block).cost
         assert paid == pytest.approx(prediction.expected)
         top = SuccessiveElimination(problem, delta=0.05, epsilon=epsilon, radius=radius)
         paid_at_the_top = run_rounds(top, silent, rng, resolution=0.0).cost
@@ -136,7 +137,7 @@ class TestPrediction:
         target = np.linspace(1.0, 0.0, 5)
         means = target + np.array([[0.05], [0.0]]) * rng.uniform(-1.0, 1.0, (2, 5))
         instance = GaussianInstance(means, [1.0, 20.0], variance=0.25)
-        problem = instance.problem("max" if kind == "max" else "order")
+        problem = instance.problem(kind)
         guesses = [
             predict_cost(problem, 0.1, means=means, epsilon=epsilon),
             predict_cost(problem, 0.1, gaps=target[0] - target, epsilon=epsilon),
@@ -150,31 +151,28 @@ class TestPrediction:
         assert np.mean(costs) == pytest.approx(guesses[0].expected, rel=0.3)
 
 
-class TestErrors:
-    def test_something_is_not_declared(self):
-        bias, noise = Bias.max(0.1, 0.0), SubGaussian(1.0)
-        with pytest.raises(ValueError, match="costs=None"):
-            predict_cost(Problem(2, None, bias, noise, n_fidelities=2), 0.05, gaps=[1.0])
-        with pytest.raises(ValueError, match="bias=None"):
-            predict_cost(Problem(2, (1, 2), None, noise), 0.05, gaps=[1.0])
-        with pytest.raises(ValueError, match=r"sigma = \(b - a\) / 2"):
-            predict_cost(Problem(2, (1, 2), bias, Bounded(0.0, 1.0)), 0.05, gaps=[1.0])
+BIAS, NOISE = Bias.max(0.1, 0.0), SubGaussian(1.0)
+PAIR, THREE = two_levels(2, BIAS), two_levels(3, BIAS)
 
-    def test_gaps_and_means(self):
-        problem = two_levels(3, Bias.max(0.1, 0.0))
-        with pytest.raises(ValueError, match="exactly one"):
-            predict_cost(problem, 0.05)
-        with pytest.raises(ValueError, match="exactly one"):
-            cost_lower_bound(problem, 0.05, gaps=[1.0, 1.0], means=[[1.0, 0.0, 0.0]] * 2)
-        for wrong in ([1.0], [-1.0, 1.0], [1.0, 1.0, 1.0], [math.nan, 1.0]):
-            with pytest.raises(ValueError, match="gaps must be"):
-                predict_cost(problem, 0.05, gaps=wrong)
-        with pytest.raises(ValueError, match=r"shape \(fidelities, arms\) = \(2, 3\)"):
-            predict_cost(problem, 0.05, means=[[1.0, 0.0]] * 2)
 
-    def test_numbers_out_of_range(self):
-        problem = two_levels(2, Bias.max(0.1, 0.0))
-        with pytest.raises(ValueError, match="delta"):
-            predict_cost(problem, 0.0, gaps=[1.0])
-        with pytest.raises(ValueError, match="epsilon"):
-            predict_cost(problem, 0.05, gaps=[1.0], epsilon=-1.0)
+@pytest.mark.parametrize(
+    ("problem", "options", "words"),
+    [
+        (Problem(2, None, BIAS, NOISE, n_fidelities=2), {"gaps": [1.0]}, "costs=None"),
+        (Problem(2, (1, 2), None, NOISE), {"gaps": [1.0]}, "bias=None"),
+        (Problem(2, (1, 2), BIAS, Bounded(0.0, 1.0)), {"gaps": [1.0]}, r"sigma = \(b - a\) / 2"),
+        (THREE, {}, "exactly one"),
+        (THREE, {"gaps": [1.0, 1.0], "means": [[1.0, 0.0, 0.0]] * 2}, "exactly one"),
+        *[
+            (THREE, {"gaps": wrong}, "gaps must be")
+            for wrong in ([1.0], [-1.0, 1.0], [1.0, 1.0, 1.0], [math.nan, 1.0])
+        ],
+        (THREE, {"means": [[1.0, 0.0]] * 2}, r"shape \(fidelities, arms\) = \(2, 3\)"),
+        (PAIR, {"delta": 0.0, "gaps": [1.0]}, "delta"),
+        (PAIR, {"epsilon": -1.0, "gaps": [1.0]}, "epsilon"),
+    ],
+)
+def test_errors(problem, options, words):
+    for bound in (predict_cost, cost_lower_bound):
+        with pytest.raises(ValueError, match=words):
+            bound(problem, **{"delta": 0.05} | options)

@@ -1,5 +1,3 @@
-"""Thresholds and the choice of fidelities: worked by hand, and against brute force."""
-
 import itertools
 import math
 
@@ -17,9 +15,6 @@ from mfhpo.identification.bounds.thresholds import (
 
 def array(*values):
     return np.array(values, dtype=np.float64)
-
-
-# Thresholds
 
 
 def test_synthetic_a_is_equation_8():
@@ -42,7 +37,6 @@ ladders = st.integers(1, 6).flatmap(
 
 
 def increasing(steps):
-    """Margins that decrease to 0, and costs that increase."""
     drops, ratios = steps
     margins = np.append(np.cumsum(drops[1:])[::-1], 0.0)
     return margins, np.cumprod(ratios)
@@ -61,9 +55,6 @@ def test_threshold_is_where_discarding_later_stops_being_cheaper(steps):
         gap = 2.0 * margins[m] + alpha[m]
         others = costs[m + 1 :] / (gap - 2.0 * margins[m + 1 :]) ** 2
         assert own == pytest.approx(others.min(), rel=1e-6)
-
-
-# Assumption 1
 
 
 def effort(margins, costs, m):
@@ -85,9 +76,6 @@ def test_assumption_1_against_the_definition(steps):
     sums = [sum(efforts[:m]) for m in range(len(efforts))]
     if all(abs(total - own) > 1e-6 * own for total, own in zip(sums, efforts, strict=True)):
         assert assumption_1_holds(margins, costs) == assumption_1(margins, costs)
-
-
-# The choice of fidelities
 
 
 def brute_force(margins, costs, preselect):

@@ -1,5 +1,3 @@
-"""Elimination of learning curves: by declared bounds, and by a tolerance that halves."""
-
 import math
 
 import numpy as np
@@ -15,8 +13,6 @@ NAN = math.nan
 def curve(*values):
     return np.array(values, dtype=float)
 
-
-# By bounds.
 
 SYMMETRIC = [(-0.4, 0.4), (-0.1, 0.1), (0.0, 0.0)]
 
@@ -71,7 +67,6 @@ def test_a_contradiction_widens_the_bound_as_far_as_needed():
     st.randoms(use_true_random=False),
 )
 def test_the_best_arm_is_never_stopped_while_the_bounds_hold(rows, noise, random):
-    """Whatever the curves are like and in whatever order their values come."""
     finals = [row[0] for row in rows]
     curves = BoundedCurves(SYMMETRIC, noise)
     shown = [np.full(3, NAN) for _ in rows]
@@ -110,9 +105,6 @@ def test_wrong_gains_are_named(gains, words):
         assert word in str(caught.value)
 
 
-# By a tolerance that halves.
-
-
 def test_worked_example_of_phases():
     curves = PhasedCurves(4)
     assert curves.tolerance(0) == math.inf
@@ -131,7 +123,6 @@ def test_worked_example_of_phases():
 
 @pytest.mark.parametrize("rounding", [0.0, 1e-13])
 def test_equal_values_stop_nothing_and_the_first_spread_takes_their_place(rounding):
-    """As of a network that has learned nothing yet: every accuracy is 1/10."""
     curves = PhasedCurves(4)
     for k in range(11):
         curves.begin(curve(0.1 + k * rounding, k / 10, NAN, NAN))

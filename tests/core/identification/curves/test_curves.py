@@ -1,5 +1,3 @@
-"""The order bounds learned from finished curves, and the rule that uses them."""
-
 import math
 
 import numpy as np
@@ -95,9 +93,7 @@ def test_a_fidelity_that_was_not_seen_has_no_bound():
     assert math.isfinite(race.bounds[1])
     assert not race.judge("new", 0, -1e9).stop
     assert race.judge("new", 1, -1e9).stop
-
-
-def test_infinite_values_stop_nothing_by_accident():
+    # Nor do infinite values stop anything by accident.
     race = race_of([(-math.inf, 0.1 * i, 1.0) for i in range(20)])
     assert not race.judge("new", 0, -math.inf).stop
     assert race.judge("new", 1, -math.inf).stop
@@ -116,14 +112,12 @@ def test_many_arms_outgrow_the_arrays():
 
 
 def draw_noisy(rng, n):
-    """Arms whose early values are their final ones, biased and noisy."""
     final = rng.normal(size=n)
     early = final[:, None] - [1.0, 0.4, 0.1] + rng.normal(size=(n, 3)) * [0.8, 0.4, 0.2]
     return np.column_stack((early, final))
 
 
 def draw_learners(rng, n):
-    """Arms that learn at different speeds, so that the gains at all fidelities go together."""
     rate = np.exp(0.7 * rng.normal(size=n) - 0.5)
     height = 3.0 + rng.normal(size=n)
     return height[:, None] * (1.0 - np.exp(-np.outer(rate, [1, 3, 9, 27]) / 3.0))

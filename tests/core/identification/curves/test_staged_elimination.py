@@ -1,5 +1,3 @@
-"""Elimination of arms whose runs are trained in stages: by hand, and against curves one by one."""
-
 import math
 
 import numpy as np
@@ -16,7 +14,6 @@ GAINS = [(0.0, 0.4), (0.0, 0.1), (0.0, 0.0)]
 
 
 def begin(race, *firsts):
-    """Enter arms and show their values at the first stage."""
     curves = []
     for arm, first in enumerate(firsts):
         race.enter(arm)
@@ -28,9 +25,6 @@ def begin(race, *firsts):
 def show(race, arm, curve, stage, value):
     curve[stage] = value
     return race.observe(arm, curve, stage, stage)
-
-
-# By bounds.
 
 
 def test_the_run_with_the_largest_upper_end_goes_first():
@@ -106,9 +100,6 @@ def test_whoever_curves_one_by_one_would_stop_is_let_go(observations):
         assert expected <= race.out
 
 
-# By a tolerance that halves.
-
-
 def test_arms_are_compared_where_all_their_runs_have_come():
     """Values spread over .8 of [0, 1]: the tolerance at the second stage is .8."""
     race = PhasedElimination(3)
@@ -168,9 +159,6 @@ def test_the_heuristic_answers_with_the_best_mean_and_no_certificate():
     assert not answer.certified
     assert answer.interval == (-math.inf, math.inf)
     assert "the mean is that of 2 values, the best of 3" in answer.reason
-
-
-# Bounds as users declare them.
 
 
 def test_bounds_are_sorted_and_mirrored():

@@ -1,0 +1,12 @@
+from mfhpo.problem import Observation
+
+
+def play(policy, value, most=100_000, costs=None):
+    """Ask and tell one at a time until the end, or so many times at most; the pulls made."""
+    pulls = []
+    while not policy.finished and len(pulls) < most:
+        [pull] = policy.ask()
+        cost = None if costs is None else costs[pull.fidelity]
+        policy.tell(pull, Observation(float(value(pull)), cost=cost))
+        pulls.append(pull)
+    return pulls
