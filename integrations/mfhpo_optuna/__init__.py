@@ -24,12 +24,7 @@ from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
 from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
 from mfhpo_optuna.study.arms import draw_arms
 from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
-from mfhpo_optuna.visualization import (
-    plot_dissatisfaction,
-    plot_equilibrium,
-    plot_gain,
-    plot_race,
-)
+from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 
 __all__ = [
     "Fidelity",

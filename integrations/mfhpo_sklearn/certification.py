@@ -193,12 +193,7 @@ def certify(
 
 
 def _evaluate(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    split: Split,
-    scorer: Any,
-    fit_params: Mapping[str, Any] | None,
+    estimator: Any, X: Any, y: Any, split: Split, scorer: Any, fit_params: Mapping[str, Any] | None
 ) -> float | Exception:
     """Fit and score on one split; an exception is returned, so that other settings go on."""
     try:

@@ -47,6 +47,8 @@ class Contest:
         self.candidates = tuple(candidates)
         self.counts: IntArray = np.zeros(n, dtype=np.int64)
         self.failures: IntArray = np.zeros(n, dtype=np.int64)
+        self._is_out: BoolArray = np.zeros(n, dtype=bool)  # fails too often
+        self._led: BoolArray = np.zeros(n, dtype=bool)  # when it left
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         self._delta = check_probability("delta", delta)

@@ -68,11 +68,6 @@ class GroupSequentialCertification(Contest):
     first_look
         Evaluations of each candidate before the first look, at least 2; each later look takes twice
         as many as the one before. One does if sigma says that there is no noise.
-
-    Attributes
-    ----------
-    looks
-        Number of looks so far.
     """
 
     def __init__(
@@ -102,8 +97,6 @@ class GroupSequentialCertification(Contest):
         check_count("first_look", first_look, LEAST_FIRST_LOOK)
         self._first_look = 1 if self._sigma == 0.0 else first_look
         self._values: list[list[float]] = [[] for _ in candidates]
-        self._is_out: BoolArray = np.zeros(n, dtype=bool)  # fails too often
-        self._led: BoolArray = np.zeros(n, dtype=bool)  # when it left
         self._beaten_by: IntArray = np.full(n, -1, dtype=np.int64)
         # As of the last look that a candidate took part in.
         self._counts: IntArray = np.zeros(n, dtype=np.int64)

@@ -62,11 +62,6 @@ class PairedCertification(Contest):
     candidates, luckiest, maximise, delta, epsilon, budget, measure, max_failures
         See `Certification`. The budget counts evaluations, and must pay for the first round.
 
-    Attributes
-    ----------
-    rounds
-        Number of rounds so far.
-
     Examples
     --------
     >>> import numpy as np
@@ -100,8 +95,6 @@ class PairedCertification(Contest):
         if budget is not None:
             self._budget = check_count("budget", budget, len(candidates))
         self._measure = check_count("measure", measure, 0)
-        self._is_out: BoolArray = np.zeros(len(candidates), dtype=bool)  # fails too often
-        self._led: BoolArray = np.zeros(len(candidates), dtype=bool)  # when it left
         # Maximised values, NaN where there is none: shape (rounds, K).
         self._seen: FloatArray = np.empty((0, len(candidates)))
         self._certified: int | None = None

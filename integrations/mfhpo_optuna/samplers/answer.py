@@ -50,8 +50,7 @@ def add_answer(
         answer = replace(answer, value=-race.sign * math.inf, attributes=attributes)
     if answer.arm is None or math.isnan(answer.mean):
         warnings.warn(
-            f"the race ended without an answer: {answer.reason}. {answer.remedy}",
-            stacklevel=5,
+            f"the race ended without an answer: {answer.reason}. {answer.remedy}", stacklevel=5
         )
         return
     earlier = (

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo import Policy, Problem
-from mfhpo.certification.choice import (
-    PolicyChoice,
-    check_parts,
-    make_best_policy,
-    recommend_policy,
-)
+from mfhpo.certification.choice import PolicyChoice, check_parts, make_best_policy, recommend_policy
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import ChoiceOptions, runs

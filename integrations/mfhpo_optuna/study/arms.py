@@ -112,12 +112,7 @@ class Arms:
             entry.params.update(self._without_fidelity(params))
 
     def adopt(
-        self,
-        arm: int,
-        params: Params,
-        distributions: dict[str, BaseDistribution],
-        *,
-        whole: bool,
+        self, arm: int, params: Params, distributions: dict[str, BaseDistribution], *, whole: bool
     ) -> bool:
         """Learn what an arm is from a finished trial; False if it evaluated something else.
 

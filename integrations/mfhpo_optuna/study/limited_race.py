@@ -10,13 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Labels, Observation, Pull
 from mfhpo.censored import CensoredPolicy
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
-    CENSORED_KEY,
-    ENFORCER_KEY,
-    LIMIT_KEY,
-    MEMORY_KEY,
-)
+from mfhpo_optuna.study.attributes import ARM_KEY, CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, MEMORY_KEY
 from mfhpo_optuna.study.study_race import StudyRace
 
 MakePolicy = Callable[[int, float], CensoredPolicy]

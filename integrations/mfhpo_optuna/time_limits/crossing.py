@@ -33,7 +33,7 @@ class PackedError:
 
     def error(self) -> BaseException:
         """The exception, or the nearest to it that this process knows."""
-        for make in (self._itself, self._of_its_class):
+        for make in (lambda: pickle.loads(self.pickled), self._of_its_class):
             try:
                 error = make()
                 # What was made without its __init__ may not be able to show itself.
@@ -43,9 +43,6 @@ class PackedError:
             if isinstance(error, BaseException):
                 return error
         return RuntimeError(self.message)
-
-    def _itself(self) -> Any:
-        return pickle.loads(self.pickled)
 
     def _of_its_class(self) -> Any:
         kind = pickle.loads(self.pickled_class)

@@ -16,10 +16,7 @@ from mfhpo_ray.schedulers.runs import Run
 
 
 def levels_of(
-    levels: Sequence[float] | None,
-    max_t: int | None,
-    grace_period: int,
-    reduction_factor: float,
+    levels: Sequence[float] | None, max_t: int | None, grace_period: int, reduction_factor: float
 ) -> tuple[float, ...]:
     """The levels of a time attribute: as given, or geometric up to `max_t`."""
     if max_t is None and levels is not None:

@@ -69,10 +69,7 @@ class PullScheduler(FIFOScheduler):
     """
 
     def __init__(
-        self,
-        limit: float | None = None,
-        limit_key: str = "time_limit_s",
-        stop_surplus: bool = True,
+        self, limit: float | None = None, limit_key: str = "time_limit_s", stop_surplus: bool = True
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         if not isinstance(limit_key, str):

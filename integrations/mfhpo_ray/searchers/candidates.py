@@ -25,10 +25,7 @@ class Candidates:
     """What is to be raced, before and after the Tuner has handed over its search space."""
 
     def __init__(
-        self,
-        arms: ArmsLike,
-        space: Mapping[str, Any] | None,
-        keys: Sequence[str],
+        self, arms: ArmsLike, space: Mapping[str, Any] | None, keys: Sequence[str]
     ) -> None:
         self._given = check_arms(arms, keys)
         self._keys = tuple(keys)

@@ -248,12 +248,7 @@ class RaceSearch(FidelitySearch):
         if self._declared.checkpoints and not isinstance(pull, Replicate):
             fidelity = replicate = 0
         return replicate_seed(
-            self._seed,
-            pull.arm,
-            fidelity,
-            replicate,
-            n_arms=_MOST_ARMS,
-            n_fidelities=n_levels + 1,
+            self._seed, pull.arm, fidelity, replicate, n_arms=_MOST_ARMS, n_fidelities=n_levels + 1
         )
 
     def _recover_arm(self, ended: Ended) -> None:

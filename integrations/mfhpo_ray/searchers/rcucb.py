@@ -16,11 +16,7 @@ from mfhpo_ray.experiment.pulls import UnderWay
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.searchers.arms import ArmsLike
-from mfhpo_ray.searchers.options import (
-    RCUCBSearchOptions,
-    SearchOptions,
-    ZoomingRCUCBSearchOptions,
-)
+from mfhpo_ray.searchers.options import RCUCBSearchOptions, SearchOptions, ZoomingRCUCBSearchOptions
 from mfhpo_ray.searchers.policy_search import PolicySearch
 
 if TYPE_CHECKING:
