@@ -89,8 +89,7 @@ class RewardPolicy(RacingPolicy):
 
     def _sigmas(self) -> FloatArray:
         """Noise scale at each fidelity, shape (M,): declared, or the pooled standard deviation."""
-        n_fidelities = self.problem.n_fidelities
-        return np.array([self._sigma(m) for m in range(n_fidelities)])
+        return np.array([self._sigma(m) for m in range(self.problem.n_fidelities)])
 
     def _sigma(self, fidelity: int) -> float:
         if self._declared_sigmas is None:

@@ -33,7 +33,7 @@ class PackedError:
 
     def error(self) -> BaseException:
         """The exception, or the nearest to it that this process knows."""
-        for make in (lambda: pickle.loads(self.pickled), self._of_its_class):
+        for make in (PackedValue(self.pickled).unpack, self._of_its_class):
             try:
                 error = make()
                 # What was made without its __init__ may not be able to show itself.
