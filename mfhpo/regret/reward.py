@@ -110,10 +110,7 @@ class RewardPolicy(RacingPolicy):
 
 
 def _radii(noise: Noise, sigmas: list[float] | None, n_fidelities: int) -> list[Radius] | None:
-    """Confidence radii that hold at all times whatever the rule that chooses the pulls, shape (M,).
-
-    None: those for one variance of all arms of a fidelity, estimated from prediction errors.
-    """
+    """Radii that hold whatever chooses the pulls, shape (M,); None: those of an estimated noise."""
     if sigmas is not None:
         return [MixtureRadius(sigma) for sigma in sigmas]
     if isinstance(noise, EstimatedNoise):

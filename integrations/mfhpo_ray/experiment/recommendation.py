@@ -50,6 +50,8 @@ class _BesideLuckiest:
     params: dict[str, Any]
     luckiest: Luckiest | None = None
 
+    _words = "luckiest"
+
     @property
     def config(self) -> Config:
         """The configuration, without what the search sets and constants of ``param_space``."""
@@ -57,7 +59,7 @@ class _BesideLuckiest:
 
     def __str__(self) -> str:
         text = super(_BesideLuckiest, replace(self, params=_flat(self.params))).__str__()
-        return text if self.luckiest is None else f"{text}\n  luckiest    {self.luckiest}"
+        return text if self.luckiest is None else f"{text}\n  {self._words:12}{self.luckiest}"
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ class TuneRaceRecommendation(TuneRecommendation, UserSearchRecommendation):
     `luckiest` of `TuneRecommendation`.
     """
 
+    _words = "best result"
+
     def __str__(self) -> str:
         certificate = self.certificate
         if certificate is None:
@@ -104,7 +108,6 @@ class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
 
 
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
-
 
 _KINDS: dict[type[Answer], str] = {
     TuneRecommendation: "arm",
