@@ -5,8 +5,10 @@ Machine Learning 2023), Section 3.3.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+from mfhpo.censored.charges import Charge
+from mfhpo.censored.gain import Survival
 from mfhpo.censored.policy import CensoredPolicy, rule_of
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -27,10 +29,10 @@ class RCUCB(CensoredPolicy):
     limits
         Limits in seconds, positive and increasing; or how many are to be derived from the first
         durations: equidistant over their interquartile range (Section 5.2).
+    longest, cost, penalty, reward_range, survival, delta, horizon, max_failures
+        See `mfhpo.censored.options.RCUCBOptions`.
     confidence, exploration
         The upper bound and its alpha, see the notes.
-    **options
-        See `mfhpo.censored.options.RCUCBOptions`.
 
     Raises
     ------
@@ -93,8 +95,27 @@ class RCUCB(CensoredPolicy):
         n_arms: int,
         limits: Sequence[float] | FloatArray | int = 10,
         *,
+        longest: float | None = None,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
         confidence: Confidence = "kl+",
+        survival: Survival = "kaplan-meier",
         exploration: float = 1.0,
-        **options: Any,
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
     ) -> None:
-        super().__init__(n_arms, limits, rule=rule_of(confidence, exploration), **options)
+        super().__init__(
+            n_arms,
+            limits,
+            longest=longest,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            survival=survival,
+            rule=rule_of(confidence, exploration),
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_count, check_positive
-from mfhpo.censored.gain import GainEstimates
+from mfhpo.censored.charges import Charge
+from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.kernel import forget, is_refinable
 from mfhpo.censored.policy import CensoredPolicy, rule_of
 from mfhpo.censored.rcucb import Confidence
@@ -38,10 +39,14 @@ class ZoomingRCUCB(CensoredPolicy):
         Number of arms.
     longest
         The largest limit, in seconds.
-    splits, smoothness, confidence, exploration, **options
+    splits, smoothness, cost, penalty, reward_range, confidence, survival, exploration, max_failures
         See `mfhpo.censored.options.ZoomingRCUCBOptions`. `splits` is m of the paper, where
-        `smoothness` is 1 for longest = 1. All bounds are at the level alpha log(n T^2 / delta): one
-        fails within the horizon of T rounds with probability at most delta. Without a horizon, T is
+        `smoothness` is 1 for longest = 1. All bounds are at the level alpha log(n T^2 / delta).
+    delta
+        Probability with which a bound may fail within the horizon, in (0, 1); also for the
+        intervals of the answers.
+    horizon
+        Number of rounds T, after which the policy is finished. None: it never finishes, and T is
         doubled whenever it is reached; what was learned is kept.
 
     Raises
@@ -77,9 +82,15 @@ class ZoomingRCUCB(CensoredPolicy):
         *,
         splits: int = 2,
         smoothness: float = 1.0,
+        cost: Charge | None = None,
+        penalty: Charge | None = None,
+        reward_range: tuple[float, float] | None = (0.0, 1.0),
         confidence: Confidence = "kl",
+        survival: Survival = "kaplan-meier",
         exploration: float = 1.0,
-        **options: Any,
+        delta: float = 0.05,
+        horizon: int | None = None,
+        max_failures: int = 3,
     ) -> None:
         if confidence == "kl+":
             raise ValueError(
@@ -90,9 +101,20 @@ class ZoomingRCUCB(CensoredPolicy):
         check_positive("longest", longest)
         check_positive("smoothness", smoothness, "; try 1")
         self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
-        # The level comes with the limits.
-        rule = rule_of(confidence, exploration, 1.0, smoothness / longest)
-        super().__init__(n_arms, [float(longest)], rule=rule, **options)
+        super().__init__(
+            n_arms,
+            [float(longest)],
+            longest=None,
+            cost=cost,
+            penalty=penalty,
+            reward_range=reward_range,
+            survival=survival,
+            # The level comes with the limits.
+            rule=rule_of(confidence, exploration, 1.0, smoothness / longest),
+            delta=delta,
+            horizon=horizon,
+            max_failures=max_failures,
+        )
 
     def points(self, arm: int) -> FloatArray:
         """The arm's limits so far, in seconds, increasing."""

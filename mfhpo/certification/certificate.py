@@ -33,16 +33,18 @@ class Certificate:
         The smallest tolerance that holds now: with probability at least 1 - delta, no compared
         candidate is better than the winner by more than this. At most epsilon where that is
         certified; infinite where nothing can be said.
-    finished, certified, reason
+    finished
         Whether the race is over: certified, out of budget, or without a noise that can be seen.
+    certified, reason
         Whether epsilon is reached, and why or why not.
     evaluations, remaining
         Number of evaluations that were paid for, failures included, and a guess at how many more a
-        certificate takes.
+        certificate takes: 0 when certified, infinite for a tie with epsilon = 0, None when too
+        little is known.
     about, shortlist
         What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
     assumptions, conditions, unseen, notices
-        See `mfhpo.problem.Answer`.
+        See `mfhpo.problem.Answer`; `unseen` is empty too if nothing rests on rare outcomes.
     """
 
     candidates: tuple[CandidateResult, ...]

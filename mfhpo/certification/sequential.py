@@ -46,7 +46,7 @@ class Certification(Contest):
     sigma
         What is known of the noise (see `mfhpo.racing.declaration.as_noise`); None: estimated.
     max_failures
-        See `mfhpo.racing.failures`: who fails too often leaves, and is not compared.
+        See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
     seed
         Of the order in which candidates are evaluated first.
 

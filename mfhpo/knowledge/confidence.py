@@ -97,16 +97,7 @@ class Radius(ABC):
 
 
 @dataclass(frozen=True)
-class _KnownScaleRadius(Radius):
-    sigma: float
-
-    assumption = _SUB_GAUSSIAN
-
-    def __post_init__(self) -> None:
-        check_nonnegative("sigma", self.sigma)
-
-
-class HoeffdingRadius(_KnownScaleRadius):
+class HoeffdingRadius(Radius):
     """The papers' radius: Hoeffding's inequality and a union bound over n.
 
         B(n) = sqrt(2 sigma^2 ln(4 n^2 / level) / n)
@@ -115,13 +106,21 @@ class HoeffdingRadius(_KnownScaleRadius):
     scale, in the unit of the values.
     """
 
+    sigma: float
+
+    assumption = _SUB_GAUSSIAN
+
+    def __post_init__(self) -> None:
+        check_nonnegative("sigma", self.sigma)
+
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
     ) -> FloatArray:
         return np.asarray(self.sigma * np.sqrt(2.0 * np.log(4.0 * n**2 / level) / n))
 
 
-class MixtureRadius(_KnownScaleRadius):
+@dataclass(frozen=True)
+class MixtureRadius(Radius):
     """The two-sided normal mixture boundary, as small as it can be at 16 pulls.
 
         B(n) = sigma sqrt((n + rho) (ln((n + rho) / rho) + 2 ln(1 / level))) / n
@@ -130,6 +129,13 @@ class MixtureRadius(_KnownScaleRadius):
     It is tighter than `HoeffdingRadius` from n = 3 on, and up to 7 % wider at n = 2 (levels 1e-7 to
     1e-1). For `sigma` see there.
     """
+
+    sigma: float
+
+    assumption = _SUB_GAUSSIAN
+
+    def __post_init__(self) -> None:
+        check_nonnegative("sigma", self.sigma)
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray

@@ -471,7 +471,7 @@ class RacingPolicy(Policy):
             "evidence": self._evidence.state_dict(),
             "version": _STATE_VERSION,
             "roster": self._roster.state_dict(),
-            "bias": None if self.bias is None else asdict(self.bias),
+            "bias": self.bias and {**asdict(self.bias), "bounds": list(self.bias.bounds)},
             **saved(self, self._saved),
         }
 

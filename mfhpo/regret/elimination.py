@@ -37,10 +37,12 @@ class MFElimination(RewardPolicy):
     problem
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
         sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
-    epsilon, **options
+    epsilon, delta, budget, max_failures, pilot_arms, pilot_pulls
         See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, epsilon is ``W (K
         log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8). The pilot
-        is at the cheapest fidelity and the target; `seed` chooses its arms.
+        is at the cheapest fidelity and the target.
+    seed
+        Chooses the pilot's arms.
 
     Raises
     ------
@@ -67,9 +69,28 @@ class MFElimination(RewardPolicy):
     (1, 1000.0, [[0, 44], [648, 44]])
     """
 
-    def __init__(self, problem: Problem, *, epsilon: float | None = None, **options: Any) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        budget: float | None = None,
+        epsilon: float | None = None,
+        delta: float = 0.05,
+        max_failures: int = 3,
+        seed: int = 0,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+    ) -> None:
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
-        super().__init__(problem, **options)
+        super().__init__(
+            problem,
+            delta=delta,
+            budget=budget,
+            max_failures=max_failures,
+            pilot_arms=pilot_arms,
+            pilot_pulls=pilot_pulls,
+            seed=seed,
+        )
         self._phase = 0
         self._assumed = self.budget
         if not self._piloting:

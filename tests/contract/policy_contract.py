@@ -124,6 +124,7 @@ class AskAndTellContract:
         for pull, observation in whole[:cut]:
             stopped.tell(pull, observation)
         text = json.dumps(stopped.state_dict(), allow_nan=False)
+        assert json.loads(text) == stopped.state_dict()
         resumed = self.new()
         resumed.load_state_dict(json.loads(text))
         assert json.dumps(resumed.state_dict(), allow_nan=False) == text

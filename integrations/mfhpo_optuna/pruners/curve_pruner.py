@@ -198,7 +198,11 @@ class CurveHistory(abc.ABC):
 
     def update(self, trials: Sequence[FrozenTrial]) -> None:
         """Read the trials that have finished since the last call."""
-        news = self._news.read(trials) or []
+        news = self._news.read(trials)
+        if news is None:  # a study that was made again
+            self._news = TrialNews()
+            self._begin(self._pruner._final_step or 0)
+            news = self._news.read(trials) or []
         self._running = [
             trial
             for trial in news

@@ -73,11 +73,11 @@ class RCUCBSampler(LimitSampler):
     Single trials are no answers, and marked as infeasible. Once the horizon is reached, or
     `conclude` is called, a trial is added: the configuration that is surest to gain much, with the
     pessimistic end of its interval, charges included, for a value, and its limit among its user
-    attributes. Where all trials of the configuration hang before they suggest anything, it has no
-    parameters, and `recommendation` alone names the configuration. Resumed with a larger horizon,
-    the study gets another answer, which takes its place when more is certain of it; else a warning
-    says so. There is none while no `reward_range` is declared and no two different values were
-    seen.
+    attributes (the rest is in ``mfhpo:certificate``). Where all trials of the configuration hang
+    before they suggest anything, it has no parameters, and `recommendation` alone names the
+    configuration. Resumed with a larger horizon, the study gets another answer, which takes its
+    place when more is certain of it; else a warning says so. There is none while no `reward_range`
+    is declared and no two different values were seen.
 
     **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
     ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:

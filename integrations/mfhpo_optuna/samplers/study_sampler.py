@@ -77,7 +77,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
     def _of(self, study: optuna.Study) -> ReadT:
-        """What is known of a study, as it was last read."""
+        """What is known of a study, as it was last read; the lock is held, as in `_anew`."""
         key = (study._study_id, id(study._storage))
         if key not in self._read_studies:
             self._read_studies[key] = (study._storage, self._new(study))
@@ -85,7 +85,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def _anew(self, study: optuna.Study) -> ReadT:
         """Forget what is known of a study, and begin again."""
-        del self._read_studies[study._study_id, id(study._storage)]
+        self._read_studies.pop((study._study_id, id(study._storage)), None)
         return self._of(study)
 
     def _seed_of(self, study: optuna.Study) -> int:

@@ -40,7 +40,7 @@ class StudyRace(abc.ABC):
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         # After the policy has learned from a trial: its number, its pull and its observation.
         self.listener: Listener | None = None
-        self.begun_by: dict[int, FrozenTrial] = {}  # the first whole trial of each arm
+        self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
         self.over: set[int] = set()  # running trials that began after the race had ended
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
         self.announced = False  # whether the sampler has said what it found out or chose

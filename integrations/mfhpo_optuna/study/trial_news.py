@@ -16,7 +16,7 @@ class TrialNews:
     def read(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial] | None:
         """The new trials, and those that had not ended; None if the study has lost trials.
 
-        It was deleted and made again then.
+        It was deleted and made again then, and has not as many yet.
         """
         if len(trials) < self._n_read:
             return None

@@ -41,7 +41,7 @@ class WorkerHandle:
         if self._calls is not None and wait([self.control], 0.0):
             self.how_worker_ended(_FREE_WITHIN)  # it did, while it had nothing to do
         if self._calls is not None:
-            if _begins(self._calls, order, _WARM_START):
+            if self._begins(self._calls, order, _WARM_START):
                 return self._calls
             self.kill_worker()
         self._calls, theirs = map(Channel, private_pair())
@@ -52,7 +52,7 @@ class WorkerHandle:
             return None
         finally:
             theirs.close()
-        if _begins(self._calls, order, _COLD_START):
+        if self._begins(self._calls, order, _COLD_START):
             return self._calls
         self.close()
         return None
@@ -95,6 +95,16 @@ class WorkerHandle:
         self.control.close()
         self._forget_worker()
 
+    def _begins(self, calls: Channel, order: Order, timeout: float) -> bool:
+        """Whether the worker repeats the order; threads of an earlier trial may hold it up."""
+        if self._memory_limited and not self._ask(warden.WATCH):
+            return False
+        try:
+            calls.send(order, timeout)
+            return bool(calls.receive(timeout) == order)
+        except (EOFError, OSError):
+            return False
+
     def _ask(self, order: bytes) -> bool:
         try:
             self.control.sendall(order)
@@ -115,15 +125,6 @@ class WorkerHandle:
         if self._calls is not None:
             self._calls.close()
             self._calls = None
-
-
-def _begins(calls: Channel, order: Order, timeout: float) -> bool:
-    """Whether the worker repeats the order; threads of an earlier trial may hold it up."""
-    try:
-        calls.send(order, timeout)
-        return bool(calls.receive(timeout) == order)
-    except (EOFError, OSError):
-        return False
 
 
 class Crew:

@@ -6,11 +6,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from types import SimpleNamespace
 from typing import Any
 
-from optuna.trial import BaseTrial
+from optuna.trial import BaseTrial, Trial, TrialState
 
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
@@ -99,7 +99,7 @@ class Requests:
         """How long the objective has run, what its sampler took left out."""
         return time.monotonic() - self._began - self._sampling
 
-    def ask(self, name: str, *arguments: Any, **options: Any) -> Any:
+    def ask(self, name: str, /, *arguments: Any, **options: Any) -> Any:
         """Return what the real trial returns, or raise what it raises."""
         if os.getpid() != self._process:
             raise RuntimeError(
@@ -151,7 +151,12 @@ def _property(name: str) -> Any:
 
 def _method(name: str) -> Any:
     """A method of the real trial."""
-    return lambda remote, *arguments, **options: remote._ask(name, *arguments, **options)
+
+    @wraps(getattr(Trial, name))
+    def method(remote: Any, /, *arguments: Any, **options: Any) -> Any:
+        return remote._ask(name, *arguments, **options)
+
+    return method
 
 
 class RemoteTrial(BaseTrial):
@@ -217,11 +222,20 @@ class _RemoteStudy:
 
     def __init__(self, ask: Callable[..., Any]) -> None:
         self._ask = ask
-        self.get_trials = partial(ask, "study.get_trials")
         self.stop = partial(ask, "study.stop")
-        self._is_multi_objective = partial(ask, "study._is_multi_objective")
+
+    def get_trials(
+        self, deepcopy: bool = True, states: tuple[TrialState, ...] | None = None
+    ) -> Any:
+        """All trials in the given states: copies anyway, so the study's process makes no others."""
+        return self._ask("study.get_trials", deepcopy=False, states=states)
+
+    def _is_multi_objective(self) -> bool:
+        return len(self.directions) > 1
 
     def __getattr__(self, name: str) -> Any:
+        if name == "trials":
+            return self.get_trials()
         if name in _STUDY_ATTRIBUTES:
             return self._ask(f"study.{name}")
         raise AttributeError(

@@ -34,9 +34,9 @@ from mfhpo_optuna.time_limits.worker import Objective, work
 
 # What the study's process asks of a warden, with the keeper's end of a connection,
 NEW_KEEPER = b"n"
-# and of a keeper: start a worker (with the worker's end of a connection), kill it, or end it if it
-# keeps too much memory after a trial.
-START, KILL, REST = b"s", b"k", b"r"
+# and of a keeper: start a worker (with the worker's end of a connection), kill it, watch its memory
+# during a trial, or end it if it keeps too much of it after one.
+START, KILL, WATCH, REST = b"s", b"k", b"w", b"r"
 
 
 # What a keeper reports. Each worker that has started gives exactly one of the last two.
@@ -96,13 +96,15 @@ def guard(lifeline: socket.socket, objective: Objective, memory_limit: float | N
 
 def guard_unpickled(lifeline: socket.socket, pickled: bytes, memory_limit: float | None) -> None:
     """Be a warden in a new interpreter, to which the objective was sent."""
+    status = 1
     try:
         guard(lifeline, pickle.loads(pickled), memory_limit)
+        status = 0
     except BaseException as error:
         with suppress(OSError):
             Channel(lifeline).send(pack_error(error))
     finally:
-        os._exit(0)
+        os._exit(status)
 
 
 class _Keeper:
@@ -117,7 +119,7 @@ class _Keeper:
         self._memory_limit = memory_limit
         self._warden = os.getpid()
         self._worker: int | None = None
-        self._look_after = _LOOK_AT_MEMORY  # seconds
+        self._look_after: float | None = None  # seconds until the memory is looked at
 
     def keep(self) -> None:
         """Serve the study's process until it closes the connection, or the warden ends."""
@@ -128,10 +130,7 @@ class _Keeper:
 
     def _serve(self, news: _News) -> None:
         while os.getppid() == self._warden:
-            watches = self._worker is not None and self._memory_limit is not None
-            ready = wait(
-                [self._control, news.woken], self._look_after if watches else _LOOK_FOR_PARENT
-            )
+            ready = wait([self._control, news.woken], self._look_after or _LOOK_FOR_PARENT)
             news.read()
             reap(self._note_end)
             if self._control in ready:
@@ -139,7 +138,7 @@ class _Keeper:
                 if not order:
                     break
                 self._obey(order, handles)
-            else:
+            elif self._look_after is not None:
                 self._look_at_memory()
 
     def _obey(self, order: bytes, handles: list[int]) -> None:
@@ -151,9 +150,12 @@ class _Keeper:
         elif order == KILL:
             self._end_worker()
             self._reports.send(Exited(signal.SIGKILL))
+        elif order == WATCH:
+            self._look_after = _LOOK_AT_MEMORY
         elif order == REST:
             self._look_at_memory(_KEPT_MEMORY)
             if self._worker is not None:
+                self._look_after = None
                 self._reports.send(Rested())
 
     def _note_end(self, pid: int, status: int) -> None:
@@ -177,7 +179,7 @@ class _Keeper:
             return
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._worker, signal.SIGKILL)  # those that fork at this very moment, too
-        self._worker = None
+        self._worker, self._look_after = None, None
         end_all(_END_WITHIN)
 
 

@@ -34,18 +34,18 @@ class Notebook:
 
     def connect(self, journal: Journal) -> None:
         """Write to a journal from now on, and read what is there."""
-        self._journal = journal
+        records = journal.read()
+        records.pop(RECOMMENDATION, None)
+        self._journal, self.records = journal, records
         self._unwritten.clear()  # another experiment's
-        self.records = journal.read()
-        self.records.pop(RECOMMENDATION, None)
 
     def open(self, trial: Trial, owner: str) -> None:
         """Connect to the journal of a trial's experiment; it must be the same for all trials."""
         journal = Journal.of(trial)
         if not self._is_open:
-            self._is_open = True
             if journal is not None:
                 self.connect(journal)
+            self._is_open = True
         elif journal and self._journal and journal.folder != self._journal.folder:
             raise ValueError(
                 f"this {owner} has run another experiment; make a new one for each Tuner."
@@ -56,16 +56,19 @@ class Notebook:
         if self._journal is None:
             return
         self._unwritten[name] = record
-        try:
-            for waiting in list(self._unwritten):
+        failure = None
+        for waiting in list(self._unwritten):
+            try:
                 self._journal.write(waiting, self._unwritten[waiting])
                 del self._unwritten[waiting]
-        except Exception as error:  # file systems raise errors of their own
+            except Exception as error:  # file systems raise errors of their own
+                failure = error
+        if failure is not None:
             _logger.warning(
                 "%d records could not be written to the experiment's storage, and are lost if "
                 "the driver dies now; they are tried again with the next one: %s",
                 len(self._unwritten),
-                error,
+                failure,
             )
 
     def write_answer(

@@ -113,7 +113,8 @@ class OpenPulls:
 
     def is_full(self, pull: Pull) -> bool:
         """Whether so many pulls of this kind wait for an earlier one that no more should begin."""
-        return len(self._orders[_kind_of(pull)].held) >= most_held(self._most_under_way)
+        order = self._orders.get(_kind_of(pull))
+        return order is not None and len(order.held) >= most_held(self._most_under_way)
 
     @property
     def waited_for(self) -> list[WaitedFor]:

@@ -93,9 +93,10 @@ class Arms:
         return self._arms.get(fingerprint(config))
 
     def adopt(self, arm: int, config: Config) -> None:
-        """Take an arm's configuration as drawn."""
-        self._configs[arm] = config
-        self._arms.setdefault(fingerprint(config), arm)
+        """Take an arm's configuration as drawn; one that is known stays."""
+        if arm not in self._configs:
+            self._configs[arm] = config
+            self._arms.setdefault(fingerprint(config), arm)
 
     def learn(self, arm: int, result: Mapping[str, Any]) -> None:
         """Learn from a trial's flat result what it ran with."""

@@ -54,7 +54,7 @@ class Controller:
             trials,
             self._make_trial,
             num_samples=settings["num_samples"],
-            param_space=settings["param_space"],
+            param_space=settings["param_space"] or {},
             max_concurrent=settings["max_concurrent_trials"] or 0,
         )
 
@@ -223,7 +223,8 @@ class Controller:
     def _tell_metric(self) -> None:
         """Tell searcher and scheduler what is optimised, unless they know."""
         settings = self._settings
-        metric, mode, space = settings["metric"], settings["mode"], dict(settings["param_space"])
+        metric, mode = settings["metric"], settings["mode"]
+        space = dict(settings["param_space"] or {})
         public = {"stop": self._stop, "num_samples": settings["num_samples"]}
         self.search_alg.set_search_properties(metric, mode, space, **public)
         if not self._scheduler_alg.set_search_properties(metric, mode, **public):
@@ -243,7 +244,9 @@ class Controller:
             storage=self._settings["storage"],
             evaluated_params=flatten_dict(configuration),
             experiment_tag=str(number),
-            placement_group_factory=PlacementGroupFactory([dict(self._settings["resources"])]),
+            placement_group_factory=PlacementGroupFactory(
+                [dict(self._settings["resources"] or {"CPU": 1.0})]
+            ),
             stopping_criterion=self._stop,
             max_failures=self._settings["max_failures"],
             stub=True,

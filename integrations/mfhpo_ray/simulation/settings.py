@@ -41,7 +41,7 @@ class SimulationOptions(TypedDict, total=False):
     start_seconds
         Seconds that a new process takes to start.
     resources
-        What a trial holds.
+        What a trial holds; None: one CPU.
     storage
         Where trials are stored; None: nowhere.
     time_budget
@@ -57,12 +57,12 @@ class SimulationOptions(TypedDict, total=False):
     mode: Mode
     checkpoints: bool
     num_samples: int
-    param_space: Mapping[str, Any]
+    param_space: Mapping[str, Any] | None
     max_concurrent_trials: int | None
     max_failures: int
     reuse_actors: bool
     start_seconds: float
-    resources: Mapping[str, float]
+    resources: Mapping[str, float] | None
     storage: StorageContext | None
     time_budget: float
     poll_seconds: float | None
@@ -75,12 +75,12 @@ DEFAULTS = SimulationOptions(
     mode="max",
     checkpoints=False,
     num_samples=-1,
-    param_space={},
+    param_space=None,
     max_concurrent_trials=None,
     max_failures=0,
     reuse_actors=True,
     start_seconds=0.0,
-    resources={"CPU": 1.0},
+    resources=None,
     storage=None,
     time_budget=math.inf,
     poll_seconds=None,

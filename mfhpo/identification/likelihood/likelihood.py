@@ -151,8 +151,9 @@ class PairLikelihood(abc.ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """How far the observations are from others being better than the leader by epsilon.
 
-        Returns the logarithm of the likelihood ratio, all fidelities together, and the leader's
-        target mean in the nearest such case (0 where the bounds leave it open), both of shape (n,).
+        The centres of the others must not exceed the leader's. Returns the logarithm of the
+        likelihood ratio, all fidelities together, and the leader's target mean in the nearest such
+        case (0 where the bounds leave it open), both of shape (n,).
         """
 
     @abc.abstractmethod
@@ -165,7 +166,7 @@ class PairLikelihood(abc.ABC):
         """How strongly the observations speak against others being better, shape (n,).
 
         `ratio` is what `against` gave. At ln((K - 1) / delta) and above, the other arm is not
-        better.
+        better. With a prior of 0 it is the ratio itself, and no bound.
         """
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:

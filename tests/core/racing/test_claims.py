@@ -149,6 +149,7 @@ def test_what_holds_at_any_time_is_wrong_at_most_with_delta(kind, truth, scale, 
         answers = list(answers_on_the_way(race, truth, scale, shared, rng))
         wrong += any(is_false(answer, truth) for answer in answers)
         outside += any(are_missed(answer, truth) for answer in answers)
+        assert all(answer.within <= answer.epsilon for answer in answers if answer.certified)
     allowed = runs * delta + 3.0 * np.sqrt(runs * delta * (1.0 - delta))
     assert wrong <= allowed
     assert outside <= allowed

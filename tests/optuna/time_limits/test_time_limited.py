@@ -190,7 +190,7 @@ def test_nothing_is_left_after_many_trials(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", None)
     shared_memory = set(os.listdir("/dev/shm"))
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    began = below()
+    began, before = below(), open_files()
     with time_limited(hangs_if_odd, limit=0.02) as limited:
         study.optimize(limited, n_trials=4, n_jobs=n_jobs)
         files, children = open_files(), len(below() - began)
@@ -201,6 +201,7 @@ def test_nothing_is_left_after_many_trials(tmp_path, monkeypatch):
     assert [trial.state.name for trial in study.trials].count("PRUNED") >= 100
     assert len(study.trials) == 200
     assert until(lambda: below() <= began)
+    assert open_files() <= before
     assert os.listdir(tmp_path) == []
     assert set(os.listdir("/dev/shm")) <= shared_memory
 

@@ -127,11 +127,12 @@ def test_the_trial_is_like_the_real_one():
     def objective(trial):
         seen = {
             "float": trial.suggest_float("float", 0.1, 10.0, log=True),
-            "step": trial.suggest_float("step", 0.0, 1.0, step=0.25),
-            "int": trial.suggest_int("int", 1, 100, log=True),
+            "step": trial.suggest_float(name="step", low=0.0, high=1.0, step=0.25),
+            "int": trial.suggest_int(name="int", low=1, high=100, log=True),
             "even": trial.suggest_int("even", 0, 10, step=2),
-            "choice": trial.suggest_categorical("choice", ["a", None, 3, True]),
+            "choice": trial.suggest_categorical(name="choice", choices=["a", None, 3, True]),
         }
+        assert trial.suggest_int.__name__ == "suggest_int"
         assert trial.params == seen
         assert trial.suggest_float("float", 0.1, 10.0, log=True) == seen["float"]
         assert set(trial.distributions) == set(seen)

@@ -189,3 +189,13 @@ def test_limits_can_be_pickled():
     copy = pickle.loads(pickle.dumps(limits))
     assert not copy.exceeded(trial, {"time_since_restore": 2.9})
     assert copy.exceeded(trial, {"time_since_restore": 3.1})
+
+
+def test_the_mark_reaches_the_state_that_ray_saves():
+    loop = Loop()
+    trial = loop.add(2.0)
+    loop.start(trial)
+    loop.report(trial, 0.0, 0.1)
+    assert CENSORED_KEY not in trial.run_metadata.get_json_state()  # and is kept from now on
+    loop.turn(2.1)
+    assert CENSORED_KEY in trial.run_metadata.get_json_state()

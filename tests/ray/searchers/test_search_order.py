@@ -46,6 +46,35 @@ def test_what_is_held_is_pending_but_takes_no_slot():
     assert 3 <= sum(config["x"] == slow for config in configs) <= 6
 
 
+def test_failures_count_in_their_order_too():
+    """Failures that are quick say nothing about how often an arm fails."""
+    search, _ = _begun(6, max_failures=3)
+    for number in range(2, 5):
+        search.on_trial_complete(str(number), error=True)
+    assert _told(search)[0] == 0
+    assert search._made_policy().active.tolist() == [0]
+    for number in (0, 1):
+        search.on_trial_complete(str(number), {"loss": 1.0})
+    assert _told(search) == (2, 1.0)
+    assert search._made_policy().active.tolist() == [0]
+
+
+def test_what_is_held_is_in_the_journal_and_in_the_state():
+    search, _ = _begun(3)
+    journal = Memory()
+    search.connect(journal)
+    search.on_trial_complete("1", {"loss": 3.0})
+    assert journal.read()["1"]["value"] == 3.0
+    state = json.loads(json.dumps(search.get_state()))
+    search.on_trial_complete("2", {"loss": 5.0})
+    again, _ = _begun(0)
+    again.set_state(state)
+    again.connect(journal)  # which has the third
+    assert _told(again)[0] == 0
+    again.on_trial_complete("0", {"loss": 1.0})
+    assert _told(again) == (3, 3.0)
+
+
 def test_what_a_dropped_one_held_back_is_told_in_the_order_of_beginnings():
     opened, pull = OpenPulls(in_order=True), Pull(0, 0)
     for name in "abc":
