@@ -15,9 +15,7 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import recommend_policy
 from mfhpo.certification.contest import HIDDEN_NOISE, Contest
-from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood, prior_count
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
-from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian
 from mfhpo.policy import Labels, Policy
@@ -25,6 +23,9 @@ from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.claims import joined
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
+
+# To which share of the interval's width the tolerance is worked out.
+_PRECISION = 1e-3
 
 
 class Certification(Contest):
@@ -195,25 +196,28 @@ def _tolerance(policy: Policy, leader: int) -> float:
     by_intervals = max(other + half for _, other, half in summaries) - (mean - radius)
     if not math.isfinite(by_intervals):
         return math.inf
+    by_intervals = max(0.0, by_intervals)
     noisy = radius > 0.0 or any(half > 0.0 for _, _, half in summaries)
     if not (isinstance(policy, LikelihoodRatioPolicy) and noisy):
-        return max(0.0, by_intervals)
-    return _tolerance_by_ratio(policy, np.append(leader, others))
+        return by_intervals
+    return _tolerance_by_ratio(policy, leader, by_intervals)
 
 
-def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, arms: IntArray) -> float:
-    """The epsilon at which `PairLikelihood.statistic` reaches the threshold; the leader first."""
-    evidence = policy._evidence
-    likelihood = OwnBiasLikelihood(
-        evidence.all_means(arms),
-        evidence.counts[arms],
-        evidence.noise.variance_bounds(arms),
-        np.zeros(1),
-        prior_count(math.exp(-policy.threshold)),
-    )
-    means, weights, penalties = (
-        array[:, 0] for array in (likelihood.means, likelihood.weights, likelihood.penalties)
-    )
-    joint = weights[0] / (weights[0] + weights[1:]) * weights[1:]
-    needed = np.sqrt((policy.threshold + penalties[0] + penalties[1:]) / joint)
-    return max(0.0, float(np.max(needed - means[0] + means[1:])))
+def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, leader: int, most: float) -> float:
+    """The epsilon, at most `most`, at which the statistics of all others reach the threshold."""
+    standing = policy._standing
+    assert standing is not None
+    others = policy.active[policy.active != leader]
+
+    def falls_short(epsilon: float) -> float:
+        ratios, _ = standing.likelihood.against(leader, others, epsilon)
+        statistics = standing.likelihood.statistic(leader, others, ratios, epsilon)
+        return policy.threshold - float(statistics.min())
+
+    if falls_short(most) >= 0.0:
+        return most
+    low, high = 0.0, most
+    while high - low > _PRECISION * most:
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if falls_short(middle) > 0.0 else (low, middle)
+    return high

@@ -39,7 +39,6 @@ class Elimination(BestArmPolicy):
         Whether to keep only fidelities that satisfy Assumption 1.
     """
 
-    _adaptive = False
     _kind: Kind = "order"
     _certificate_reason = "its lower bound is within epsilon of every remaining arm's upper bound"
 

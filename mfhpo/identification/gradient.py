@@ -96,6 +96,10 @@ class MFGrad(MFTopTwo):
         )
 
     @property
+    def _is_studentised(self) -> bool:
+        return not self._published_stop and super()._is_studentised
+
+    @property
     def _prior(self) -> float:
         return 0.0 if self._published_stop else super()._prior
 

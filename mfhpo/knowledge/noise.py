@@ -93,48 +93,6 @@ def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
     return None
 
 
-class PooledVariance:
-    """An upper confidence bound on a variance that all arms of a fidelity share.
-
-    The sum of squares within arms over the variance is chi-squared. The bound is renewed when its
-    degrees of freedom reach 4, 8, 16, ..., the j-th time with error probability level / (j (j +
-    1)). That holds for Gaussian noise and pulls that do not depend on the values; round-robin pulls
-    of arms that leave one by one come close to it.
-
-    Other rules must add squared prediction errors instead, of each value from the mean of its arm's
-    earlier ones. Given all that was seen before, such an error is normal with the noise's variance
-    or more, whatever made the rule choose the arm, so that the bound holds for any rule.
-    """
-
-    def __init__(self, level: float) -> None:
-        self._level = level
-        self.squares = 0.0
-        self.degrees = 0
-        self.renewals = 0
-        self.bound = math.inf
-
-    def add(self, squares: float, degrees: int) -> None:
-        """Add squares around a mean, or prediction errors, and the degrees of freedom they have."""
-        self.squares += squares
-        self.degrees += degrees
-        while self.degrees >= 4 << self.renewals:
-            self.renewals += 1
-            level = self._level / (self.renewals * (self.renewals + 1))
-            self.bound = max(self.squares, 0.0) / float(chi2.ppf(level, self.degrees))
-
-    def state_dict(self) -> dict[str, float]:
-        """The state as plain JSON values."""
-        state = {name: getattr(self, name) for name in ("squares", "degrees", "renewals")}
-        return {**state, "bound": self.bound if math.isfinite(self.bound) else -1.0}
-
-    def load_state_dict(self, state: dict[str, float]) -> None:
-        """Take up a saved state."""
-        self.squares, self.bound = float(state["squares"]), float(state["bound"])
-        self.degrees, self.renewals = int(state["degrees"]), int(state["renewals"])
-        if self.bound < 0.0:
-            self.bound = math.inf
-
-
 class NoiseContradictedWarning(UserWarning):
     """Values spread more than the declared noise allows; it is taken to be larger."""
 

@@ -1,138 +1,150 @@
 """Each arm's noise variance where nothing is declared: shared as far as the arms agree."""
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri, polygamma, psi, stdtrit
+from scipy.special import gammaln
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.noise import PooledVariance
+from mfhpo.knowledge.statistics import PullStatistics
+from mfhpo.knowledge.studentised import credited
 
-# What the arms' variances have in common is estimated anew once the degrees of freedom have grown
-# by this factor.
+# How far the arms agree is estimated anew once the degrees of freedom have grown by this factor.
 _RENEWAL = 1.1
 
 # And once a value is this many times farther from its mean, in squares, than is common.
 _SURPRISE = 10.0
 
-# Degrees of freedom beyond which arms count as having one variance.
-_MOST_DEGREES = 1e6
+# Degrees of freedom that are tried; arms for which the last one does have one variance.
+_DEGREES = np.append(2.0 ** np.arange(0, 11), 4096.0)
+
+# Shared variances that are tried, over the pooled one.
+_SCALES = np.geomspace(0.1, 3.0, 40)
+
+# Of the logarithm of the likelihood: what may be lost by fewer degrees of freedom than fit best.
+_CAUTION = 0.25
 
 
-@dataclass(frozen=True)
-class SharedVariance:
-    """What the arms' variances have in common (Smyth 2004, "Linear models and empirical Bayes").
+def agreement(squares: FloatArray, counts: IntArray) -> float:
+    """Degrees of freedom that the other arms' variances are worth to an arm without repeats.
 
-    They are taken as draws from a scaled inverse chi-squared distribution with the scale
-    `variance`, whose `degrees` of freedom say how many values of an arm the others are worth.
+    The variances are taken as draws from a scaled inverse chi-squared distribution, whose degrees of
+    freedom say how alike they are (Smyth 2004, "Linear models and empirical Bayes"). Of those that
+    fit, by their likelihood, nearly as well as the best, the fewest are chosen; infinite where one
+    variance for all does, 0 where nothing is known. The arguments have shape (K,): sums of squares
+    around the arms' means, and numbers of values.
     """
-
-    variance: float = 0.0
-    degrees: float = 0.0
-
-    def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
-        """Variances to use as if they were known; infinite where nothing is known.
-
-        An arm's own variance and the shared one are averaged by their degrees of freedom, and
-        raised by the squared ratio of Student's quantile to the normal one (the moderated t) at
-        `level`.
-        """
-        own = np.maximum(counts - 1, 0)
-        degrees = own + self.degrees
-        total = np.where(own > 0, squares, 0.0) + self.degrees * self.variance
-        known = degrees > 0.0
-        safe = np.where(known, degrees, 1.0)
-        inflation = (stdtrit(safe, level) / ndtri(level)) ** 2
-        return np.where(known, total / safe * inflation, np.inf)
-
-
-def share_variances(squares: FloatArray, counts: IntArray) -> SharedVariance:
-    """Estimate what the arms' variances have in common, cautiously (Smyth 2004, Section 6.2).
-
-    The spread of the logarithms of the sample variances beyond chance gives the degrees of freedom.
-    It is raised by its own standard error, so that few arms are not taken to be alike for lack of
-    evidence.
-    """
-    chosen = (counts > 1) & (squares > 0.0)
-    n_arms = int(chosen.sum())
-    if n_arms < 2:
-        return SharedVariance()
-    half = (counts[chosen] - 1) / 2.0
-    logs = np.log(squares[chosen] / (2.0 * half)) - psi(half) + np.log(half)
-    by_chance = polygamma(1, half)
-    centre, spread = float(logs.mean()), float(logs.var(ddof=1))
-    expected = float(by_chance.mean())
-    # Of a sample variance; the fourth moment of a logarithm is larger than a normal one's.
-    error = np.sqrt(np.mean(polygamma(3, half) + 2.0 * by_chance**2) / n_arms)
-    excess = max(spread - expected + float(error), 2.0 / _MOST_DEGREES)
-    prior = _inverse_trigamma(excess)
-    variance = float(np.exp(centre + psi(prior) - np.log(prior)))
-    return SharedVariance(variance, 2.0 * prior)
-
-
-def _inverse_trigamma(value: float) -> float:
-    """Solve trigamma(x) = value by Newton's method on 1 / trigamma, which is nearly linear."""
-    x = 0.5 + 1.0 / value
-    for _ in range(50):
-        trigamma = float(polygamma(1, x))
-        step = trigamma * (1.0 - trigamma / value) / float(polygamma(2, x))
-        x += step
-        if -step < 1e-10 * x:
-            break
-    return x
+    repeated = counts > 1
+    if repeated.any() and not squares[repeated].any():
+        return math.inf
+    repeated &= squares > 0.0
+    if repeated.sum() < 2:
+        return 0.0
+    own, spread = counts[repeated] - 1.0, squares[repeated]
+    degrees = _DEGREES[:, None, None]
+    shared = degrees * (spread.sum() / own.sum() * _SCALES)[:, None]
+    likelihoods = (
+        gammaln((degrees + own) / 2.0)
+        - gammaln(degrees / 2.0)
+        + degrees / 2.0 * np.log(shared)
+        - (degrees + own) / 2.0 * np.log(shared + spread)
+    )
+    fits = likelihoods.sum(axis=2).max(axis=1)
+    fewest = int(np.argmax(fits >= fits.max() - _CAUTION))
+    return math.inf if fewest == len(_DEGREES) - 1 else float(_DEGREES[fewest])
 
 
 class ArmVariances:
-    """Estimated variances of all arms at one fidelity; `level` is that of `PooledVariance`."""
+    """Estimated variances of all arms at one fidelity, from the statistics of all."""
 
-    def __init__(self, level: float) -> None:
-        self._pooled = PooledVariance(level)
-        self._shared = SharedVariance()
-        self._shared_at = 0.0
+    def __init__(self, statistics: PullStatistics, fidelity: int) -> None:
+        self._statistics = statistics
+        self._fidelity = fidelity
+        self._agreement = 0.0
+        self._renewed_at = 0.0
 
-    @property
-    def bound(self) -> float:
-        """Upper bound on a variance that all arms share; infinite before the first repeats."""
-        return self._pooled.bound
-
-    def add(self, pooled: float, growth: float, squares: FloatArray, counts: IntArray) -> bool:
+    def learn(self, growth: float) -> bool:
         """Learn of one more value of an arm that has others; say if all variances have changed.
 
-        `growth` is by how much the sum of squares around the arm's mean has grown; `pooled` is that
-        or the squared prediction error. `squares` and `counts` are those of all arms now.
+        `growth` is by how much the sum of squares around the arm's mean has grown.
         """
-        before = self._pooled.bound
-        self._pooled.add(pooled, 1)
-        if self._pooled.bound != before:
-            return True
-        is_usual = growth <= _SURPRISE * self._shared.variance
-        degrees = self._pooled.degrees
-        if is_usual and degrees <= _RENEWAL * self._shared_at:
+        degrees, variance = self.degrees, self.pooled
+        is_usual = growth <= _SURPRISE * variance
+        if is_usual and degrees <= _RENEWAL * self._renewed_at:
             return False
-        self._shared_at = float(degrees)
-        self._shared = share_variances(squares, counts)
+        self._renewed_at = degrees
+        self._agreement = agreement(self._squares, self._counts)
         return True
 
-    def of_arms(self, squares: FloatArray, counts: IntArray, level: float) -> FloatArray:
-        """Variances of arms (see `SharedVariance.of_arms`), never below the bound on a shared one.
+    @property
+    def _squares(self) -> FloatArray:
+        return self._statistics.squares[:, self._fidelity]
 
-        They are 0 if all repeats were equal.
+    @property
+    def _counts(self) -> IntArray:
+        return self._statistics.counts[:, self._fidelity]
+
+    @property
+    def degrees(self) -> float:
+        """Degrees of freedom of all arms together."""
+        return float(np.maximum(self._counts - 1, 0).sum())
+
+    @property
+    def pooled(self) -> float:
+        """The variance that the arms have if it is one for all; NaN without repeats."""
+        degrees = self.degrees
+        return float(self._squares.sum()) / degrees if degrees else math.nan
+
+    def of_arms(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Variances, infinite where unknown, and their degrees of freedom, shape (n,) each.
+
+        An arm's own variance and that of the others are averaged by their degrees of freedom; those
+        of the others are at most what `agreement` gives.
         """
-        own = self._shared.of_arms(squares, counts, level)
-        return np.maximum(self.bound, own) if self.bound > 0.0 else np.zeros_like(own)
+        squares, counts = self._squares, self._counts
+        credit = credited(counts)
+        return self._moderated(arms, squares.sum() - squares[arms], credit.sum() - credit[arms])
+
+    def of_pairs(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same for the leader and each of the others as if they had one variance for the pair.
+
+        Variances of the leader and of the other, and the smaller degrees of freedom, shape (n,)
+        each. Where the arms agree all three are those of all values.
+        """
+        squares, counts = self._squares, self._counts
+        credit, own = credited(counts), np.maximum(counts - 1.0, 0.0)
+        third = credit.sum() - credit[leader] - credit[others]
+        total = squares.sum()
+        leaders = np.full(len(others), leader)
+        mine, my_degrees = self._moderated(leaders, total - squares[leader], third + own[others])
+        theirs, their_degrees = self._moderated(
+            others, total - squares[others], third + own[leader]
+        )
+        return mine, theirs, np.minimum(my_degrees, their_degrees)
+
+    def _moderated(
+        self, arms: IntArray, squares: FloatArray, degrees: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Average the arms' own variances and those of others, with these squares and degrees."""
+        own = np.maximum(self._counts[arms] - 1.0, 0.0)
+        shared = np.minimum(degrees, self._agreement)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            total = np.where(shared > 0.0, shared * np.maximum(squares, 0.0) / degrees, 0.0)
+            variances = (total + self._squares[arms]) / (shared + own)
+        return np.where(shared + own > 0.0, variances, np.inf), shared + own
 
     def state_dict(self) -> dict[str, Any]:
         """The state as plain JSON values."""
+        known = math.isfinite(self._agreement)
         return {
-            "pooled": self._pooled.state_dict(),
-            "shared": [self._shared.variance, self._shared.degrees],
-            "shared_at": self._shared_at,
+            "agreement": self._agreement if known else None,
+            "renewed_at": self._renewed_at,
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up a saved state."""
-        self._pooled.load_state_dict(state["pooled"])
-        self._shared = SharedVariance(*state["shared"])
-        self._shared_at = float(state["shared_at"])
+        """Take up a saved state, after that of the statistics."""
+        known = state["agreement"] is not None
+        self._agreement = float(state["agreement"]) if known else math.inf
+        self._renewed_at = float(state["renewed_at"])

@@ -8,7 +8,13 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.confidence import MixtureRadius, Radius, default_radius, pulls_until
+from mfhpo.knowledge.confidence import (
+    MixtureRadius,
+    Radius,
+    default_radius,
+    pulls_until,
+    studentised_radius,
+)
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.knowledge.normality import FEWEST_VALUES, NORMALITY_LEVEL, departure_in_words
 from mfhpo.knowledge.statistics import PullStatistics
@@ -28,9 +34,6 @@ class Evidence:
 
     Parameters
     ----------
-    adaptive
-        Whether the next pull depends on the values seen, beyond pulls in turn of those who are
-        left. An estimated variance is then bounded by prediction errors: see `PooledVariance`.
     variances
         Whether `noise.variance_bounds` are needed; they cost a share of delta where nothing is
         declared of the noise's scale. Where it is only bounded, half of delta is left to the
@@ -46,7 +49,6 @@ class Evidence:
         delta: float,
         compared: Sequence[int],
         radius: Radius | Sequence[Radius] | None,
-        adaptive: bool = False,
         variances: bool = False,
         audit: bool = True,
     ) -> None:
@@ -56,7 +58,7 @@ class Evidence:
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
         has_radius = radius is not None
         self.noise = NoiseEvidence(
-            problem, delta, compared, self._statistics, has_radius, adaptive, variances, audit
+            problem, delta, compared, self._statistics, has_radius, variances, audit
         )
         # Half-widths that were worked out, and whether something was learned since.
         self._half_widths = np.full((n_arms, n_fidelities), np.inf)
@@ -179,11 +181,8 @@ class Evidence:
 
     def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
         if self.noise.is_estimated_at(fidelity):
-            half = _UNIT_RADIUS(counts, self.noise.level)
-            scale = np.sqrt(self.noise.estimated[arms, fidelity])
-            known = np.isfinite(half)
-            half[known] *= scale[known]
-            return half
+            variances, degrees = self.noise.estimated(arms, fidelity)
+            return studentised_radius(counts, self.noise.level, variances, degrees)
         return self._radii[fidelity](
             counts,
             self.noise.level,
@@ -265,7 +264,7 @@ class Evidence:
         """
         if self.noise.is_estimated_at(fidelity):
             scale = self.noise.scale(fidelity)
-            if math.isinf(scale):
+            if math.isnan(scale):
                 return np.full(widths.shape, np.nan)
             widths = widths / scale if scale > 0.0 else np.full(widths.shape, np.inf)
             return pulls_until(_UNIT_RADIUS, self.noise.level, widths)

@@ -13,16 +13,19 @@ from mfhpo.knowledge.noise import (
     EstimatedNoise,
     Gaussian,
     NoiseAudit,
-    PooledVariance,
     SubGaussian,
     declared_sigmas,
 )
 from mfhpo.knowledge.statistics import PullStatistics
+from mfhpo.knowledge.studentised import credited, least_precision
 from mfhpo.knowledge.variances import ArmVariances
 from mfhpo.problem import Problem
 
 # Of delta, the share that pays for the upper bounds on an estimated noise variance.
 _NOISE_SHARE = 0.1
+
+# Repeats that must all be equal before it is said that there is no noise.
+_LEAST_REPEATS = 4
 
 
 class NoNoiseWarning(UserWarning):
@@ -30,7 +33,7 @@ class NoNoiseWarning(UserWarning):
 
 
 class NoiseEvidence:
-    """Upper bounds on the noise's variance, estimated where a declared scale does not do.
+    """What is known of the noise's variance, estimated where a declared scale does not do.
 
     The arguments are those of `Evidence`; each call of `learn` follows one of the statistics.
     """
@@ -42,49 +45,44 @@ class NoiseEvidence:
         compared: Sequence[int],
         statistics: PullStatistics,
         has_radius: bool,
-        adaptive: bool,
         variances: bool,
         audit: bool,
     ) -> None:
-        n_arms, n_fidelities, noise = problem.n_arms, problem.n_fidelities, problem.noise
+        n_fidelities, noise = problem.n_fidelities, problem.noise
         self.sigmas = declared_sigmas(noise, n_fidelities)
-        self._adaptive = adaptive
+        self._full_delta = delta
         self._compared = tuple(compared)
         self._statistics = statistics
+        self._bounds_variances = variances
         self.is_estimated = not has_radius and isinstance(noise, EstimatedNoise)
+        self.has_own_variances = variances and isinstance(noise, Gaussian)
+        self._halves_delta = variances and isinstance(noise, Bounded)
         self._audits: list[NoiseAudit] = []
         if audit and not has_radius and isinstance(noise, SubGaussian):
             assert self.sigmas is not None
             self._audits = [NoiseAudit(sigma) for sigma in self.sigmas]
-        self._estimates: list[ArmVariances] = []
-        share = 1.0
-        if self.is_estimated or self._audits:
-            level = _NOISE_SHARE * delta / len(compared)
-            self._estimates = [ArmVariances(level) for _ in range(n_fidelities)]
-        if self.is_estimated:
-            share -= _NOISE_SHARE
-        self._own: list[list[PooledVariance]] = []
-        if variances and isinstance(noise, Gaussian):
-            share -= _NOISE_SHARE
-            level = _NOISE_SHARE * delta / (n_arms * len(compared))
-            self._own = [
-                [PooledVariance(level) for _ in range(n_fidelities)] for _ in range(n_arms)
-            ]
-        if variances and isinstance(noise, Bounded):
-            share = 0.5
-        self._full_delta = share * delta
-        # What is taken for the variance where it is estimated.
-        self.estimated: FloatArray = np.full((n_arms, n_fidelities), np.inf)
+        self._estimates = [ArmVariances(statistics, m) for m in range(n_fidelities)]
+        self._saw_no_noise = False
+        # How often the estimates of all arms have changed.
+        self.renewals = 0
 
     @property
     def delta(self) -> float:
         """Probability with which the means may leave their regions, without the noise's share."""
-        return (1.0 - _NOISE_SHARE) * self._full_delta if self.widened else self._full_delta
+        if self._halves_delta:
+            return 0.5 * self._full_delta
+        is_bounded = self._bounds_variances and (self.is_estimated or self.widened)
+        share = _NOISE_SHARE if is_bounded or self.has_own_variances else 0.0
+        return (1.0 - share) * self._full_delta
 
     @property
     def level(self) -> float:
         """The same for one arm at one fidelity."""
-        return self.delta / (len(self.estimated) * len(self._compared))
+        return self.delta / self._n_cells
+
+    @property
+    def _n_cells(self) -> int:
+        return len(self._statistics.counts) * len(self._compared)
 
     @property
     def widened(self) -> bool:
@@ -96,18 +94,13 @@ class NoiseEvidence:
         """Whether `variance_bounds` depend on what was observed."""
         return self.is_estimated or self.has_own_variances or self.widened
 
-    @property
-    def has_own_variances(self) -> bool:
-        """Whether each arm has a variance of its own."""
-        return bool(self._own)
-
     def is_estimated_at(self, fidelity: int) -> bool:
         """Whether the noise is estimated at a fidelity: by choice, or instead of a false scale."""
         return self.is_estimated or bool(self._audits and self._audits[fidelity].contradicted)
 
     def scale(self, fidelity: int) -> float:
-        """An upper bound on the scale that is estimated at a fidelity."""
-        return math.sqrt(self._estimates[fidelity].bound)
+        """The scale that the arms have at a fidelity if it is one for all; NaN without repeats."""
+        return math.sqrt(self._estimates[fidelity].pooled)
 
     @property
     def unaudited(self) -> dict[int, int]:
@@ -123,64 +116,78 @@ class NoiseEvidence:
 
         Return what it contradicts, in words, and whether the estimates of all arms have changed.
         """
-        before = int(self._statistics.counts[arm, fidelity]) - 1
-        if not before:
+        if self._statistics.counts[arm, fidelity] < 2:
             return "", False
-        prediction_error = growth * (before + 1) / before
-        if self._own:
-            self._own[arm][fidelity].add(prediction_error, 1)
-        if not self._estimates:
+        if not (self.is_estimated or self._audits):
             return "", False
         contradicted = self._audits[fidelity].add(growth, value) if self._audits else ""
         estimate = self._estimates[fidelity]
-        bound = estimate.bound
-        changed = estimate.add(
-            prediction_error if self._adaptive else growth,
-            growth,
-            self._statistics.squares[:, fidelity],
-            self._statistics.counts[:, fidelity],
-        )
-        if self.is_estimated_at(fidelity):
-            if changed or contradicted:
-                self._estimate(slice(None), fidelity)
-            self._estimate(arm, fidelity)
-        if self.is_estimated and math.isinf(bound) and estimate.bound == 0.0:
-            warnings.warn(
-                "repeated evaluations give exactly the same values, so there is no noise to "
-                "be sure against. If that is a fixed random seed or split, the answer is the "
-                "best for that one only: draw a new one in every evaluation",
-                NoNoiseWarning,
-                stacklevel=5,
-            )
-        return contradicted, bool(changed)
+        changed = estimate.learn(growth)
+        self.renewals += changed
+        if self.is_estimated and not self._saw_no_noise and estimate.degrees >= _LEAST_REPEATS:
+            self._saw_no_noise = estimate.pooled == 0.0
+            if self._saw_no_noise:
+                warnings.warn(
+                    "repeated evaluations give exactly the same values, so there is no noise to "
+                    "be sure against. If that is a fixed random seed or split, the answer is the "
+                    "best for that one only: draw a new one in every evaluation",
+                    NoNoiseWarning,
+                    stacklevel=5,
+                )
+        return contradicted, changed
 
-    def _estimate(self, arms: int | slice, fidelity: int) -> None:
-        """Bring the estimated variances of some arms up to date; never below a declared one."""
-        squares = self._statistics.squares[arms, fidelity]
-        counts = self._statistics.counts[arms, fidelity]
-        variances = self._estimates[fidelity].of_arms(squares, counts, self.level)
-        if self.sigmas is not None:
-            variances = np.maximum(variances, self.sigmas[fidelity] ** 2)
-        self.estimated[arms, fidelity] = variances
+    def estimated(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, FloatArray]:
+        """Variances and their degrees of freedom, shape (n,) each; never below a declared one."""
+        variances, degrees = self._estimates[fidelity].of_arms(arms)
+        return self._at_least_declared(variances, fidelity), degrees
+
+    def estimated_of_pairs(
+        self, leader: int, others: IntArray, fidelity: int
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Variances of the leader and of each other, and their degrees of freedom, shape (n,)."""
+        mine, theirs, degrees = self._estimates[fidelity].of_pairs(leader, others)
+        return (
+            self._at_least_declared(mine, fidelity),
+            self._at_least_declared(theirs, fidelity),
+            degrees,
+        )
+
+    def _at_least_declared(self, variances: FloatArray, fidelity: int) -> FloatArray:
+        if self.sigmas is None:
+            return variances
+        return np.maximum(variances, self.sigmas[fidelity] ** 2)
 
     def variance_bounds(self, arms: IntArray) -> FloatArray:
-        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown."""
+        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown.
+
+        Those that are estimated hold at all times, and cost a share of delta.
+        """
         if self.sigmas is not None:
             bounds = np.tile(np.square(self.sigmas), (len(arms), 1))
-            for m in range(len(self.sigmas)):
-                if self.is_estimated_at(m):
-                    bounds[:, m] = self.estimated[arms, m]
-            return bounds
-        if self._own:
-            return np.array([[own.bound for own in self._own[arm]] for arm in arms])
-        estimated: FloatArray = self.estimated[arms]
-        return estimated
+        else:
+            bounds = np.full((len(arms), self._statistics.counts.shape[1]), np.inf)
+        level = _NOISE_SHARE * self._full_delta
+        level /= self._n_cells if self.has_own_variances else len(self._compared)
+        for m in range(bounds.shape[1]):
+            counts = self._statistics.counts[arms, m]
+            degrees = credited(counts)
+            if self.has_own_variances:
+                squares = self._statistics.squares[arms, m]
+            elif self.is_estimated_at(m):
+                variances, of_arms = self.estimated(arms, m)
+                squares = np.where(of_arms > 0.0, variances, 0.0) * of_arms
+                degrees += of_arms - np.maximum(counts - 1.0, 0.0)
+            else:
+                continue
+            precisions = 2.0 * least_precision(-math.log(level), degrees)
+            known = precisions > 0.0
+            bounds[:, m] = np.where(known, squares / np.where(known, precisions, 1.0), np.inf)
+        return bounds
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned, as plain JSON values."""
         return {
             "estimates": [estimate.state_dict() for estimate in self._estimates],
-            "own": [[own.state_dict() for own in row] for row in self._own],
             "audits": [audit.state_dict() for audit in self._audits],
         }
 
@@ -190,9 +197,3 @@ class NoiseEvidence:
             estimate.load_state_dict(saved)
         for audit, saved in zip(self._audits, state["audits"], strict=True):
             audit.load_state_dict(saved)
-        for fidelity in range(len(self._estimates)):
-            if self.is_estimated_at(fidelity):
-                self._estimate(slice(None), fidelity)
-        for row, saved_row in zip(self._own, state["own"], strict=True):
-            for own, saved in zip(row, saved_row, strict=True):
-                own.load_state_dict(saved)

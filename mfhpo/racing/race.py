@@ -108,7 +108,6 @@ class RacingPolicy(Policy):
             self.delta - self._bias_delta,
             self._compared_fidelities(),
             radius,
-            adaptive=self._adaptive,
             variances=self._variances,
             audit=self._audits_noise,
         )
@@ -125,14 +124,8 @@ class RacingPolicy(Policy):
 
     # What subclasses decide.
 
-    # Whether what is pulled next depends on the values beyond who is still in the race.
-    _adaptive = True
-
     # Whether a declared scale of the noise is compared with what is observed.
     _audits_noise = True
-
-    # Whether the rules need upper bounds on the noise's variance.
-    _variances = False
 
     # Kind of bias bound to estimate when none is declared.
     _kind: Kind = "max"
@@ -140,6 +133,11 @@ class RacingPolicy(Policy):
     def _compared_fidelities(self) -> tuple[int, ...]:
         """Fidelities whose values are evidence about the target: the union bound is over these."""
         return tuple(range(self.problem.n_fidelities))
+
+    @property
+    def _variances(self) -> bool:
+        """Whether the rules need upper bounds on the noise's variance."""
+        return False
 
     def _pilot_fidelities(self) -> tuple[int, ...]:
         return self._compared_fidelities()

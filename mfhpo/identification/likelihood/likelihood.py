@@ -18,9 +18,11 @@ order bounds) share the other half evenly.
 
 import abc
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_prior
 
@@ -304,3 +306,68 @@ class OrderBiasLikelihood(PairLikelihood):
 
 def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
     return np.asarray(one * (other / np.maximum(one + other, 1e-300)))
+
+
+class TargetLikelihood(OrderBiasLikelihood):
+    """Of the target level alone: evidence on the side where the leader is better (`Pairs`).
+
+    Parameters
+    ----------
+    means, counts, variances, prior
+        See `PairLikelihood`; variances are known, or estimates if `of_pairs` is given.
+    threshold
+        What the statistic is compared with.
+    of_pairs
+        Gives estimated variances of a leader and of others, and their degrees of freedom (see
+        `mfhpo.racing.noise_evidence.NoiseEvidence.estimated_of_pairs`).
+    """
+
+    def __init__(
+        self,
+        means: FloatArray,
+        counts: IntArray | FloatArray,
+        variances: FloatArray,
+        prior: float,
+        threshold: float,
+        of_pairs: Callable[[int, IntArray], tuple[FloatArray, FloatArray, FloatArray]] | None,
+    ) -> None:
+        self._threshold = threshold
+        self._of_pairs = of_pairs
+        self._counts: FloatArray = np.zeros(len(means))
+        super().__init__(means, counts, variances, np.zeros(1), prior)
+
+    def update(
+        self,
+        arms: IntArray,
+        means: FloatArray,
+        counts: IntArray | FloatArray,
+        variances: FloatArray,
+    ) -> None:
+        """See `PairLikelihood.update`."""
+        self._counts[arms] = counts[:, 0]
+        super().update(arms, means, counts, variances)
+
+    def statistic(
+        self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
+    ) -> FloatArray:
+        """See `PairLikelihood.statistic`."""
+        if self._of_pairs is None:
+            mine = np.full(len(others), self.variances[leader, 0])
+            theirs, degrees = self.variances[others, 0], np.full(len(others), np.inf)
+        else:
+            mine, theirs, degrees = self._of_pairs(leader, others)
+        gaps = self.means[leader, 0] - self.means[others, 0] + epsilon
+        counts = np.stack([np.full(len(others), self._counts[leader]), self._counts[others]])
+        variances = np.stack([mine, theirs])
+        told = (gaps > 0.0) & (counts > 0).all(axis=0) & np.isfinite(variances).all(axis=0)
+        told &= degrees > 0.0
+        statistics = np.full(len(others), -np.inf)
+        if told.any():
+            pairs = Pairs(
+                gaps[told],
+                counts[:, told],
+                variances[:, told],
+                None if self._of_pairs is None else degrees[told],
+            )
+            statistics[told] = pairs.evidence(self._prior, self._threshold)
+        return statistics

@@ -11,11 +11,12 @@ from mfhpo.identification.likelihood.likelihood import (
     OrderBiasLikelihood,
     OwnBiasLikelihood,
     PairLikelihood,
+    TargetLikelihood,
     prior_count,
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
-from mfhpo.knowledge.noise import Bounded
+from mfhpo.knowledge.noise import Bounded, Gaussian
 from mfhpo.problem import Problem
 from mfhpo.racing.answer import surest_at_target
 
@@ -34,7 +35,9 @@ class Standing:
     statistics: FloatArray
     alternatives: FloatArray
 
-    def renew(self, arms: IntArray, changed: BoolArray, epsilon: float) -> None:
+    def renew(
+        self, arms: IntArray, changed: BoolArray, epsilon: float, only_ratios: bool = False
+    ) -> None:
         """Bring statistics up to date for the remaining arms, given whose observations changed."""
         likelihood = self.likelihood
         seen = arms[likelihood.weights[arms].any(axis=1)]
@@ -50,7 +53,8 @@ class Standing:
         if others.size:
             ratios, alternatives = likelihood.against(leader, others, epsilon)
             self.ratios[others], self.alternatives[others] = ratios, alternatives
-            self.statistics[others] = likelihood.statistic(leader, others, ratios, epsilon)
+            if not only_ratios:
+                self.statistics[others] = likelihood.statistic(leader, others, ratios, epsilon)
 
 
 class LikelihoodRatioPolicy(BestArmPolicy):
@@ -71,7 +75,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         contradicts the declared ones.
     """
 
-    _variances = True
     _certificate_reason = "the observations speak against any other arm being better by epsilon"
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
@@ -84,7 +87,18 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             )
         self._standing: Standing | None = None
         self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
+        self._noise_renewals = 0
         super().__init__(problem, **options)
+
+    @property
+    def _variances(self) -> bool:
+        is_needed = isinstance(self.problem.noise, (Gaussian, Bounded))
+        return is_needed or not self._is_studentised
+
+    @property
+    def _is_studentised(self) -> bool:
+        """Whether an estimated variance enters the statistic as such, not by an upper bound."""
+        return self._target_only or self.problem.n_fidelities == 1
 
     @property
     def threshold(self) -> float:
@@ -106,6 +120,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         """Who leads, if the present means came of these counts, shape (K, M)."""
         n_arms, levels = self.problem.n_arms, self._levels
         arms = np.arange(n_arms)
+        as_if = counts is not self._evidence.counts
         counts = counts[:, levels]
         means = self._evidence.all_means(arms)[:, levels]
         awaited = (counts > 0) & (self._evidence.counts[:, levels] == 0)
@@ -114,7 +129,8 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         likelihood = self._likelihood(arms, means, counts, self._prior)
         nothing = np.full(n_arms, np.nan)
         standing = Standing(likelihood, None, nothing, nothing.copy(), nothing.copy())
-        standing.renew(self.active, np.ones(n_arms, dtype=bool), self.epsilon)
+        everyone = np.ones(n_arms, dtype=bool)
+        standing.renew(self.active, everyone, self.epsilon, only_ratios=as_if)
         return standing
 
     def _expected_means(self, means: FloatArray) -> FloatArray:
@@ -132,6 +148,15 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
         assert self.bias is not None
+        if self._is_studentised:
+            return TargetLikelihood(
+                means,
+                counts,
+                self._variance_bounds(arms),
+                prior,
+                self.threshold,
+                self._of_pairs if self._estimates_target else None,
+            )
         kind = OwnBiasLikelihood if self.bias.kind == "max" else OrderBiasLikelihood
         return kind(
             means,
@@ -146,9 +171,9 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             return
         likelihood, levels = self._standing.likelihood, self._levels
         self._changed[arm] = True
-        if self._evidence.noise.estimates_variances:
-            variances = self._variance_bounds(np.arange(self.problem.n_arms))
-            self._changed |= (variances != likelihood.variances).any(axis=1)
+        if self._noise_renewals != self._evidence.noise.renewals:
+            self._noise_renewals = self._evidence.noise.renewals
+            self._changed[:] = True
         arms = np.flatnonzero(self._changed)
         likelihood.update(
             arms,
@@ -158,7 +183,17 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         )
 
     def _variance_bounds(self, arms: IntArray) -> FloatArray:
-        return self._evidence.noise.variance_bounds(arms)[:, self._levels]
+        noise = self._evidence.noise
+        if self._is_studentised and self._estimates_target:
+            return noise.estimated(arms, self.problem.target)[0][:, None]
+        return noise.variance_bounds(arms)[:, self._levels]
+
+    @property
+    def _estimates_target(self) -> bool:
+        return self._evidence.noise.is_estimated_at(self.problem.target)
+
+    def _of_pairs(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        return self._evidence.noise.estimated_of_pairs(leader, others, self.problem.target)
 
     def _judge_all(self) -> None:
         self._plan()

@@ -1,0 +1,185 @@
+"""Evidence of pairs of arms at one level, on the side where the leader is better.
+
+The averages of `mfhpo.identification.likelihood.likelihood` and `mfhpo.knowledge.studentised` are
+over means on both sides of the null hypothesis. Those on the other side, where the leader is worse
+or the other arm better, only cost. Averaged over the means on one side alone, the likelihood ratio
+of an arm is multiplied by 2 Phi(z), z being its distance from the mean over sqrt(n + rho) sigma / n,
+which is nearly 4 for the two arms of a pair that is nearly decided. A part of the average is left to
+both sides: without it, the evidence against means that one arm contradicts would vanish.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.studentised import LOG_WEIGHTS, SCALES, log_evidence, rounded
+
+# The share of the average that is over both sides.
+_BOTH_SIDES = 0.1
+
+# What one side adds at most.
+MOST_GAIN = float(np.log(_BOTH_SIDES + 4.0 * (1.0 - _BOTH_SIDES)))
+
+# The minimum is looked for on ever finer grids: of where between the two means the null hypothesis
+# has both, and of the logarithm of the precision. It is found to less than the slack.
+_SPLITS = np.linspace(-1.0, 1.0, 5)
+_PRECISIONS = np.linspace(-1.0, 1.0, 3)
+_ROUNDS = 8
+_ZOOM = 0.5
+_SLACK = 0.005
+
+_TINY = 1e-12
+
+
+# Of the average, what is over means of the other arm that may be far off: as if it was to be
+# decided after one value in the place of 16. A large difference is seen by it at once.
+_FAR_SHARE = 0.15
+_FAR = 1.0 / 16.0
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of a leader and another arm at one level; all arrays have shape (n,).
+
+    Parameters
+    ----------
+    gaps
+        By how much the leader's mean exceeds the least that the null hypothesis says, such as the
+        other's mean less epsilon; positive.
+    counts, variances
+        Numbers of values, and the noise's variance, of the leader and of the other, shape (2, n).
+    degrees
+        Degrees of freedom of the variances; None where they are known.
+    """
+
+    gaps: FloatArray
+    counts: FloatArray
+    variances: FloatArray
+    degrees: FloatArray | None
+
+    def evidence(self, prior: float, wanted: float) -> FloatArray:
+        """The logarithm of the average likelihood ratio, shape (n,), with the count rho `prior`.
+
+        It may be less than that where it does not reach `wanted`.
+        """
+        found: FloatArray = np.full(len(self.gaps), -np.inf)
+        for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
+            average = _Average(self, np.array([[prior], [of_other]]))
+            found = np.maximum(found, math.log(share) + average.evidence(wanted - math.log(share)))
+        return found
+
+
+@dataclass(frozen=True)
+class _Average:
+    """The average with given counts rho of the leader and of the other, shape (2, 1)."""
+
+    pairs: Pairs
+    priors: FloatArray
+
+    def evidence(self, wanted: float) -> FloatArray:
+        """That over both sides where one side does not bring it to `wanted`."""
+        penalties = (np.log1p(self.pairs.counts / self.priors) / 2.0).sum(axis=0)
+        found = self._on_both_sides() - penalties
+        close = np.flatnonzero(found >= wanted - MOST_GAIN)
+        if close.size:
+            found[close] = self._chosen(close)._on_one_side() - penalties[close]
+        return found
+
+    def _chosen(self, chosen: IntArray) -> "_Average":
+        pairs = self.pairs
+        some = Pairs(
+            pairs.gaps[chosen],
+            pairs.counts[:, chosen],
+            pairs.variances[:, chosen],
+            None if pairs.degrees is None else pairs.degrees[chosen],
+        )
+        return _Average(some, self.priors)
+
+    def _explained(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """What a squared distance of 1 has explained, and left, by twice the variance; the rest.
+
+        Shape (2, n) and (n,). Without any noise, the unit is arbitrary.
+        """
+        largest = self.pairs.variances.max(axis=0)
+        units = np.where(largest > 0.0, largest, 1.0)
+        twice = 2.0 * np.maximum(self.pairs.variances, _TINY * units)
+        twice[:, largest == 0.0] = 2.0
+        shrunk = self.pairs.counts / (self.pairs.counts + self.priors)
+        degrees = np.zeros(len(units)) if self.pairs.degrees is None else self.pairs.degrees
+        rest = np.where(largest > 0.0, degrees / 2.0, 0.0)
+        return self.pairs.counts * shrunk / twice, self.priors * shrunk / twice, rest
+
+    def _on_both_sides(self) -> FloatArray:
+        explained, left, rest = self._explained()
+        joint = explained[0] * explained[1] * self.pairs.gaps**2
+        if self.pairs.degrees is None:
+            return np.asarray(joint / explained.sum(axis=0))
+        return log_evidence(
+            self._least_ratio(explained, left, rest), rounded(self.pairs.degrees + 2.0)
+        )
+
+    def _least_ratio(self, explained: FloatArray, left: FloatArray, rest: FloatArray) -> FloatArray:
+        """The smallest ratio of what is explained to what is left, over all splits of the gap."""
+        squares = self.pairs.gaps**2
+        both = explained[0] * left[1] + explained[1] * left[0]
+        # The ratio for which explained - ratio * (rest + left) has the minimum 0.
+        a = left[0] * left[1] * squares + rest * left.sum(axis=0)
+        b = squares * both + rest * explained.sum(axis=0)
+        c = explained[0] * explained[1] * squares
+        return np.asarray(2.0 * c / (b + np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))))
+
+    def _on_one_side(self) -> FloatArray:
+        explained, left, rest = self._explained()
+        n = len(self.pairs.gaps)
+        rows = np.arange(n)
+        if self.pairs.degrees is None:
+            centres, precisions = np.zeros(n), np.zeros(1)
+            exponents, scales = np.zeros((n, 1)), np.ones(1)
+        else:
+            degrees = rounded(self.pairs.degrees + 2.0)
+            part = explained[1] / explained.sum(axis=0)
+            squares = (np.stack([part, 1.0 - part]) * self.pairs.gaps) ** 2
+            apart = rest + (left * squares).sum(axis=0)
+            ratios = (explained * squares).sum(axis=0) / apart
+            # Where the precision would be if every scale could be chosen.
+            centres = np.log(degrees / (2.0 * (1.0 + ratios) * apart))
+            precisions, scales = _PRECISIONS, SCALES
+            exponents = LOG_WEIGHTS - degrees[:, None] / 2.0 * np.log(SCALES)
+        splits, radius = np.full(n, 0.5), 1.0
+        for _ in range(_ROUNDS):
+            split = splits[:, None] + radius * _SPLITS
+            logs = centres[:, None] + radius * precisions
+            values = self._averages(split, np.exp(logs), explained, left, rest, exponents, scales)
+            best = values.reshape(n, -1).argmin(axis=1)
+            column, row = np.unravel_index(best, values.shape[1:])
+            splits, centres = split[rows, column], logs[rows, row]
+            radius *= _ZOOM
+        return np.asarray(values[rows, column, row] - _SLACK)
+
+    def _averages(
+        self,
+        splits: FloatArray,
+        precisions: FloatArray,
+        explained: FloatArray,
+        left: FloatArray,
+        rest: FloatArray,
+        exponents: FloatArray,
+        scales: FloatArray,
+    ) -> FloatArray:
+        """The evidence at shares of the gap (n, X) and precisions (n, T), shape (n, X, T)."""
+        parts = np.stack([splits, 1.0 - splits]) * self.pairs.gaps[:, None]
+        squares = (explained[:, :, None] * parts**2).sum(axis=0)
+        apart = rest[:, None] + (left[:, :, None] * parts**2).sum(axis=0)
+        # Axes: pair, split, precision, scale of the alternative.
+        distances = np.sqrt(2.0 * explained)[:, :, None] * parts
+        roots = np.sqrt(precisions[:, :, None] / scales)
+        one, two = distances[:, :, :, None, None] * roots[:, None]
+        sides = _BOTH_SIDES + 4.0 * (1.0 - _BOTH_SIDES) * ndtr(one) * ndtr(two)
+        fit = apart[:, :, None] * precisions[:, None, :]
+        logs = exponents[:, None, None, :] + fit[..., None] * (1.0 - 1.0 / scales)
+        largest = logs.max(axis=3)
+        average = np.log((np.exp(logs - largest[..., None]) * sides).sum(axis=3)) + largest
+        return np.asarray(squares[:, :, None] * precisions[:, None, :] + average)
