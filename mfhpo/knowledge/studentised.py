@@ -94,8 +94,8 @@ def needed_ratio(evidence: FloatArray, degrees: FloatArray) -> FloatArray:
 def least_precision(evidence: float, degrees: FloatArray) -> FloatArray:
     """The R / (2 sigma^2) below which f exceeds `evidence`, for any degrees of freedom D.
 
-    With Q = 0 and no arm compared: R over twice this is an upper bound on sigma^2 at all times, with
-    probability 1 - exp(-evidence). 0 where there is none.
+    With Q = 0 and no arm compared, R over twice this is an upper bound on sigma^2 at all times,
+    with probability 1 - exp(-evidence). 0 where there is none.
     """
     found = np.zeros(degrees.shape)
     steps = rounded(degrees)

@@ -30,11 +30,11 @@ _CAUTION = 0.25
 def agreement(squares: FloatArray, counts: IntArray) -> float:
     """Degrees of freedom that the other arms' variances are worth to an arm without repeats.
 
-    The variances are taken as draws from a scaled inverse chi-squared distribution, whose degrees of
-    freedom say how alike they are (Smyth 2004, "Linear models and empirical Bayes"). Of those that
-    fit, by their likelihood, nearly as well as the best, the fewest are chosen; infinite where one
-    variance for all does, 0 where nothing is known. The arguments have shape (K,): sums of squares
-    around the arms' means, and numbers of values.
+    The variances are taken as draws from a scaled inverse chi-squared distribution, whose degrees
+    of freedom say how alike they are (Smyth 2004, "Linear models and empirical Bayes"). Of those
+    that fit, by their likelihood, nearly as well as the best, the fewest are chosen; infinite where
+    one variance for all does, 0 where nothing is known. The arguments have shape (K,): sums of
+    squares around the arms' means, and numbers of values.
     """
     repeated = counts > 1
     if repeated.any() and not squares[repeated].any():

@@ -3,9 +3,10 @@
 The averages of `mfhpo.identification.likelihood.likelihood` and `mfhpo.knowledge.studentised` are
 over means on both sides of the null hypothesis. Those on the other side, where the leader is worse
 or the other arm better, only cost. Averaged over the means on one side alone, the likelihood ratio
-of an arm is multiplied by 2 Phi(z), z being its distance from the mean over sqrt(n + rho) sigma / n,
-which is nearly 4 for the two arms of a pair that is nearly decided. A part of the average is left to
-both sides: without it, the evidence against means that one arm contradicts would vanish.
+of an arm is multiplied by 2 Phi(z), z being the distance of the sum of its values from the null
+hypothesis in units of sqrt(n + rho) sigma: nearly 4 for the two arms of a pair that is nearly
+decided. A part of the average is left to both sides. Without it, the evidence against means that
+one of the two arms contradicts would vanish.
 """
 
 import math
@@ -68,7 +69,8 @@ class Pairs:
         found: FloatArray = np.full(len(self.gaps), -np.inf)
         for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
             average = _Average(self, np.array([[prior], [of_other]]))
-            found = np.maximum(found, math.log(share) + average.evidence(wanted - math.log(share)))
+            part = average.evidence(wanted - math.log(share)) + math.log(share)
+            found = np.asarray(np.maximum(found, part))
         return found
 
 
