@@ -66,11 +66,11 @@ class Pairs:
 
         It may be less than that where it does not reach `wanted`.
         """
-        found: FloatArray = np.full(len(self.gaps), -np.inf)
+        found = np.full(len(self.gaps), -np.inf)
         for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
             average = _Average(self, np.array([[prior], [of_other]]))
             part = average.evidence(wanted - math.log(share)) + math.log(share)
-            found = np.asarray(np.maximum(found, part))
+            np.maximum(found, part, out=found)
         return found
 
 
