@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError, version
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.bounds.lower_bound import CostPrediction, cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import (
     IISE,
@@ -48,6 +49,7 @@ __all__ = [
     "BestArmPolicy",
     "Bias",
     "BiasContradictedWarning",
+    "BlockElimination",
     "Bounded",
     "CostPrediction",
     "Elimination",

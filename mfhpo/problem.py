@@ -21,11 +21,15 @@ class Pull:
         target).
     limit
         Wall-clock limit in seconds, or None.
+    block
+        Index of the block that the evaluation belongs to, from 0, or None. All evaluations of a
+        block share their replicate: the split, or the seed.
     """
 
     arm: int
     fidelity: int
     limit: float | None = None
+    block: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

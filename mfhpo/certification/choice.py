@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 from mfhpo._validation import check_number
 from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
@@ -125,6 +126,55 @@ def _for_the_best_arm(problem: Problem) -> PolicyChoice:
     return PolicyChoice(
         IISE, f"{spread}; IISE takes order bounds, and estimates them where none are given"
     )
+
+
+# What is declared of single evaluations, or chooses levels, has no part in blocks.
+_IN_BLOCKS = ("delta", "epsilon", "budget", "measure", "max_failures", "seed")
+_NOT_IN_BLOCKS = (
+    "sigma",
+    "bias",
+    "estimated_bias",
+    "variant",
+    "radius",
+    "explore",
+    "schedule",
+    "learning_rate",
+    "stop",
+)
+
+
+def check_blocks(replicate: str, given: Mapping[str, Any]) -> None:
+    """Raise ValueError where one of the options that a user gave has no part in blocks."""
+    if not isinstance(replicate, str) or not replicate:
+        raise TypeError(f"replicate must be the name of a parameter or None, got {replicate!r}.")
+    if given.get("aim", "best arm") != "best arm":
+        raise ValueError(
+            f"replicate={replicate!r} has no part in aim={given['aim']!r}; leave it out."
+        )
+    for name in _NOT_IN_BLOCKS:
+        if given.get(name) is not None:
+            raise ValueError(
+                f"{name}={given[name]!r} has no part in a race with replicate={replicate!r}, which "
+                f"compares configurations at the target by their differences in the same blocks; "
+                f"leave one of them out."
+            )
+
+
+def choose_blocks() -> PolicyChoice:
+    """The policy for evaluations in blocks, and why."""
+    return PolicyChoice(
+        BlockElimination,
+        "evaluations with the same replicate are compared with each other, so that what they share "
+        "is no noise",
+    )
+
+
+def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Policy:
+    """The policy for evaluations in blocks, of a user's options for any race for the best arm."""
+    rest = {name: options[name] for name in _IN_BLOCKS if name in options}
+    if rest.get("measure") is None:
+        rest["measure"] = _MEASURE
+    return BlockElimination(problem, **rest)
 
 
 # Policies made of a user's options; `sign` is -1 where the objective is minimised, whose values are

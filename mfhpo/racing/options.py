@@ -125,6 +125,23 @@ class BestArmOptions(RaceOptions, total=False):
     estimated_bias: EstimatedBias
 
 
+class BlockOptions(TypedDict, total=False):
+    """The option of those who choose the replicates of a race for the best arm.
+
+    Parameters
+    ----------
+    replicate
+        Name of the parameter that sets the split or the seed. The objective asks for it, as for the
+        fidelity, and the race decides it: all configurations are evaluated with the same ones, in
+        blocks, and compared within these (`mfhpo.BlockElimination`). That takes far fewer
+        evaluations where the split is a large part of the noise. The certificate is about the mean
+        over replicates. Only values at the target are evidence, and nothing is declared of the
+        noise or the bias. None: each evaluation has noise of its own.
+    """
+
+    replicate: str | None
+
+
 class IISEOptions(BestArmOptions, total=False):
     """Options of `mfhpo.IISE` and its baselines, besides those of every race for the best arm.
 

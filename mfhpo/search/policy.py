@@ -35,7 +35,7 @@ class Begin:
     point: Point | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate(Pull):
     """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed."""
 

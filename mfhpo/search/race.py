@@ -229,7 +229,7 @@ class SearchRace(Policy):
         chosen = self._next_candidate(shortlist, pending)
         if chosen is None:
             return None
-        replicate = Replicate(chosen, self.search.target, None, shortlist)
+        replicate = Replicate(chosen, self.search.target, shortlist=shortlist)
         return replicate if self.fits(replicate, pending) else None
 
     def _search_on(self, pending: Sequence[Pull]) -> Pull:

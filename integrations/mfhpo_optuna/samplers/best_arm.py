@@ -11,7 +11,14 @@ from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import IISEOptions, MFGradOptions, MFLUCBOptions, MFTopTwoOptions, runs
+from mfhpo.racing.options import (
+    BlockOptions,
+    IISEOptions,
+    MFGradOptions,
+    MFLUCBOptions,
+    MFTopTwoOptions,
+    runs,
+)
 from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
@@ -20,19 +27,19 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class _IISE(IISEOptions, SamplerOptions):
+class _IISE(IISEOptions, BlockOptions, SamplerOptions):
     pass
 
 
-class _MFTopTwo(MFTopTwoOptions, SamplerOptions):
+class _MFTopTwo(MFTopTwoOptions, BlockOptions, SamplerOptions):
     pass
 
 
-class _MFGrad(MFGradOptions, SamplerOptions):
+class _MFGrad(MFGradOptions, BlockOptions, SamplerOptions):
     pass
 
 
-class _MFLUCB(MFLUCBOptions, SamplerOptions):
+class _MFLUCB(MFLUCBOptions, BlockOptions, SamplerOptions):
     pass
 
 
@@ -63,8 +70,10 @@ class IISESampler(DeclaredSampler):
         of parameter dictionaries; or ``{name: distribution}`` to draw 32 from (all of them, if
         there are no more; see `draw_arms` for another number).
     **options
-        Those of the policy, `mfhpo.racing.options.IISEOptions`, and of samplers,
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
+        Those of the policy, `mfhpo.racing.options.IISEOptions`, of samplers,
+        `mfhpo_optuna.samplers.options.SamplerOptions`, and `replicate`, the name of the parameter
+        that sets the split or the seed, for evaluations in blocks: see
+        `mfhpo.racing.options.BlockOptions`.
 
     Raises
     ------

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo import Policy, Problem
-from mfhpo.certification.choice import PolicyChoice, check_parts, make_best_policy, recommend_policy
+from mfhpo.certification.choice import (
+    PolicyChoice,
+    check_parts,
+    choose_blocks,
+    make_best_policy,
+    recommend_policy,
+)
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.options import ChoiceOptions, runs
+from mfhpo.racing.options import BlockOptions, ChoiceOptions, runs
 from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
@@ -24,7 +30,7 @@ if TYPE_CHECKING:
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
-class _Options(ChoiceOptions, SamplerOptions):
+class _Options(ChoiceOptions, BlockOptions, SamplerOptions):
     pass
 
 
@@ -94,6 +100,8 @@ class MFSampler(DeclaredSampler):
             return self._choice_for(race)
 
     def _choice_for(self, race: FidelityRace) -> PolicyChoice:
+        if self._replicate is not None:
+            return choose_blocks()
         problem = self._declaration.problem(len(race.arms), race.levels, race.sign)
         return recommend_policy(problem, self._options["aim"])
 

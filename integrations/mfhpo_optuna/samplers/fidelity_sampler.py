@@ -12,7 +12,11 @@ from optuna.pruners import MedianPruner, NopPruner
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Problem
-from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED
+from mfhpo.certification.choice import (
+    LOSSES_ARE_MAXIMISED,
+    check_blocks,
+    make_block_elimination,
+)
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration, as_fidelity
@@ -31,6 +35,7 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.replicates import Replicates
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -43,10 +48,16 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     """Runs a policy that chooses arms and levels of a fidelity."""
 
     def __init__(
-        self, fidelity: str | Fidelity, arms: ArmsLike, **options: Unpack[SamplerOptions]
+        self,
+        fidelity: str | Fidelity,
+        arms: ArmsLike,
+        replicate: str | None = None,
+        **options: Unpack[SamplerOptions],
     ) -> None:
         self._fidelity = as_fidelity(fidelity)
-        super().__init__(owned=self._fidelity.name, arms=arms, **options)
+        self._replicate = replicate
+        owned = [self._fidelity.name, *([] if replicate is None else [replicate])]
+        super().__init__(owned=owned, arms=arms, **options)
 
     # What users call.
 
@@ -91,6 +102,10 @@ class FidelitySampler(PolicySampler[FidelityRace]):
                 race = self._of(study)
                 if race.pull(trial.number) is not None:
                     return race.level_of(trial.number, param_distribution)
+            if param_name == self._replicate and len(study.directions) == 1:
+                race = self._of(study)
+                if race.pull(trial.number) is not None:
+                    return race.replicate_of(trial.number, param_distribution)
             return super().sample_independent(study, trial, param_name, param_distribution)
 
     # Helpers.
@@ -170,7 +185,10 @@ class DeclaredSampler(FidelitySampler):
     ) -> None:
         own = with_defaults(type(self), options)
         host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
-        super().__init__(fidelity, arms, **host)
+        replicate = own.pop("replicate", None)
+        if replicate is not None:
+            check_blocks(replicate, options)
+        super().__init__(fidelity, arms, replicate, **host)
         kind: Kind = "order" if own.get("variant") == "order" else "max"
         self._declaration = Declaration.of(
             self._fidelity, own.pop("sigma"), own.pop("bias", None), kind
@@ -178,7 +196,7 @@ class DeclaredSampler(FidelitySampler):
         self._options = own
         self._warned_of_losses = False
         levels = self._fidelity.levels or ()
-        self._declaration.rehearse(self._policy_for, own, levels, (1.0, -1.0))
+        self._declaration.rehearse(self._make, own, levels, (1.0, -1.0))
         objection = self._declaration.objection_to(own["budget"], levels)
         if objection is not None:
             warnings.warn(objection, stacklevel=3)
@@ -187,19 +205,31 @@ class DeclaredSampler(FidelitySampler):
         """Make the policy; `sign` is -1 for a study that minimises, whose values are mirrored."""
         return self._policy_class(problem, **options)
 
+    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        if self._replicate is None:
+            return self._policy_for(problem, sign, options)
+        return make_block_elimination(problem, options)
+
     def _new(self, study: optuna.Study) -> FidelityRace:
         seed = self._seed_of(study)
 
         def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
             problem = self._declaration.problem(n_arms, levels, sign)
-            policy = self._policy_for(problem, sign, self._options | {"seed": seed})
+            policy = self._make(problem, sign, self._options | {"seed": seed})
             if sign < 0.0 and isinstance(policy, MFElimination) and not self._warned_of_losses:
                 self._warned_of_losses = True
                 warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
             return policy
 
         self._note_fidelity(study)
-        return FidelityRace(study, self._new_arms(study), self._fidelity, make_policy, self._lease)
+        return FidelityRace(
+            study,
+            self._new_arms(study),
+            self._fidelity,
+            make_policy,
+            self._lease,
+            None if self._replicate is None else Replicates(self._replicate, seed),
+        )
 
 
 def _recommendation(race: FidelityRace) -> StudyRecommendation:

@@ -41,7 +41,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
         own = with_defaults(type(self), options) | explicit
         host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
-        super().__init__(owned="", arms=arms, **host)
+        super().__init__(owned=(), arms=arms, **host)
         self._options = own
         self._policy_class(2, **own)
 

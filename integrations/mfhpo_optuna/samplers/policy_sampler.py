@@ -3,7 +3,7 @@
 import abc
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -37,7 +37,7 @@ _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 class PolicySampler(StudySampler[RaceT]):
     """Runs a policy on a study: each trial is one pull, and the state is the study's trials.
 
-    `owned` is the parameter that the sampler itself decides, which no arm may contain, or empty.
+    `owned` are the parameters that the sampler itself decides, which no arm may contain.
     For the other arguments see `IISESampler` and `SamplerOptions`.
     """
 
@@ -49,7 +49,7 @@ class PolicySampler(StudySampler[RaceT]):
     def __init__(
         self,
         *,
-        owned: str,
+        owned: Collection[str],
         arms: ArmsLike,
         arm_sampler: BaseSampler | None,
         lease: float | None,
@@ -69,7 +69,7 @@ class PolicySampler(StudySampler[RaceT]):
                 f"cannot draw single configurations; give another one such as RandomSampler(), or, "
                 f"to a sampler with arms, arms={{name: distribution}}: all of a small space."
             )
-        self._owned = owned
+        self._owned = tuple(owned)
         self._arms = arms
         self._arm_sampler = arm_sampler
 
@@ -108,7 +108,7 @@ class PolicySampler(StudySampler[RaceT]):
             if race.arms.declared or race.arms.params(pull.arm):
                 return {}  # another trial has decided what the arm is
             space = self._arm_sampler.infer_relative_search_space(self._arms_only(study), trial)
-            return {name: d for name, d in space.items() if name != self._owned}
+            return {name: d for name, d in space.items() if name not in self._owned}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]

@@ -136,7 +136,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         self._shortlist = shortlist
         self._make_certification = make_certification
         super().__init__(
-            owned="",
+            owned=(),
             arms=len(shortlist.candidates),
             arm_sampler=None,
             lease=lease,

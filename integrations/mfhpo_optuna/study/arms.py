@@ -3,7 +3,7 @@
 import math
 import warnings
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, TypeAlias
@@ -69,12 +69,16 @@ class _Arm:
 
 
 class Arms:
-    """Parameters of every arm, declared or learned from the trials that were tagged with it."""
+    """Parameters of every arm, declared or learned from the trials that were tagged with it.
 
-    def __init__(self, arms: ArmsLike, fidelity: str, seed: int) -> None:
+    `owned` are the parameters that the sampler itself decides, such as the fidelity: no arm may
+    contain them.
+    """
+
+    def __init__(self, arms: ArmsLike, owned: Collection[str], seed: int) -> None:
         self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)
-        self._arms = [_Arm(params) for params in _listed(arms, fidelity, seed)]
-        self._fidelity = fidelity
+        self._arms = [_Arm(params) for params in _listed(arms, owned, seed)]
+        self._owned = frozenset(owned)
         self._hypercube = _LatinHypercube(len(self._arms), seed)
         self._owner: dict[str, int] = {}
 
@@ -85,7 +89,7 @@ class Arms:
         self._arms.append(_Arm())
 
     def params(self, arm: int) -> Params:
-        """The parameters known of an arm, without the fidelity."""
+        """The parameters known of an arm, without those that the sampler decides."""
         return self._arms[arm].params
 
     def distributions(self, arm: int) -> dict[str, BaseDistribution]:
@@ -109,7 +113,7 @@ class Arms:
         if entry.first_trial is None or trial < entry.first_trial:
             entry.first_trial = trial
         if trial == entry.first_trial and not self.declared and not entry.decided:
-            entry.params.update(self._without_fidelity(params))
+            entry.params.update(self._without_owned(params))
 
     def adopt(
         self, arm: int, params: Params, distributions: dict[str, BaseDistribution], *, whole: bool
@@ -119,7 +123,7 @@ class Arms:
         The first trial that came to its end (`whole`) decides what the arm is.
         """
         entry = self._arms[arm]
-        params = self._without_fidelity(params)
+        params = self._without_owned(params)
         if whole and not self.declared and not entry.decided:
             entry.params = params
         elif any(entry.params.get(name, value) != value for name, value in params.items()):
@@ -138,7 +142,7 @@ class Arms:
         """
         if self.declared:
             return arm
-        key = repr(sorted(self._without_fidelity(params).items()))
+        key = repr(sorted(self._without_owned(params).items()))
         return self._owner.setdefault(key, arm)
 
     def may_be_equal(self, arm: int, other: int) -> bool:
@@ -154,8 +158,8 @@ class Arms:
         """Names that were declared of an arm, but that a whole trial did not ask for."""
         return sorted(set(self._arms[arm].params) - set(params)) if self.declared else []
 
-    def _without_fidelity(self, params: Params) -> Params:
-        return {name: value for name, value in params.items() if name != self._fidelity}
+    def _without_owned(self, params: Params) -> Params:
+        return {name: value for name, value in params.items() if name not in self._owned}
 
     def known_as(self, fixed: Mapping[str, Any]) -> int | None:
         """The first arm whose parameters are known to be these."""
@@ -177,7 +181,7 @@ class Arms:
         return None
 
 
-def _listed(arms: ArmsLike, fidelity: str, seed: int) -> list[Params]:
+def _listed(arms: ArmsLike, owned: Collection[str], seed: int) -> list[Params]:
     if isinstance(arms, Integral) and not isinstance(arms, bool):
         return [{} for _ in range(check_count("arms", int(arms), 1))]
     if not isinstance(arms, Mapping) and not (
@@ -188,10 +192,10 @@ def _listed(arms: ArmsLike, fidelity: str, seed: int) -> list[Params]:
             f"distributions, got {arms!r}."
         )
     names: set[str] = set(arms) if isinstance(arms, Mapping) else set().union(*arms)
-    if fidelity in names:
+    for name in sorted(names & set(owned)):
         raise ValueError(
-            f"arms contain {fidelity!r}, which is the fidelity: the sampler chooses it; leave it "
-            f"out of the arms."
+            f"arms contain {name!r}, which is the fidelity or the replicate: the sampler chooses "
+            f"it; leave it out of the arms."
         )
     if isinstance(arms, Mapping):
         if not arms:

@@ -10,11 +10,13 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Labels, Observation, Policy, Pull
+from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.levels import contains, did_you_mean, levels_in
+from mfhpo_optuna.study.replicates import Replicates
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 
@@ -36,9 +38,11 @@ class FidelityRace(StudyRace):
         fidelity: Fidelity,
         make_policy: MakePolicy,
         lease: float | None = None,
+        replicates: Replicates | None = None,
     ) -> None:
         super().__init__(study, arms, lease)
         self.fidelity = fidelity
+        self._replicates = replicates
         self.levels: tuple[Any, ...] = ()
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
@@ -89,6 +93,7 @@ class FidelityRace(StudyRace):
             # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
             at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
             pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
+            belongs = self._is_of_block(pull, trial)
         observed = self.sign * value if belongs and succeeded and value is not None else None
         is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
@@ -111,7 +116,7 @@ class FidelityRace(StudyRace):
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
             chosen = self._next(trial_number)
             fidelity = 0 if chosen is None else chosen.fidelity
-            running = replace(running, pull=Pull(running.pull.arm, fidelity), blind=False)
+            running = replace(running, pull=replace(running.pull, fidelity=fidelity), blind=False)
             self._running[trial_number] = running
         level = self.levels[running.pull.fidelity]
         if not contains(distribution, level):
@@ -121,6 +126,28 @@ class FidelityRace(StudyRace):
                 f"range in every trial, one that contains all levels {list(self.levels)}."
             )
         return level
+
+    def replicate_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
+        """The replicate for a running trial whose objective asks with this distribution."""
+        assert self._replicates is not None
+        block = self._running[trial_number].pull.block
+        assert block is not None
+        return self._replicates.of(block, distribution)
+
+    def _is_of_block(self, pull: Pull, trial: FrozenTrial) -> bool:
+        if self._replicates is None or self._replicates.is_of(pull.block, trial):
+            return True
+        self._warn_once(
+            f"replicate of trial {trial.number}",
+            f"trial {trial.number} was evaluated with "
+            f"{self._replicates.name}={trial.params[self._replicates.name]!r}, which is not what "
+            f"the sampler chose: it does not count. Do not fix the replicate.",
+        )
+        return False
+
+    def _has_turns(self, pull: Pull) -> bool:
+        # The values of a block count once it is complete, whenever they come.
+        return pull.block is None
 
     # Choosing what a trial evaluates.
 
@@ -144,11 +171,21 @@ class FidelityRace(StudyRace):
                 )
                 return None
             fidelity = self.levels.index(level)
-        return Pull(arm, fidelity)
+        if self._replicates is None or (chosen is not None and chosen.arm == arm):
+            return Pull(arm, fidelity, block=None if chosen is None else chosen.block)
+        return Pull(arm, fidelity, block=self._open_block(arm, trial.number))
+
+    def _open_block(self, arm: int, trial_number: int) -> int:
+        """The next block of an arm that somebody enqueued."""
+        pending = self._pending(trial_number)
+        if isinstance(self.policy, BlockElimination):
+            return self.policy.open_block(arm, pending)
+        return sum(pull.arm == arm for pull in pending)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attribute that tells other workers of a pull."""
-        return {ARM_KEY: {"arm": pull.arm, "fidelity": pull.fidelity}}
+        block = {} if pull.block is None else {"block": pull.block}
+        return {ARM_KEY: {"arm": pull.arm, "fidelity": pull.fidelity, **block}}
 
     def _noted(self, trial: FrozenTrial) -> Pull:
         tag = trial.user_attrs[ARM_KEY]
@@ -157,7 +194,7 @@ class FidelityRace(StudyRace):
                 f"trial {trial.number} was run by a sampler that chooses time limits, not levels "
                 f"of {self.fidelity.name!r}; resume the study with that one, or begin another."
             )
-        return Pull(int(tag["arm"]), int(tag["fidelity"]))
+        return Pull(int(tag["arm"]), int(tag["fidelity"]), block=tag.get("block"))
 
     def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
         # The level may be another one than planned until the trial has asked for it: one that was
@@ -179,7 +216,8 @@ class FidelityRace(StudyRace):
 
     def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:
-            return Pull(self._begun % len(self.arms), 0)
+            block = None if self._replicates is None else self._begun // len(self.arms)
+            return Pull(self._begun % len(self.arms), 0, block=block)
         return self._ask(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:

@@ -1,5 +1,6 @@
 """The arms of a search: there is always another one."""
 
+from collections.abc import Collection
 from typing import Any
 
 from optuna.distributions import BaseDistribution
@@ -10,9 +11,9 @@ from mfhpo_optuna.study.places import drawn, value_at
 
 
 class OpenArms(Arms):
-    """Parameters of every arm that a search has begun; `owned` is what no arm may contain."""
+    """Parameters of every arm that a search has begun; for `owned` see `Arms`."""
 
-    def __init__(self, owned: str, seed: int) -> None:
+    def __init__(self, owned: Collection[str], seed: int) -> None:
         super().__init__(1, owned, seed)
         self._seed = seed
         self._proposals: dict[int, Point] = {}

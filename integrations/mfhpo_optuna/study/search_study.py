@@ -153,7 +153,7 @@ class SearchStudy(FidelityRace):
         shortlist = trial.user_attrs[ARM_KEY].get("shortlist")
         if shortlist is not None:
             self._agree(trial.number, tuple(shortlist))
-            return Replicate(pull.arm, pull.fidelity, None, tuple(shortlist))
+            return Replicate(pull.arm, pull.fidelity, shortlist=tuple(shortlist))
         is_running = trial.state == TrialState.RUNNING
         if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
             self._learn_of(pull.arm, trial.params, trial.distributions)

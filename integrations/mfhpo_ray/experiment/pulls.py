@@ -97,6 +97,8 @@ def scalars(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def _pull_to_record(pull: Pull) -> dict[str, Any]:
     record: dict[str, Any] = {"arm": pull.arm, "fidelity": pull.fidelity, "limit": pull.limit}
+    if pull.block is not None:
+        record["block"] = pull.block
     if isinstance(pull, Replicate):
         record["shortlist"] = list(pull.shortlist)
     return record
@@ -105,8 +107,8 @@ def _pull_to_record(pull: Pull) -> dict[str, Any]:
 def _pull_from_record(record: Mapping[str, Any]) -> Pull:
     arm, fidelity, limit = int(record["arm"]), int(record["fidelity"]), record["limit"]
     if "shortlist" in record:
-        return Replicate(arm, fidelity, limit, tuple(record["shortlist"]))
-    return Pull(arm, fidelity, limit)
+        return Replicate(arm, fidelity, limit, shortlist=tuple(record["shortlist"]))
+    return Pull(arm, fidelity, limit, record.get("block"))
 
 
 def replicate_seed(

@@ -12,6 +12,7 @@ from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     PolicyChoice,
     check_parts,
+    choose_blocks,
     make_best_policy,
     make_elimination,
     make_lucb,
@@ -277,7 +278,10 @@ class MFSearch(DeclaredSearch):
 
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
         aim = self._options["aim"]
-        choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
+        if self._replicate is not None:
+            choice = choose_blocks()
+        else:
+            choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
         if self._choice is None:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
             if aim == "reward per pull" and sign < 0.0:

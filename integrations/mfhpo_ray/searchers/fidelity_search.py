@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Labels, Observation, Policy, Problem, Pull
+from mfhpo.certification.choice import check_blocks, make_block_elimination
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
@@ -45,19 +46,23 @@ class FidelitySearch(PolicySearch[Policy]):
         prices: Mapping[str, float] | None,
         options: Mapping[str, Any],
         kind: Kind = "max",
+        replicate: str | None = None,
         **host: Unpack[SearchOptions],
     ) -> None:
         self._declaration = Declaration.of(fidelity, sigma, bias, kind)
         self._fidelity = self._declaration.fidelity
-        super().__init__(arms=arms, owned=self._fidelity.name, **host)
+        super().__init__(arms=arms, owned=self._fidelity.name, replicate=replicate, **host)
         self._prices = Prices(prices, self._fidelity.costs)
         self._has_prices = prices is not None
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
         self._options = dict(options)
         self._n_stopped = 0
         signs = (1.0, -1.0) if self._mode is None else (self._sign,)
-        self._declaration.rehearse(self._policy_for, self._options, self._levels, signs)
+        self._declaration.rehearse(self._make, self._options, self._levels, signs)
         self._check_budget()
+
+    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        return self._policy_for(problem, sign, options)
 
     @abc.abstractmethod
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
@@ -71,7 +76,7 @@ class FidelitySearch(PolicySearch[Policy]):
 
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
         problem = self._declaration.problem(n_arms, self._levels, sign)
-        return self._policy_for(problem, sign, self._options | {"seed": self._seed})
+        return self._make(problem, sign, self._options | {"seed": self._seed})
 
     def _settings(self, pull: Pull) -> Any:
         return self._levels[pull.fidelity]
@@ -171,6 +176,9 @@ class DeclaredSearch(FidelitySearch):
     ) -> None:
         own = with_defaults(type(self), options)
         host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
+        replicate = own.pop("replicate", None)
+        if replicate is not None:
+            check_blocks(replicate, options)
         super().__init__(
             fidelity=fidelity,
             arms=arms,
@@ -178,8 +186,14 @@ class DeclaredSearch(FidelitySearch):
             bias=own.pop("bias"),
             kind="order" if own.get("variant") == "order" else "max",
             options=own,
+            replicate=replicate,
             **host,
         )
+
+    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        if self._replicate is None:
+            return self._policy_for(problem, sign, options)
+        return make_block_elimination(problem, options)
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return self._policy_class(problem, **options)

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from mfhpo.censored.options import RCUCBOptions, ZoomingRCUCBOptions
-from mfhpo.racing.options import ChoiceOptions, IISEOptions, MFGradOptions, MFLUCBOptions
+from mfhpo.racing.options import (
+    BlockOptions,
+    ChoiceOptions,
+    IISEOptions,
+    MFGradOptions,
+    MFLUCBOptions,
+)
 
 
 class SearchOptions(TypedDict, total=False):
@@ -65,19 +71,19 @@ class LimitSearchOptions(SearchOptions, total=False):
     limit_key: str
 
 
-class IISESearchOptions(IISEOptions, FidelitySearchOptions):
+class IISESearchOptions(IISEOptions, BlockOptions, FidelitySearchOptions):
     """Options of `IISESearch`."""
 
 
-class MFGradSearchOptions(MFGradOptions, FidelitySearchOptions):
+class MFGradSearchOptions(MFGradOptions, BlockOptions, FidelitySearchOptions):
     """Options of `MFGradSearch`."""
 
 
-class MFLUCBSearchOptions(MFLUCBOptions, FidelitySearchOptions):
+class MFLUCBSearchOptions(MFLUCBOptions, BlockOptions, FidelitySearchOptions):
     """Options of `MFLUCBSearch`."""
 
 
-class MFSearchOptions(ChoiceOptions, FidelitySearchOptions):
+class MFSearchOptions(ChoiceOptions, BlockOptions, FidelitySearchOptions):
     """Options of `MFSearch`."""
 
 

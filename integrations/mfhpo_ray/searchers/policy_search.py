@@ -14,6 +14,7 @@ from ray.tune.search import Searcher
 
 from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo._validation import check_count
+from mfhpo.knowledge.replicate import replicate_of
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.losses import Losses
@@ -32,6 +33,9 @@ PolicyT = TypeVar("PolicyT", bound=Policy)
 
 _logger = logging.getLogger("mfhpo_ray")
 
+# Replicates are seeds from 0 to one less than this.
+_N_REPLICATES = 2**31
+
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
 
@@ -41,7 +45,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     The values of an arm at a level are told in the order in which their trials were begun. See the
     notes of `IISESearch`, and `SearchOptions` for the arguments; `owned` is the key of the
-    configuration, besides the seed's, that the search itself sets.
+    configuration, besides those of the seed and the replicate, that the search itself sets.
     """
 
     # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
@@ -56,6 +60,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         space: Mapping[str, Any] | None,
         owned: str,
         seed_key: str | None,
+        replicate: str | None = None,
         seed: int | None,
     ) -> None:
         check_aim(metric, mode)
@@ -66,7 +71,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         super().__init__(metric=metric, mode=mode)
         self._owned = owned
         self._seed_key = seed_key
-        self._keys = (owned,) if seed_key is None else (owned, seed_key)
+        self._replicate = replicate
+        self._keys = tuple(key for key in (owned, seed_key, replicate) if key is not None)
         self._candidates = Candidates(arms, space, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
         self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
@@ -465,6 +471,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 n_fidelities=self._n_fidelities,
             )
             assign(config, self._seed_key, seed)
+        if self._replicate is not None and pull.block is not None:
+            assign(config, self._replicate, replicate_of(pull.block, self._seed, _N_REPLICATES))
         return config
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:

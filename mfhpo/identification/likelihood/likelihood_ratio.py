@@ -17,8 +17,14 @@ from mfhpo.identification.likelihood.likelihood import (
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import Bounded, Gaussian
+from mfhpo.knowledge.studentised import needed_ratio, rounded
 from mfhpo.problem import Problem
 from mfhpo.racing.answer import surest_at_target
+
+# What a pair usually pays for looking at any time, and the most that the variance of an arm of
+# which little is known is raised by.
+_PENALTIES = 2.0
+_MOST_INFLATION = 50.0
 
 
 @dataclass
@@ -185,8 +191,15 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _variance_bounds(self, arms: IntArray) -> FloatArray:
         noise = self._evidence.noise
         if self._is_studentised and self._estimates_target:
-            return noise.estimated(arms, self.problem.target)[0][:, None]
+            variances, degrees = noise.estimated(arms, self.problem.target)
+            return (variances * self._inflation(degrees))[:, None]
         return noise.variance_bounds(arms)[:, self._levels]
+
+    def _inflation(self, degrees: FloatArray) -> FloatArray:
+        """How much larger a known variance would ask for as many values; it steers the race."""
+        wanted = self.threshold + _PENALTIES
+        ratios = needed_ratio(np.full(degrees.shape, wanted), rounded(degrees + 2.0))
+        return np.minimum(degrees * ratios / (2.0 * wanted), _MOST_INFLATION)
 
     @property
     def _estimates_target(self) -> bool:

@@ -21,9 +21,6 @@ from mfhpo.knowledge.studentised import LOG_WEIGHTS, SCALES, log_evidence, round
 # The share of the average that is over both sides.
 _BOTH_SIDES = 0.1
 
-# What one side adds at most.
-MOST_GAIN = float(np.log(_BOTH_SIDES + 4.0 * (1.0 - _BOTH_SIDES)))
-
 # The minimum is looked for on ever finer grids: of where between the two means the null hypothesis
 # has both, and of the logarithm of the precision. It is found to less than the slack.
 _SPLITS = np.linspace(-1.0, 1.0, 5)
@@ -41,6 +38,11 @@ _FAR_SHARE = 0.15
 _FAR = 1.0 / 16.0
 
 
+def most_gain(n_means: int) -> float:
+    """What one side adds at most, for so many means that are compared."""
+    return math.log(_BOTH_SIDES + 2.0**n_means * (1.0 - _BOTH_SIDES))
+
+
 @dataclass(frozen=True)
 class Pairs:
     """Pairs of a leader and another arm at one level; all arrays have shape (n,).
@@ -51,7 +53,8 @@ class Pairs:
         By how much the leader's mean exceeds the least that the null hypothesis says, such as the
         other's mean less epsilon; positive.
     counts, variances
-        Numbers of values, and the noise's variance, of the leader and of the other, shape (2, n).
+        Numbers of values, and the noise's variance, of the leader and of the other, shape (2, n);
+        or of their differences, one for each block in which both were evaluated, shape (1, n).
     degrees
         Degrees of freedom of the variances; None where they are known.
     """
@@ -66,17 +69,17 @@ class Pairs:
 
         It may be less than that where it does not reach `wanted`.
         """
-        found = np.full(len(self.gaps), -np.inf)
+        found: FloatArray = np.full(len(self.gaps), -np.inf)
         for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
-            average = _Average(self, np.array([[prior], [of_other]]))
+            average = _Average(self, np.array([[prior], [of_other]])[-len(self.counts) :])
             part = average.evidence(wanted - math.log(share)) + math.log(share)
-            np.maximum(found, part, out=found)
-        return found
+            found = np.where(part > found, part, found)
+        return np.asarray(found)
 
 
 @dataclass(frozen=True)
 class _Average:
-    """The average with given counts rho of the leader and of the other, shape (2, 1)."""
+    """The average with given counts rho for each row of counts, shape (2 or 1, 1)."""
 
     pairs: Pairs
     priors: FloatArray
@@ -85,7 +88,7 @@ class _Average:
         """That over both sides where one side does not bring it to `wanted`."""
         penalties = (np.log1p(self.pairs.counts / self.priors) / 2.0).sum(axis=0)
         found = self._on_both_sides() - penalties
-        close = np.flatnonzero(found >= wanted - MOST_GAIN)
+        close = np.flatnonzero(found >= wanted - most_gain(len(self.priors)))
         if close.size:
             found[close] = self._chosen(close)._on_one_side() - penalties[close]
         return found
@@ -103,7 +106,7 @@ class _Average:
     def _explained(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What a squared distance of 1 has explained, and left, by twice the variance; the rest.
 
-        Shape (2, n) and (n,). Without any noise, the unit is arbitrary.
+        Shape of the counts, and (n,). Without any noise, the unit is arbitrary.
         """
         largest = self.pairs.variances.max(axis=0)
         units = np.where(largest > 0.0, largest, 1.0)
@@ -114,14 +117,23 @@ class _Average:
         rest = np.where(largest > 0.0, degrees / 2.0, 0.0)
         return self.pairs.counts * shrunk / twice, self.priors * shrunk / twice, rest
 
+    @property
+    def _degrees(self) -> FloatArray | None:
+        """The degrees of freedom with those of the means that are compared, rounded."""
+        degrees = self.pairs.degrees
+        return None if degrees is None else rounded(degrees + float(len(self.priors)))
+
     def _on_both_sides(self) -> FloatArray:
         explained, left, rest = self._explained()
-        joint = explained[0] * explained[1] * self.pairs.gaps**2
-        if self.pairs.degrees is None:
-            return np.asarray(joint / explained.sum(axis=0))
-        return log_evidence(
-            self._least_ratio(explained, left, rest), rounded(self.pairs.degrees + 2.0)
-        )
+        squares, degrees = self.pairs.gaps**2, self._degrees
+        if len(explained) == 1:
+            ratios = explained[0] * squares / (rest + left[0] * squares)
+        else:
+            ratios = self._least_ratio(explained, left, rest)
+        if degrees is not None:
+            return log_evidence(ratios, degrees)
+        joint = explained.prod(axis=0) / explained.sum(axis=0) ** (len(explained) - 1)
+        return np.asarray(joint * squares)
 
     def _least_ratio(self, explained: FloatArray, left: FloatArray, rest: FloatArray) -> FloatArray:
         """The smallest ratio of what is explained to what is left, over all splits of the gap."""
@@ -135,24 +147,26 @@ class _Average:
 
     def _on_one_side(self) -> FloatArray:
         explained, left, rest = self._explained()
-        n = len(self.pairs.gaps)
+        n, of_two = len(self.pairs.gaps), len(explained) == 2
         rows = np.arange(n)
-        if self.pairs.degrees is None:
+        degrees = self._degrees
+        if degrees is None:
             centres, precisions = np.zeros(n), np.zeros(1)
             exponents, scales = np.zeros((n, 1)), np.ones(1)
         else:
-            degrees = rounded(self.pairs.degrees + 2.0)
-            part = explained[1] / explained.sum(axis=0)
-            squares = (np.stack([part, 1.0 - part]) * self.pairs.gaps) ** 2
+            # Where both means are closest to the null hypothesis.
+            part = 1.0 - explained[0] / explained.sum(axis=0) if of_two else np.ones(n)
+            squares = self._parts(part[:, None])[:, :, 0] ** 2
             apart = rest + (left * squares).sum(axis=0)
             ratios = (explained * squares).sum(axis=0) / apart
             # Where the precision would be if every scale could be chosen.
             centres = np.log(degrees / (2.0 * (1.0 + ratios) * apart))
             precisions, scales = _PRECISIONS, SCALES
             exponents = LOG_WEIGHTS - degrees[:, None] / 2.0 * np.log(SCALES)
-        splits, radius = np.full(n, 0.5), 1.0
+        splits, radius = np.full(n, 0.5 if of_two else 1.0), 1.0
+        reach = _SPLITS if of_two else np.zeros(1)
         for _ in range(_ROUNDS):
-            split = splits[:, None] + radius * _SPLITS
+            split = splits[:, None] + radius * reach
             logs = centres[:, None] + radius * precisions
             values = self._averages(split, np.exp(logs), explained, left, rest, exponents, scales)
             best = values.reshape(n, -1).argmin(axis=1)
@@ -160,6 +174,11 @@ class _Average:
             splits, centres = split[rows, column], logs[rows, row]
             radius *= _ZOOM
         return np.asarray(values[rows, column, row] - _SLACK)
+
+    def _parts(self, splits: FloatArray) -> FloatArray:
+        """The distances of each mean from the null hypothesis, for shares of the gap (n, X)."""
+        shares = np.stack([splits, 1.0 - splits])[: len(self.priors)]
+        return np.asarray(shares * self.pairs.gaps[:, None])
 
     def _averages(
         self,
@@ -172,14 +191,14 @@ class _Average:
         scales: FloatArray,
     ) -> FloatArray:
         """The evidence at shares of the gap (n, X) and precisions (n, T), shape (n, X, T)."""
-        parts = np.stack([splits, 1.0 - splits]) * self.pairs.gaps[:, None]
+        parts = self._parts(splits)
         squares = (explained[:, :, None] * parts**2).sum(axis=0)
         apart = rest[:, None] + (left[:, :, None] * parts**2).sum(axis=0)
         # Axes: pair, split, precision, scale of the alternative.
         distances = np.sqrt(2.0 * explained)[:, :, None] * parts
         roots = np.sqrt(precisions[:, :, None] / scales)
-        one, two = distances[:, :, :, None, None] * roots[:, None]
-        sides = _BOTH_SIDES + 4.0 * (1.0 - _BOTH_SIDES) * ndtr(one) * ndtr(two)
+        sides = (2.0 * ndtr(distances[:, :, :, None, None] * roots[:, None])).prod(axis=0)
+        sides = _BOTH_SIDES + (1.0 - _BOTH_SIDES) * sides
         fit = apart[:, :, None] * precisions[:, None, :]
         logs = exponents[:, None, None, :] + fit[..., None] * (1.0 - 1.0 / scales)
         largest = logs.max(axis=3)

@@ -1,0 +1,236 @@
+"""Elimination in blocks: all that are left are evaluated with the same split or seed."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mfhpo._validation import check_nonnegative
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.confidence import mixture_prior
+from mfhpo.knowledge.noise import Gaussian
+from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.racing.answer import surest_at_target
+
+# Rounds before which nothing is decided, as all arms must take part in them.
+_FIRST_LOOK = 2
+
+# Differences within blocks vary little, so that few rounds decide: the count rho is for as many.
+_TUNED_FOR = 0.25
+
+
+class BlockElimination(BestArmPolicy):
+    """Elimination at the target level, by differences of arms in the same blocks.
+
+    The evaluations of a block share their replicate, the split or the seed, and so a large part of
+    their noise. Each round evaluates the leader and all that may still be better, in a block that
+    is new to them; the certificate is about the mean over blocks. For the statistic see
+    `mfhpo.identification.likelihood.blocks`; the threshold is ln((K - 1) / delta).
+
+    Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
+    repeated in its block.
+
+    Parameters
+    ----------
+    problem
+        Of its costs the last one matters. A bias or a scale of the noise is not used: what the arms
+        share is no noise here.
+    **options
+        See `BestArmPolicy`, without `radius`. epsilon None: one standard deviation of an arm's
+        values, after two rounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mfhpo import Observation, Problem
+    >>> policy = BlockElimination(Problem(3, costs=(1.0,)), epsilon=0.05, measure=2)
+    >>> means, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
+    >>> effects = rng.normal(0.0, 1.0, 100)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     value = means[pull.arm] + effects[pull.block] + rng.normal(0.0, 0.02)
+    ...     policy.tell(pull, Observation(value))
+    >>> policy.recommend().arm, policy.recommend().certified
+    (1, True)
+    """
+
+    _saved = (*BestArmPolicy._saved, "_design")
+    _certificate_reason = "no other arm can be better by more than epsilon on the same replicates"
+
+    def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
+        self._blocks = Blocks(problem.n_arms)
+        # The arms of the round under way, and those that the leader may have to be told from.
+        self._design: IntArray = np.arange(problem.n_arms)
+        self._finds_epsilon = epsilon is None
+        if epsilon is not None:
+            check_nonnegative("epsilon", epsilon)
+        problem = replace(problem, bias=None, noise=Gaussian())
+        super().__init__(problem, epsilon=epsilon or 0.0, **options)
+
+    @property
+    def threshold(self) -> float:
+        """What the evidence against an arm must reach: ln((K - 1) / delta)."""
+        return math.log(max(1, self.problem.n_arms - 1) / self.delta)
+
+    def _plan(self) -> None:
+        pass
+
+    def _reinstate(self) -> None:
+        self._roster.restore_eliminated()
+
+    def _explored_fidelity(self) -> int:
+        return self.problem.target
+
+    def _confirms(self, arm: int) -> bool:
+        return False  # later blocks of the winner alone are compared with nothing
+
+    # Pulls.
+
+    def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
+        """Propose pulls (see `Policy.ask`), each with its block."""
+        if n < 1:
+            raise ValueError(f"n must be at least 1, got {n}.")
+        taken = self._taken(pending)
+        if not self.active.size:
+            return []
+        pulls = []
+        for _ in range(n):
+            pull = self._open_pull(taken)
+            taken.setdefault(pull.arm, set()).add(pull.block or 0)
+            pulls.append(pull)
+        return pulls
+
+    def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
+        """The first block in which an arm has no value, nor an evaluation under way."""
+        return self._open_block(arm, self._taken(pending).get(arm, set()))
+
+    def _taken(self, pending: Sequence[Pull]) -> dict[int, set[int]]:
+        taken: dict[int, set[int]] = {}
+        for pull in pending:
+            self._check(pull)
+            if pull.block is not None:
+                taken.setdefault(int(pull.arm), set()).add(pull.block)
+        return taken
+
+    def _open_pull(self, taken: Mapping[int, set[int]]) -> Pull:
+        winner = self.winner
+        arms = [winner] if winner is not None else self._in_round.tolist()
+        blocks = [self._open_block(arm, taken.get(arm, set())) for arm in arms]
+        first = int(np.argmin(blocks))
+        return Pull(arms[first], self.problem.target, block=blocks[first])
+
+    def _open_block(self, arm: int, taken: set[int]) -> int:
+        closed = self._blocks.seen(arm) | taken
+        return next(block for block in range(len(closed) + 1) if block not in closed)
+
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        return self._open_pull({})
+
+    def _pull_of_winner(self, winner: int) -> Pull:
+        return self._open_pull({})
+
+    @property
+    def _in_round(self) -> IntArray:
+        """The arms of the round under way that are still in the race."""
+        return self._design[self._roster.active[self._design]]
+
+    # Learning.
+
+    def tell(self, pull: Pull, observation: Observation) -> None:
+        """Learn from one observation (see `Policy.tell`).
+
+        What counts is the first value of an arm in a block, at the target. A ValueError says that
+        the pull has no block.
+        """
+        if pull.block is None or pull.block < 0:
+            raise ValueError(
+                f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
+            )
+        self._check(pull)
+        if observation.has_value and observation.value is not None:
+            at_target = pull.fidelity == self.problem.target
+            value = float(observation.value)
+            if not (at_target and self._blocks.add(int(pull.arm), pull.block, value)):
+                self._pay(pull.fidelity, observation)
+                return
+        super().tell(pull, observation)
+
+    def _judge(self, fidelity: int) -> None:
+        while self.winner is None and self._round_is_complete():
+            self._blocks.complete_round(self._in_round)
+            self._decide()
+
+    def _round_is_complete(self) -> bool:
+        counts = self._blocks.counts()[self._in_round]
+        return counts.size > 1 and bool((counts > self._blocks.rounds).all())
+
+    def _judge_anew(self) -> None:
+        self._certificate = None
+        self._decide()
+        self._judge(self.problem.target)
+
+    def _decide(self) -> None:
+        """Eliminate and certify by the complete rounds, and choose the arms of the next one."""
+        blocks = self._blocks
+        active = self.active
+        if blocks.rounds < _FIRST_LOOK or len(active) < 2:
+            self._design = active.copy()
+            return
+        if self._finds_epsilon:
+            self._epsilon = self._spread()
+        seen = active[blocks.counts()[active] >= blocks.rounds]
+        if not seen.size:
+            self._design = active.copy()
+            return
+        leader = int(seen[np.argmax(blocks.means(seen))])
+        others = active[active != leader]
+        worse = others[self._evidence_against(leader, others, 0.0) >= self.threshold]
+        if worse.size:
+            self._roster.eliminate(worse, leader)
+        others = np.setdiff1d(others, worse)
+        beaten = self._evidence_against(leader, others, self.epsilon) >= self.threshold
+        self._design = np.append(leader, others[~beaten])
+        if beaten.all() and others.size:
+            self._certificate = leader
+
+    def _evidence_against(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        prior = _TUNED_FOR * mixture_prior(math.exp(-self.threshold))
+        return self._blocks.evidence(leader, others, epsilon, prior, self.threshold)
+
+    def _spread(self) -> float:
+        scale = self._evidence.noise_scale(self.problem.target)
+        return scale if math.isfinite(scale) else 0.0
+
+    def _surest_arm(self) -> int:
+        active, blocks = self.active, self._blocks
+        seen = active[blocks.counts()[active] >= max(1, blocks.rounds)]
+        if not blocks.rounds or not seen.size:
+            return surest_at_target(self._evidence, active, self.bias)
+        return int(seen[np.argmax(blocks.means(seen))])
+
+    # Words.
+
+    def _conditions(self) -> tuple[str, ...]:
+        return (
+            "replicates are drawn independently, and the differences of arms on the same one are "
+            "normal",
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        return (
+            f"the mean over replicates, which the arms shared: {self._blocks.rounds} complete "
+            f"rounds; noise of differences: estimated, one variance as far as the arms agree",
+        )
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return {**super().state_dict(), "blocks": self._blocks.state_dict()}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        self._blocks.load_state_dict(state["blocks"])

@@ -1,0 +1,155 @@
+"""Values of arms in blocks, such as splits of the data: what the arms have in common cancels out.
+
+The model is arm + block + noise. In each round all arms of a set are evaluated in a block that is
+new to them. Two arms are compared by their differences in the blocks that they share, which leaves
+the block's effect out. What differences vary by is learned from all arms: the squares that are left
+when arms and blocks are accounted for.
+
+Why it is valid for normal noise of one variance, besides what `mfhpo.knowledge.studentised` says.
+The set of a round depends on earlier rounds alone. Given these, the differences of a round are
+normal whatever the block's effect is, and the difference of one pair is independent of the
+differences that are orthogonal to it. Of r rounds, the squares of the last one around the means of
+those before have the weight (r - 1) / r and count for as many degrees of freedom, but for the first
+two, which all arms take part in, in full.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mfhpo.identification.likelihood.one_sided import Pairs
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.variances import agreement
+
+
+class Blocks:
+    """The values of K arms in blocks, and what complete rounds say of pairs of arms.
+
+    Attributes
+    ----------
+    values
+        Of every arm in every block, NaN where there is none, shape (K, B).
+    sizes, squares
+        Of each complete round: number of arms, and squares that arms and blocks do not explain.
+    """
+
+    def __init__(self, n_arms: int) -> None:
+        self.values: FloatArray = np.full((n_arms, 0), np.nan)
+        self.sizes: list[int] = []
+        self.squares: list[float] = []
+
+    def add(self, arm: int, block: int, value: float) -> bool:
+        """Note a value; False if there is one of the arm in the block already."""
+        n_arms, n_blocks = self.values.shape
+        if block >= n_blocks:
+            more = np.full((n_arms, max(block + 1 - n_blocks, n_blocks, 8)), np.nan)
+            self.values = np.concatenate((self.values, more), axis=1)
+        if not np.isnan(self.values[arm, block]):
+            return False
+        self.values[arm, block] = value
+        return True
+
+    def seen(self, arm: int) -> set[int]:
+        """The blocks in which an arm has a value."""
+        return set(np.flatnonzero(~np.isnan(self.values[arm])).tolist())
+
+    def counts(self) -> IntArray:
+        """How many of the first blocks each arm has values in, without a gap, shape (K,)."""
+        missing = np.isnan(self.values)
+        if not missing.shape[1]:
+            return np.zeros(len(missing), dtype=np.int64)
+        first = np.where(missing.any(axis=1), missing.argmax(axis=1), missing.shape[1])
+        return np.asarray(first, dtype=np.int64)
+
+    @property
+    def rounds(self) -> int:
+        """Number of complete rounds."""
+        return len(self.sizes)
+
+    def complete_round(self, arms: IntArray) -> None:
+        """Take in the next round, in which these arms have values, as in all before."""
+        done = self.rounds
+        self.sizes.append(len(arms))
+        if not done or not len(arms):
+            self.squares.append(0.0)
+            return
+        errors = self.values[arms, done] - self.values[arms, :done].mean(axis=1)
+        errors -= errors.mean()
+        self.squares.append(float((errors**2).sum()) * done / (done + 1))
+
+    def means(self, arms: IntArray) -> FloatArray:
+        """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
+        return np.asarray(self.values[arms, : self.rounds].mean(axis=1))
+
+    def evidence(
+        self, leader: int, others: IntArray, epsilon: float, prior: float, wanted: float
+    ) -> FloatArray:
+        """Evidence against others being better than the leader by epsilon; see `Pairs.evidence`.
+
+        It is minus infinity where nothing is known, or the other seems to be better.
+        """
+        shared = np.minimum(self.counts(), self.rounds)
+        counts = np.minimum(shared[others], shared[leader])
+        rounds = np.arange(self.rounds)
+        differences = self.values[leader, : self.rounds] - self.values[others, : self.rounds]
+        both = rounds < counts[:, None]
+        differences = np.where(both, differences, 0.0)
+        means = differences.sum(axis=1) / np.maximum(counts, 1)
+        own = (np.where(both, differences - means[:, None], 0.0) ** 2).sum(axis=1) / 2.0
+        variances, degrees = self._variances(own, counts, both)
+        gaps = means + epsilon
+        told = (gaps > 0.0) & (counts > 0) & (degrees > 0.0)
+        found = np.full(len(others), -np.inf)
+        if told.any():
+            pairs = Pairs(
+                gaps[told],
+                counts[None, told].astype(float),
+                2.0 * variances[None, told],
+                degrees[told],
+            )
+            found[told] = pairs.evidence(prior, wanted)
+        return found
+
+    def _variances(
+        self, own: FloatArray, counts: IntArray, both: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The noise's variance for pairs with these squares, and its degrees of freedom."""
+        sizes = np.array(self.sizes, dtype=np.float64)
+        weights = np.arange(self.rounds) / np.arange(1.0, self.rounds + 1.0)
+        weights[1:2] = 1.0
+        # The difference of the two is left out where both took part.
+        credits = np.maximum(sizes - 1.0 - both, 0.0) @ weights
+        others = np.maximum(sum(self.squares) - own, 0.0)
+        shared = np.minimum(credits, self._agreement())
+        degrees = shared + np.maximum(counts - 1.0, 0.0)
+        from_others = np.divide(others, credits, out=np.zeros(len(own)), where=credits > 0.0)
+        total = np.where(shared > 0.0, np.where(np.isinf(shared), 0.0, shared) * from_others, 0.0)
+        return (total + own) / np.maximum(degrees, 1e-300), degrees
+
+    def _agreement(self) -> float:
+        """How far the arms' variances agree (see `mfhpo.knowledge.variances.agreement`)."""
+        counts = np.minimum(self.counts(), self.rounds)
+        values = self.values[:, : self.rounds]
+        present = np.arange(self.rounds) < counts[:, None]
+        n_present = np.maximum(present.sum(axis=0), 1)
+        blocks = np.where(present, values, 0.0).sum(axis=0) / n_present
+        residuals = np.where(present, values - blocks, 0.0)
+        means = residuals.sum(axis=1) / np.maximum(counts, 1)
+        squares = (np.where(present, residuals - means[:, None], 0.0) ** 2).sum(axis=1)
+        n_arms = float(n_present.max())
+        return agreement(squares * n_arms / max(n_arms - 1.0, 1.0), counts)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The values as nested lists, with None where there is none, and the complete rounds."""
+        return {
+            "values": [[None if math.isnan(v) else v for v in row] for row in self.values.tolist()],
+            "sizes": self.sizes,
+            "squares": self.squares,
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up a saved state."""
+        self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
+        self.sizes, self.squares = list(state["sizes"]), list(state["squares"])
