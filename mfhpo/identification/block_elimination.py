@@ -22,6 +22,10 @@ _FIRST_LOOK = 2
 # Differences within blocks vary little, so that few rounds decide: the count rho is for as many.
 _TUNED_FOR = 0.25
 
+# A value so many times farther from the median than usual, in absolute deviations, is odd: once in
+# a thousand normal values.
+_ODD = 5.0
+
 
 class BlockElimination(BestArmPolicy):
     """Elimination at the target level, by differences of arms in the same blocks.
@@ -29,7 +33,10 @@ class BlockElimination(BestArmPolicy):
     The evaluations of a block share their replicate, the split or the seed, and so a large part of
     their noise. Each round evaluates the leader and all that may still be better, in a block that
     is new to them; the certificate is about the mean over blocks. For the statistic see
-    `mfhpo.identification.likelihood.blocks`; the threshold is ln((K - 1) / delta).
+    `mfhpo.identification.likelihood.blocks`; the threshold is ln((K - 1) / delta). Once it is
+    reached, the leader alone goes on until it has as many values as `BestArmPolicy` wants. Then its
+    closest rival is evaluated on the replicates where it did unusually badly, and all is judged
+    again: what a leader loses on rare replicates is seen like this.
 
     Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
     repeated in its block.
@@ -58,13 +65,17 @@ class BlockElimination(BestArmPolicy):
     (1, True)
     """
 
-    _saved = (*BestArmPolicy._saved, "_design")
+    _saved = (*BestArmPolicy._saved, "_design", "_is_probed")
     _certificate_reason = "no other arm can be better by more than epsilon on the same replicates"
 
     def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
         self._blocks = Blocks(problem.n_arms)
         # The arms of the round under way, and those that the leader may have to be told from.
         self._design: IntArray = np.arange(problem.n_arms)
+        # Blocks in which the winner and its closest rival are compared at the end, and whether they
+        # were.
+        self._probes: list[int] = []
+        self._is_probed = False
         self._finds_epsilon = epsilon is None
         if epsilon is not None:
             check_nonnegative("epsilon", epsilon)
@@ -117,15 +128,20 @@ class BlockElimination(BestArmPolicy):
         return taken
 
     def _open_pull(self, taken: Mapping[int, set[int]]) -> Pull:
+        for block in [*self._blocks.rounds, *self._probes] if self._probes else []:
+            for arm in self._in_round.tolist():
+                if block not in self._blocks.seen(arm) | taken.get(arm, set()):
+                    return Pull(arm, self.problem.target, block=block)
         winner = self.winner
-        arms = [winner] if winner is not None else self._in_round.tolist()
+        arms = self._in_round.tolist() if winner is None else [winner]
         blocks = [self._open_block(arm, taken.get(arm, set())) for arm in arms]
         first = int(np.argmin(blocks))
         return Pull(arms[first], self.problem.target, block=blocks[first])
 
     def _open_block(self, arm: int, taken: set[int]) -> int:
         closed = self._blocks.seen(arm) | taken
-        return next(block for block in range(len(closed) + 1) if block not in closed)
+        anew = range(len(closed) + 1)
+        return next(block for block in (*self._blocks.rounds, *anew) if block not in closed)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         return self._open_pull({})
@@ -136,7 +152,14 @@ class BlockElimination(BestArmPolicy):
     @property
     def _in_round(self) -> IntArray:
         """The arms of the round under way that are still in the race."""
-        return self._design[self._roster.active[self._design]]
+        design = self._design[self._roster.active[self._design]]
+        return design if design.size else self.active
+
+    def _lacking(self, winner: int) -> dict[int, int]:
+        lacking = super()._lacking(winner)
+        if not lacking and not self._is_probed:
+            return {self.problem.target: max(1, len(self._probes))}
+        return lacking
 
     # Learning.
 
@@ -160,16 +183,42 @@ class BlockElimination(BestArmPolicy):
         super().tell(pull, observation)
 
     def _judge(self, fidelity: int) -> None:
-        while self.winner is None and self._round_is_complete():
-            self._blocks.complete_round(self._in_round)
+        while (block := self._complete_block()) is not None:
+            self._blocks.complete_round(block, self._in_round)
             self._decide()
+        winner = self._certificate
+        if winner is not None and not self._probes and not self._lacking_values(winner):
+            self._probe(winner)
 
-    def _round_is_complete(self) -> bool:
-        counts = self._blocks.counts()[self._in_round]
-        return counts.size > 1 and bool((counts > self._blocks.rounds).all())
+    def _complete_block(self) -> int | None:
+        """The block of the next round, if all that take part have a value there."""
+        arms, done = self._in_round, set(self._blocks.rounds)
+        if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
+            return None
+        block = next(block for block in range(len(done) + 1) if block not in done)
+        for block in self._probes or [block]:
+            if block not in done and self._blocks.has(arms, block).all():
+                return block
+        return None
+
+    def _lacking_values(self, winner: int) -> dict[int, int]:
+        return super()._lacking(winner)
+
+    def _probe(self, winner: int) -> None:
+        """Compare the winner with its closest rival where it alone did unusually badly, if ever.
+
+        Rounds in which all replicates are alike say nothing of rare ones. What is chosen like this
+        speaks against the winner, if for anything.
+        """
+        blocks = sorted(self._blocks.seen(winner))
+        values = self._blocks.values[winner, blocks]
+        behind = np.median(values) - values
+        odd = behind > _ODD * np.median(np.abs(behind))
+        alone = [b for b, is_odd in zip(blocks, odd, strict=True) if is_odd]
+        self._probes = [block for block in alone if block not in self._blocks.rounds]
+        self._is_probed = not self._probes or len(self._in_round) < 2
 
     def _judge_anew(self) -> None:
-        self._certificate = None
         self._decide()
         self._judge(self.problem.target)
 
@@ -177,25 +226,30 @@ class BlockElimination(BestArmPolicy):
         """Eliminate and certify by the complete rounds, and choose the arms of the next one."""
         blocks = self._blocks
         active = self.active
-        if blocks.rounds < _FIRST_LOOK or len(active) < 2:
+        self._certificate = None
+        if len(blocks.rounds) < _FIRST_LOOK or len(active) < 2:
             self._design = active.copy()
             return
         if self._finds_epsilon:
             self._epsilon = self._spread()
-        seen = active[blocks.counts()[active] >= blocks.rounds]
+        seen = active[blocks.counts()[active] >= len(blocks.rounds)]
         if not seen.size:
             self._design = active.copy()
             return
         leader = int(seen[np.argmax(blocks.means(seen))])
         others = active[active != leader]
-        worse = others[self._evidence_against(leader, others, 0.0) >= self.threshold]
-        if worse.size:
-            self._roster.eliminate(worse, leader)
-        others = np.setdiff1d(others, worse)
-        beaten = self._evidence_against(leader, others, self.epsilon) >= self.threshold
-        self._design = np.append(leader, others[~beaten])
-        if beaten.all() and others.size:
-            self._certificate = leader
+        evidence = self._evidence_against(leader, others, self.epsilon)
+        rival = others[[np.argmin(evidence)]]
+        beaten = evidence >= self.threshold
+        worse = beaten & (self._evidence_against(leader, others, 0.0) >= self.threshold)
+        self._roster.eliminate(others[worse & (others != rival)], leader)
+        if not beaten.all():
+            self._design = np.append(leader, others[~beaten])
+            self._probes, self._is_probed = [], False
+            return
+        self._certificate = leader
+        self._design = np.append(leader, rival)
+        self._is_probed = bool(self._probes) and set(self._probes) <= set(blocks.rounds)
 
     def _evidence_against(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
         prior = _TUNED_FOR * mixture_prior(math.exp(-self.threshold))
@@ -207,7 +261,7 @@ class BlockElimination(BestArmPolicy):
 
     def _surest_arm(self) -> int:
         active, blocks = self.active, self._blocks
-        seen = active[blocks.counts()[active] >= max(1, blocks.rounds)]
+        seen = active[blocks.counts()[active] >= len(blocks.rounds)]
         if not blocks.rounds or not seen.size:
             return surest_at_target(self._evidence, active, self.bias)
         return int(seen[np.argmax(blocks.means(seen))])
@@ -222,7 +276,7 @@ class BlockElimination(BestArmPolicy):
 
     def _assumptions(self) -> tuple[str, ...]:
         return (
-            f"the mean over replicates, which the arms shared: {self._blocks.rounds} complete "
+            f"the mean over replicates, which the arms shared: {len(self._blocks.rounds)} complete "
             f"rounds; noise of differences: estimated, one variance as far as the arms agree",
         )
 
@@ -230,7 +284,9 @@ class BlockElimination(BestArmPolicy):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
-        return {**super().state_dict(), "blocks": self._blocks.state_dict()}
+        blocks = {**self._blocks.state_dict(), "probes": self._probes}
+        return {**super().state_dict(), "blocks": blocks}
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._blocks.load_state_dict(state["blocks"])
+        self._probes = list(state["blocks"]["probes"])

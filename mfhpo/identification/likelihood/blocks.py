@@ -31,12 +31,14 @@ class Blocks:
     ----------
     values
         Of every arm in every block, NaN where there is none, shape (K, B).
-    sizes, squares
-        Of each complete round: number of arms, and squares that arms and blocks do not explain.
+    rounds, sizes, squares
+        Of each complete round: its block, the number of arms, and the squares that arms and blocks
+        do not explain.
     """
 
     def __init__(self, n_arms: int) -> None:
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
+        self.rounds: list[int] = []
         self.sizes: list[int] = []
         self.squares: list[float] = []
 
@@ -55,33 +57,31 @@ class Blocks:
         """The blocks in which an arm has a value."""
         return set(np.flatnonzero(~np.isnan(self.values[arm])).tolist())
 
+    def has(self, arms: IntArray, block: int) -> BoolArray:
+        """Which of the arms have a value in a block, shape (n,)."""
+        if block >= self.values.shape[1]:
+            return np.zeros(len(arms), dtype=bool)
+        return np.asarray(~np.isnan(self.values[arms, block]))
+
     def counts(self) -> IntArray:
-        """How many of the first blocks each arm has values in, without a gap, shape (K,)."""
-        missing = np.isnan(self.values)
-        if not missing.shape[1]:
-            return np.zeros(len(missing), dtype=np.int64)
-        first = np.where(missing.any(axis=1), missing.argmax(axis=1), missing.shape[1])
-        return np.asarray(first, dtype=np.int64)
+        """In how many of the first rounds each arm has values, without a gap, shape (K,)."""
+        present = ~np.isnan(self.values[:, self.rounds])
+        return np.asarray(np.cumprod(present, axis=1, dtype=np.int64).sum(axis=1))
 
-    @property
-    def rounds(self) -> int:
-        """Number of complete rounds."""
-        return len(self.sizes)
-
-    def complete_round(self, arms: IntArray) -> None:
-        """Take in the next round, in which these arms have values, as in all before."""
-        done = self.rounds
+    def complete_round(self, block: int, arms: IntArray) -> None:
+        """Take in the next round, in whose block these arms have values, as in all before."""
+        done = len(self.rounds)
+        squares = 0.0
+        if done and len(arms):
+            errors = self.values[arms, block] - self.means(arms)
+            squares = float(((errors - errors.mean()) ** 2).sum()) * done / (done + 1)
+        self.rounds.append(block)
         self.sizes.append(len(arms))
-        if not done or not len(arms):
-            self.squares.append(0.0)
-            return
-        errors = self.values[arms, done] - self.values[arms, :done].mean(axis=1)
-        errors -= errors.mean()
-        self.squares.append(float((errors**2).sum()) * done / (done + 1))
+        self.squares.append(squares)
 
     def means(self, arms: IntArray) -> FloatArray:
         """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
-        return np.asarray(self.values[arms, : self.rounds].mean(axis=1))
+        return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
     def evidence(
         self, leader: int, others: IntArray, epsilon: float, prior: float, wanted: float
@@ -90,11 +90,10 @@ class Blocks:
 
         It is minus infinity where nothing is known, or the other seems to be better.
         """
-        shared = np.minimum(self.counts(), self.rounds)
+        values, shared = self.values[:, self.rounds], self.counts()
         counts = np.minimum(shared[others], shared[leader])
-        rounds = np.arange(self.rounds)
-        differences = self.values[leader, : self.rounds] - self.values[others, : self.rounds]
-        both = rounds < counts[:, None]
+        differences = values[leader] - values[others]
+        both = np.arange(len(self.rounds)) < counts[:, None]
         differences = np.where(both, differences, 0.0)
         means = differences.sum(axis=1) / np.maximum(counts, 1)
         own = (np.where(both, differences - means[:, None], 0.0) ** 2).sum(axis=1) / 2.0
@@ -117,7 +116,7 @@ class Blocks:
     ) -> tuple[FloatArray, FloatArray]:
         """The noise's variance for pairs with these squares, and its degrees of freedom."""
         sizes = np.array(self.sizes, dtype=np.float64)
-        weights = np.arange(self.rounds) / np.arange(1.0, self.rounds + 1.0)
+        weights = np.arange(len(sizes)) / np.arange(1.0, len(sizes) + 1.0)
         weights[1:2] = 1.0
         # The difference of the two is left out where both took part.
         credits = np.maximum(sizes - 1.0 - both, 0.0) @ weights
@@ -130,9 +129,8 @@ class Blocks:
 
     def _agreement(self) -> float:
         """How far the arms' variances agree (see `mfhpo.knowledge.variances.agreement`)."""
-        counts = np.minimum(self.counts(), self.rounds)
-        values = self.values[:, : self.rounds]
-        present = np.arange(self.rounds) < counts[:, None]
+        counts, values = self.counts(), self.values[:, self.rounds]
+        present = np.arange(len(self.rounds)) < counts[:, None]
         n_present = np.maximum(present.sum(axis=0), 1)
         blocks = np.where(present, values, 0.0).sum(axis=0) / n_present
         residuals = np.where(present, values - blocks, 0.0)
@@ -145,6 +143,7 @@ class Blocks:
         """The values as nested lists, with None where there is none, and the complete rounds."""
         return {
             "values": [[None if math.isnan(v) else v for v in row] for row in self.values.tolist()],
+            "rounds": self.rounds,
             "sizes": self.sizes,
             "squares": self.squares,
         }
@@ -152,4 +151,5 @@ class Blocks:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
         self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
-        self.sizes, self.squares = list(state["sizes"]), list(state["squares"])
+        for name in ("rounds", "sizes", "squares"):
+            setattr(self, name, list(state[name]))
