@@ -25,7 +25,7 @@ from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
 
 # To which share of the interval's width the tolerance is worked out.
-_PRECISION = 1e-3
+_PRECISION = 1e-4
 
 
 class Certification(Contest):

@@ -65,18 +65,14 @@ class ArmVariances:
         self._agreement = 0.0
         self._renewed_at = 0.0
 
-    def learn(self, growth: float) -> bool:
-        """Learn of one more value of an arm that has others; say if all variances have changed.
-
-        `growth` is by how much the sum of squares around the arm's mean has grown.
-        """
+    def learn(self, growth: float) -> None:
+        """Learn of a value by which the sum of squares around its arm's mean has grown."""
         degrees, variance = self.degrees, self.pooled
         is_usual = growth <= _SURPRISE * variance
         if is_usual and degrees <= _RENEWAL * self._renewed_at:
-            return False
+            return
         self._renewed_at = degrees
         self._agreement = agreement(self._squares, self._counts)
-        return True
 
     @property
     def _squares(self) -> FloatArray:

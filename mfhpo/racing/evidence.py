@@ -104,11 +104,12 @@ class Evidence:
         """Learn one value; return what it contradicts, in words, or an empty string."""
         growth = self._statistics.add(arm, fidelity, value)
         self._is_stale[arm, fidelity] = True
-        contradicted, changed = self.noise.learn(arm, fidelity, value, growth)
+        contradicted = self.noise.learn(arm, fidelity, value, growth)
         if contradicted:
             # All levels have a smaller share of delta from now on.
             self._is_stale[:] = True
-        elif changed and self.noise.is_estimated_at(fidelity):
+        elif self.noise.is_estimated_at(fidelity):
+            # Each value is evidence of the variance of all arms.
             self._is_stale[:, fidelity] = True
         return contradicted
 

@@ -63,8 +63,6 @@ class NoiseEvidence:
             self._audits = [NoiseAudit(sigma) for sigma in self.sigmas]
         self._estimates = [ArmVariances(statistics, m) for m in range(n_fidelities)]
         self._saw_no_noise = False
-        # How often the estimates of all arms have changed.
-        self.renewals = 0
 
     @property
     def delta(self) -> float:
@@ -111,19 +109,18 @@ class NoiseEvidence:
         missing = {m: self._audits[m].missing for m in self._compared if counts[:, m].any()}
         return {m: repeats for m, repeats in missing.items() if repeats}
 
-    def learn(self, arm: int, fidelity: int, value: float, growth: float) -> tuple[str, bool]:
+    def learn(self, arm: int, fidelity: int, value: float, growth: float) -> str:
         """Learn of a value by which the sum of an arm's squared deviations has grown.
 
-        Return what it contradicts, in words, and whether the estimates of all arms have changed.
+        Return what it contradicts, in words.
         """
         if self._statistics.counts[arm, fidelity] < 2:
-            return "", False
+            return ""
         if not (self.is_estimated or self._audits):
-            return "", False
+            return ""
         contradicted = self._audits[fidelity].add(growth, value) if self._audits else ""
         estimate = self._estimates[fidelity]
-        changed = estimate.learn(growth)
-        self.renewals += changed
+        estimate.learn(growth)
         if self.is_estimated and not self._saw_no_noise and estimate.degrees >= _LEAST_REPEATS:
             self._saw_no_noise = estimate.pooled == 0.0
             if self._saw_no_noise:
@@ -134,7 +131,7 @@ class NoiseEvidence:
                     NoNoiseWarning,
                     stacklevel=5,
                 )
-        return contradicted, changed
+        return contradicted
 
     def estimated(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, FloatArray]:
         """Variances and their degrees of freedom, shape (n,) each; never below a declared one."""

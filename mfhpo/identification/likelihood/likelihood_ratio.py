@@ -93,7 +93,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             )
         self._standing: Standing | None = None
         self._changed: BoolArray = np.zeros(problem.n_arms, dtype=bool)
-        self._noise_renewals = 0
         super().__init__(problem, **options)
 
     @property
@@ -176,10 +175,9 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         if self._standing is None:
             return
         likelihood, levels = self._standing.likelihood, self._levels
-        self._changed[arm] = True
-        if self._noise_renewals != self._evidence.noise.renewals:
-            self._noise_renewals = self._evidence.noise.renewals
-            self._changed[:] = True
+        noise = self._evidence.noise
+        # Each value is evidence of the variance of all arms.
+        self._changed[slice(None) if noise.is_estimated or noise.widened else arm] = True
         arms = np.flatnonzero(self._changed)
         likelihood.update(
             arms,

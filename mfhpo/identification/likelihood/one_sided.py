@@ -29,7 +29,11 @@ _ROUNDS = 8
 _ZOOM = 0.5
 _SLACK = 0.005
 
+# Next to another arm's variance, this share of it is none.
 _TINY = 1e-12
+
+# Where the variance is known to be 0 one value says it all; finite gaps explain a finite part.
+_LEAST_VARIANCE = 1e-200
 
 
 # Of the average, what is over means of the other arm that may be far off: as if it was to be
@@ -87,7 +91,7 @@ class _Average:
     def evidence(self, wanted: float) -> FloatArray:
         """That over both sides where one side does not bring it to `wanted`."""
         penalties = (np.log1p(self.pairs.counts / self.priors) / 2.0).sum(axis=0)
-        found = self._on_both_sides() - penalties
+        found: FloatArray = self._on_both_sides() - penalties
         close = np.flatnonzero(found >= wanted - most_gain(len(self.priors)))
         if close.size:
             found[close] = self._chosen(close)._on_one_side() - penalties[close]
@@ -106,15 +110,18 @@ class _Average:
     def _explained(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What a squared distance of 1 has explained, and left, by twice the variance; the rest.
 
-        Shape of the counts, and (n,). Without any noise, the unit is arbitrary.
+        Shape of the counts, and (n,). Where no noise is seen, the unit is arbitrary.
         """
-        largest = self.pairs.variances.max(axis=0)
-        units = np.where(largest > 0.0, largest, 1.0)
-        twice = 2.0 * np.maximum(self.pairs.variances, _TINY * units)
-        twice[:, largest == 0.0] = 2.0
+        variances, degrees = self.pairs.variances, self.pairs.degrees
+        if degrees is None:
+            twice = 2.0 * np.maximum(variances, _LEAST_VARIANCE)
+            rest = np.zeros(len(self.pairs.gaps))
+        else:
+            largest = variances.max(axis=0)
+            is_seen = largest > 0.0
+            twice = 2.0 * np.where(is_seen, np.maximum(variances, _TINY * largest), 1.0)
+            rest = np.where(is_seen, degrees / 2.0, 0.0)
         shrunk = self.pairs.counts / (self.pairs.counts + self.priors)
-        degrees = np.zeros(len(units)) if self.pairs.degrees is None else self.pairs.degrees
-        rest = np.where(largest > 0.0, degrees / 2.0, 0.0)
         return self.pairs.counts * shrunk / twice, self.priors * shrunk / twice, rest
 
     @property
@@ -126,14 +133,12 @@ class _Average:
     def _on_both_sides(self) -> FloatArray:
         explained, left, rest = self._explained()
         squares, degrees = self.pairs.gaps**2, self._degrees
+        if degrees is None:
+            of_last = 1.0 if len(explained) == 1 else explained[0] / explained.sum(axis=0)
+            return np.asarray(of_last * explained[-1] * squares)
         if len(explained) == 1:
-            ratios = explained[0] * squares / (rest + left[0] * squares)
-        else:
-            ratios = self._least_ratio(explained, left, rest)
-        if degrees is not None:
-            return log_evidence(ratios, degrees)
-        joint = explained.prod(axis=0) / explained.sum(axis=0) ** (len(explained) - 1)
-        return np.asarray(joint * squares)
+            return log_evidence(explained[0] * squares / (rest + left[0] * squares), degrees)
+        return log_evidence(self._least_ratio(explained, left, rest), degrees)
 
     def _least_ratio(self, explained: FloatArray, left: FloatArray, rest: FloatArray) -> FloatArray:
         """The smallest ratio of what is explained to what is left, over all splits of the gap."""
