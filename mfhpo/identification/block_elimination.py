@@ -140,8 +140,8 @@ class BlockElimination(BestArmPolicy):
 
     def _open_block(self, arm: int, taken: set[int]) -> int:
         closed = self._blocks.seen(arm) | taken
-        anew = range(len(closed) + 1)
-        return next(block for block in (*self._blocks.rounds, *anew) if block not in closed)
+        candidates = [*self._blocks.rounds, *range(len(closed) + 1)]
+        return next(block for block in candidates if block not in closed)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         return self._open_pull({})
@@ -195,9 +195,9 @@ class BlockElimination(BestArmPolicy):
         arms, done = self._in_round, set(self._blocks.rounds)
         if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
             return None
-        block = next(block for block in range(len(done) + 1) if block not in done)
-        for block in self._probes or [block]:
-            if block not in done and self._blocks.has(arms, block).all():
+        first = next(block for block in range(len(done) + 1) if block not in done)
+        for block in self._probes or [first]:
+            if block not in done and bool(self._blocks.has(arms, block).all()):
                 return block
         return None
 
