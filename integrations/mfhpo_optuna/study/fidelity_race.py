@@ -155,6 +155,8 @@ class FidelityRace(StudyRace):
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
         fixed = dict(trial.system_attrs.get("fixed_params", {}))
         level = fixed.pop(self.fidelity.name, None)
+        if self._replicates is not None:
+            fixed.pop(self._replicates.name, None)
         chosen = self._next(trial.number)
         arm, fidelity = (None, 0) if chosen is None else (chosen.arm, chosen.fidelity)
         if fixed:
