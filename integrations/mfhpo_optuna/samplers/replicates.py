@@ -74,6 +74,10 @@ class ReplicateRace(StudyRace):
         leader = answer.candidates[answer.winner]
         return f"{text} | leader: {leader.name}, {leader.mean:.4g} | within {answer.within:.3g}"
 
+    def has_answer(self, sure: float) -> bool:
+        """False: the answer is complete, or `certify` says what there is."""
+        return False
+
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no candidate is left."""
         return self._ask(trial.number)

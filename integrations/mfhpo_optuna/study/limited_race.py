@@ -46,6 +46,10 @@ class LimitedRace(StudyRace):
 
     # Reading the study.
 
+    def has_answer(self, sure: float) -> bool:
+        """Whether the answer means anything; see `StudyRace.has_answer`."""
+        return self.policy.range_is_known
+
     def _has_turns(self, pull: Pull) -> bool:
         return False  # nothing is certified
 
