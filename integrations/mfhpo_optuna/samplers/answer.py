@@ -10,13 +10,14 @@ Until the race is over, an answer is not certified, and promises the pessimistic
 interval (`cautious_value` while that is infinite). There is one from the first value at the target
 on, and another one is added
 
-- if another arm leads, and there are a fiftieth more evaluations than are behind the last answer:
-  at first that is one more;
-- if the same arm promises more, and there are twice as many evaluations.
+- if another arm leads;
+- if the same arm promises more, and there are twice as many evaluations as behind the last answer.
 
-So their number grows as the logarithm of the number of evaluations, and of several workers, one
-that knows of fewer evaluations than are behind the last answer keeps silent. Nothing takes the
-place of a certified answer but another answer at the end of a race.
+That is looked at after each of the first 50 evaluations, and then whenever there are a fiftieth
+more, so that the number of answers grows as the logarithm of the number of evaluations. It depends
+on the study alone, not on which worker looks or when it was resumed. Of several workers, one that
+knows of fewer evaluations than are behind the last answer adds none. Nothing takes the place of a
+certified answer but another answer at the end of a race.
 """
 
 import math
@@ -29,13 +30,14 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, create_trial
 
-from mfhpo.racing.answer import cautious_value
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SO_FAR_KEY, WITHHELD_KEY
 from mfhpo_optuna.study.study_race import StudyRace
 
-# How many times as many evaluations as behind the last answer another one needs: if another arm
-# leads, and if the same one promises more.
-_MORE, _MANY_MORE = 1.02, 2.0
+# For so many evaluations each is looked at, and then every so many times as many.
+_EACH, _GROWTH = 50, 1.02
+
+# How many times as many evaluations an arm needs to answer once more because it promises more.
+_MANY_MORE = 2.0
 
 
 @dataclass(frozen=True)
@@ -59,10 +61,16 @@ def pessimistic(interval: tuple[float, float], sign: float) -> float:
 
 def is_news(race: StudyRace) -> bool:
     """Whether the answer so far is to be added; where there is one, it looks now and then only."""
-    if race.certificates and race.n_told < _MORE * race.n_told_at_look:
-        return False
-    race.n_told_at_look = race.n_told
-    return _promise_so_far(race) is not None
+    is_due = _looks(race.n_told) > _looks(race.n_told_before) or not race.certificates
+    race.n_told_before = race.n_told
+    return is_due and _promise_so_far(race) is not None
+
+
+def _looks(evaluations: int) -> int:
+    """How often it was looked whether the answer so far is news, after so many evaluations."""
+    if evaluations <= _EACH:
+        return evaluations
+    return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
 
 
 def add_answer_so_far(study: optuna.Study, race: StudyRace, answer: Answer) -> None:
@@ -79,17 +87,19 @@ def _promise_so_far(race: StudyRace) -> float | None:
     certificate = {} if shown is None else shown.user_attrs[CERTIFICATE_KEY]
     if race.policy is None or certificate.get("certified"):
         return None
-    arm, mean, (sure, _), _ = race.policy.leader()
-    if arm is None or math.isnan(mean) or not race.has_answer(sure):
+    arm, mean, interval, _ = race.policy.leader()
+    sure = race.sure_value(interval[0])
+    if arm is None or math.isnan(mean) or sure is None:
         return None
-    if race.policy.withheld or math.isinf(sure):
-        sure = cautious_value(race.at_target)
     if shown is None:
         return race.sign * sure
-    is_better = sure > race.sign * _value_of(shown)
-    factor = _MORE if arm != certificate["arm"] else _MANY_MORE if is_better else math.inf
-    enough = race.n_told >= factor * shown.user_attrs.get(SO_FAR_KEY, 0)
-    return race.sign * sure if enough and math.isfinite(sure) else None
+    behind = shown.user_attrs.get(SO_FAR_KEY, 0)
+    if arm != certificate["arm"]:
+        says_more = race.n_told > behind
+    else:
+        is_better = sure > race.sign * _value_of(shown)
+        says_more = is_better and race.n_told >= _MANY_MORE * behind
+    return race.sign * sure if says_more and math.isfinite(sure) else None
 
 
 def add_answer(
@@ -120,6 +130,12 @@ def add_answer(
     if any(is_repeat(answer.attributes[CERTIFICATE_KEY], one) for one in earlier):
         return
     value = _add(study, race, answer)
+    if value != answer.value == answer.mean:
+        warnings.warn(
+            f"study.best_value is {value:.5g}, as an earlier answer had promised so much; the mean "
+            f"is {answer.mean:.5g} only. Use sampler.recommendation(study).",
+            stacklevel=5,
+        )
     shown = study.best_trial
     if (shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm"), shown.value) != (answer.arm, value):
         warnings.warn(

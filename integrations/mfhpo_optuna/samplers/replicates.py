@@ -74,9 +74,9 @@ class ReplicateRace(StudyRace):
         leader = answer.candidates[answer.winner]
         return f"{text} | leader: {leader.name}, {leader.mean:.4g} | within {answer.within:.3g}"
 
-    def has_answer(self, sure: float) -> bool:
-        """False: the answer is complete, or `certify` says what there is."""
-        return False
+    def sure_value(self, bound: float) -> float | None:
+        """None: a record has no answer but its last one, and `certify` says what there is."""
+        return None
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no candidate is left."""

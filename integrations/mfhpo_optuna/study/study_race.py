@@ -16,6 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Observation, Policy, Pull
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
 from mfhpo.knowledge.statistics import PullStatistics
+from mfhpo.racing.answer import cautious_value
 from mfhpo.racing.claims import joined
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna.study.arms import Arms
@@ -42,9 +43,9 @@ class StudyRace(abc.ABC):
         self.policy: Policy | None = None  # None until it can be made
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
-        # Observations of which the policy has learned, and how many they were when it was last
-        # looked whether there is news for the best trial.
-        self.n_told = self.n_told_at_look = 0
+        # How many observations the policy was told, and had been told when a trial last began here
+        # or it was last looked whether they are news for the best trial.
+        self.n_told = self.n_told_before = 0
         # After the policy has learned from a trial: its number, its pull and its observation.
         self.listener: Listener | None = None
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
@@ -192,6 +193,7 @@ class StudyRace(abc.ABC):
         self._begun += trial.number not in self._running
         self._turns.given_up.discard(trial.number)
         self._begun_here.add(trial.number)
+        self.n_told_before = self.n_told
         blind = self.policy is None
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
@@ -248,12 +250,15 @@ class StudyRace(abc.ABC):
         final = [t.user_attrs for t in self.certificates if SO_FAR_KEY not in t.user_attrs]
         return bool(final) and WITHHELD_KEY in final[-1]
 
-    def has_answer(self, sure: float) -> bool:
-        """Whether the leader, which is surely worth so much, may be shown as the answer so far.
+    def sure_value(self, bound: float) -> float | None:
+        """What the leader is worth at least, if its interval begins at `bound`; values maximised.
 
-        A value at the target is needed, or other evidence about it.
+        None if it is not to be shown as the answer so far: a value at the target is needed, or
+        other evidence about it.
         """
-        return bool(self.at_target.counts[0, 0]) or math.isfinite(sure)
+        if math.isinf(bound) or (self.policy is not None and self.policy.withheld):
+            return cautious_value(self.at_target) if self.at_target.counts[0, 0] else None
+        return bound
 
     # What the races share.
 
