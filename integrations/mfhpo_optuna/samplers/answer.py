@@ -4,7 +4,9 @@ Optuna changes no finished trial, and its best trial is the feasible one with th
 evaluations are infeasible, and answers are not. So a later answer takes the place of all earlier
 ones by its value. That is what the answer promises; where an earlier one has promised as much or
 more, it is the next number beyond that. For an arm that leads is believed to be no worse than those
-that led before, and these were surely worth what they promised.
+that led before, and these were worth what they promised. Where that is wrong, because an early
+promise was (with a small probability) or because a better arm left for its failures, the best trial
+still is the newest answer, and its attributes have the mean and the interval.
 
 Until the race is over, an answer is not certified, and promises the pessimistic end of the leader's
 interval (`cautious_value` while that is infinite). There is one from the first value at the target
@@ -130,7 +132,8 @@ def add_answer(
     if any(is_repeat(answer.attributes[CERTIFICATE_KEY], one) for one in earlier):
         return
     value = _add(study, race, answer)
-    if value != answer.value == answer.mean:
+    as_promised = (answer.value, math.nextafter(answer.value, race.sign * math.inf))  # or a tie
+    if answer.value == answer.mean and value not in as_promised:
         warnings.warn(
             f"study.best_value is {value:.5g}, as an earlier answer had promised so much; the mean "
             f"is {answer.mean:.5g} only. Use sampler.recommendation(study).",

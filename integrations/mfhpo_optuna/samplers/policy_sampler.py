@@ -197,7 +197,7 @@ class PolicySampler(StudySampler[RaceT]):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Learn from the trial; when the race has ended, add its answer and stop the study."""
+        """Learn from the trial, and add the answer so far; at the race's end stop the study."""
         if len(study.directions) > 1:
             return
         with self._lock:
