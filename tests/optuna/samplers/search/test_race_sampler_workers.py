@@ -76,8 +76,8 @@ def test_two_processes(tmp_path, file):
     study = search(path, lease=None, n_trials=0, budget=140)
     check(study, 140, 1)
     assert all(t.state.is_finished() for t in study.trials)
-    # The last process may add an answer of its own, which is the best trial then.
-    assert study.best_trial == answers(study)[-1]
+    # The last process may add an answer of its own, also at the same moment as the other one.
+    assert study.best_trial in answers(study)
     before = len(study.trials)
     search(path, lease=None, n_trials=10, budget=140)
     again = [t for t in study.trials[before:] if PULL in t.user_attrs]
