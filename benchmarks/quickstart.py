@@ -22,6 +22,7 @@ import optuna
 
 from benchmarks.provenance import provenance
 from mfhpo_optuna import IISESampler, MFSampler
+from mfhpo_optuna.study.attributes import ARM_KEY
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "quickstart.py"
 SHARED = "shared splits"
@@ -62,7 +63,7 @@ def race(
     study.optimize(objective)
     seconds = time.process_time() - began
     answer = sampler.recommendation(study)
-    trials = [t for t in study.trials if t.number != study.best_trial.number]
+    trials = [t for t in study.trials if ARM_KEY in t.user_attrs]
     luckiest = min(trials, key=lambda trial: trial.value or np.inf)
 
     def truth(trial: optuna.trial.FrozenTrial) -> float:
