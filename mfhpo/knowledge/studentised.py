@@ -32,7 +32,7 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 # The squares of s. Weights are Cauchy in ln(1 - s^2), so that each D finds an s that suits it.
 _SHARES = np.geomspace(0.98, 0.002, 34)
 SCALES = np.append(1.0 - _SHARES, 1.0)
-_CAUCHY = 1.0 / (1.0 + np.log(_SHARES / 0.12) ** 2)
+_CAUCHY = 1.0 / (1.0 + np.log(_SHARES / 0.2) ** 2)
 LOG_WEIGHTS = np.log(np.append(0.98 * _CAUCHY / _CAUCHY.sum(), 0.02))
 
 # Degrees of freedom are rounded down to whole numbers, or to powers of this.

@@ -77,7 +77,7 @@ def by_hand(sum_of_differences, n, rho, rest, degrees):
     The scales and weights are those that `mfhpo.knowledge.studentised` states.
     """
     shares = np.geomspace(0.98, 0.002, 34)
-    weights = 1.0 / (1.0 + np.log(shares / 0.12) ** 2)
+    weights = 1.0 / (1.0 + np.log(shares / 0.2) ** 2)
     weights = np.append(0.98 * weights / weights.sum(), 0.02)
     scales = np.append(1.0 - shares, 1.0)
     mean = sum_of_differences / n
