@@ -8,6 +8,10 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
+# A value this share of its size from the mean of the earlier ones is equal to it: the rest is
+# rounding.
+_ROUNDING = 1e-12
+
 
 class PullStatistics:
     """Counts, sums and spreads of what was observed, one cell per (arm, fidelity): shape (K, M).
@@ -35,6 +39,8 @@ class PullStatistics:
         cell = (arm, fidelity)
         count = int(self.counts[cell])
         earlier = self.sums[cell] / count if count else self._first_guess
+        if count and abs(value - earlier) <= _ROUNDING * abs(value):
+            earlier = value
         self.counts[cell] = count + 1
         self.sums[cell] += value
         self.prediction_errors[cell] += (value - earlier) ** 2

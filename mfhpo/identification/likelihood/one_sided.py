@@ -22,12 +22,17 @@ from mfhpo.knowledge.studentised import LOG_WEIGHTS, SCALES, log_evidence, round
 _BOTH_SIDES = 0.1
 
 # The minimum is looked for on ever finer grids: of where between the two means the null hypothesis
-# has both, and of the logarithm of the precision. It is found to less than the slack.
-_SPLITS = np.linspace(-1.0, 1.0, 5)
-_PRECISIONS = np.linspace(-1.0, 1.0, 3)
-_ROUNDS = 8
-_ZOOM = 0.5
-_SLACK = 0.005
+# has both, and of the logarithm of the precision, around where it is likely and, as little is known
+# of the noise, where it is low. It is found to less than the slack.
+_SHIFTS = np.linspace(-1.0, 1.0, 7)
+_PRECISIONS = np.linspace(-1.0, 1.0, 5)
+_LOW = -4.0
+_ROUNDS = 10
+_ZOOM = 0.6
+_SLACK = 0.02
+
+# So many standard deviations off, the squares cost more than the other side can save.
+_REACH = 1.5
 
 # Next to another arm's variance, this share of it is none.
 _TINY = 1e-12
@@ -156,33 +161,40 @@ class _Average:
 
     def _on_one_side(self) -> FloatArray:
         explained, left, rest = self._explained()
-        n, of_two = len(self.pairs.gaps), len(explained) == 2
-        rows = np.arange(n)
+        gaps, n, of_two = self.pairs.gaps, len(self.pairs.gaps), len(explained) == 2
+        totals = explained.sum(axis=0)
+        # Where both means are closest to the null hypothesis.
+        parts = explained[1] / totals if of_two else np.ones(n)
         degrees = self._degrees
         if degrees is None:
-            centres, precisions = np.zeros(n), np.zeros(1)
+            starts = [(np.zeros(n), np.zeros(1))]
             exponents, scales = np.zeros((n, 1)), np.ones(1)
         else:
-            # Where both means are closest to the null hypothesis.
-            part = 1.0 - explained[0] / explained.sum(axis=0) if of_two else np.ones(n)
-            squares = self._parts(part[:, None])[:, :, 0] ** 2
+            squares = self._parts(parts[:, None])[:, :, 0] ** 2
             apart = rest + (left * squares).sum(axis=0)
             ratios = (explained * squares).sum(axis=0) / apart
             # Where the precision would be if every scale could be chosen.
             centres = np.log(degrees / (2.0 * (1.0 + ratios) * apart))
-            precisions, scales = _PRECISIONS, SCALES
+            starts = [(centres, _PRECISIONS), (centres + _LOW, -_LOW * _PRECISIONS)]
+            scales = SCALES
             exponents = LOG_WEIGHTS - degrees[:, None] / 2.0 * np.log(SCALES)
-        splits, radius = np.full(n, 0.5 if of_two else 1.0), 1.0
-        reach = _SPLITS if of_two else np.zeros(1)
-        for _ in range(_ROUNDS):
-            split = splits[:, None] + radius * reach
-            logs = centres[:, None] + radius * precisions
-            values = self._averages(split, np.exp(logs), explained, left, rest, exponents, scales)
-            best = values.reshape(n, -1).argmin(axis=1)
-            column, row = np.unravel_index(best, values.shape[1:])
-            splits, centres = split[rows, column], logs[rows, row]
-            radius *= _ZOOM
-        return np.asarray(values[rows, column, row] - _SLACK)
+        rows, least = np.arange(n), np.full(n, np.inf)
+        steps_of_shifts = _SHIFTS if of_two else np.zeros(1)
+        for centres, steps in starts:
+            shifts, radius = np.zeros(n), 1.0
+            for _ in range(_ROUNDS):
+                logs = np.repeat(centres[:, None] + radius * steps, len(steps_of_shifts), axis=1)
+                shift = np.tile(shifts[:, None] + radius * steps_of_shifts, len(steps))
+                precisions = np.exp(logs)
+                # Both the gap and the noise may be what is large.
+                reach = 1.0 + _REACH / (gaps * np.sqrt(totals))[:, None] / np.sqrt(precisions)
+                split = parts[:, None] + shift * reach
+                values = self._averages(split, precisions, explained, left, rest, exponents, scales)
+                best = values.argmin(axis=1)
+                shifts, centres = shift[rows, best], logs[rows, best]
+                radius *= _ZOOM
+            np.minimum(least, values[rows, best], out=least)
+        return np.asarray(least - _SLACK)
 
     def _parts(self, splits: FloatArray) -> FloatArray:
         """The distances of each mean from the null hypothesis, for shares of the gap (n, X)."""
@@ -199,17 +211,17 @@ class _Average:
         exponents: FloatArray,
         scales: FloatArray,
     ) -> FloatArray:
-        """The evidence at shares of the gap (n, X) and precisions (n, T), shape (n, X, T)."""
+        """The evidence at shares of the gap and precisions, shape (n, P) each."""
         parts = self._parts(splits)
         squares = (explained[:, :, None] * parts**2).sum(axis=0)
         apart = rest[:, None] + (left[:, :, None] * parts**2).sum(axis=0)
-        # Axes: pair, split, precision, scale of the alternative.
+        # Axes: mean, pair, point, scale of the alternative.
         distances = np.sqrt(2.0 * explained)[:, :, None] * parts
-        roots = np.sqrt(precisions[:, :, None] / scales)
-        sides = (2.0 * ndtr(distances[:, :, :, None, None] * roots[:, None])).prod(axis=0)
+        roots = np.sqrt(precisions[..., None] / scales)
+        sides = (2.0 * ndtr(distances[..., None] * roots)).prod(axis=0)
         sides = _BOTH_SIDES + (1.0 - _BOTH_SIDES) * sides
-        fit = apart[:, :, None] * precisions[:, None, :]
-        logs = exponents[:, None, None, :] + fit[..., None] * (1.0 - 1.0 / scales)
-        largest = logs.max(axis=3)
-        average = np.log((np.exp(logs - largest[..., None]) * sides).sum(axis=3)) + largest
-        return np.asarray(squares[:, :, None] * precisions[:, None, :] + average)
+        fit = apart * precisions
+        logs = exponents[:, None] + fit[..., None] * (1.0 - 1.0 / scales)
+        largest = logs.max(axis=2)
+        average = np.log((np.exp(logs - largest[..., None]) * sides).sum(axis=2)) + largest
+        return np.asarray(squares * precisions + average)

@@ -41,3 +41,11 @@ def test_a_small_spread_around_a_large_mean_is_kept():
     for value in (1e9 + 1.0, 1e9 - 1.0, 1e9 + 1.0, 1e9 - 1.0):
         statistics.add(0, 0, value)
     assert statistics.squares[0, 0] == pytest.approx(4.0, rel=1e-6)
+
+
+@given(st.floats(-1e6, 1e6), st.integers(2, 60))
+def test_equal_values_have_no_spread(value, count):
+    # The mean of several 0.3 is not 0.3.
+    statistics = PullStatistics(1, 1)
+    assert [statistics.add(0, 0, value) for _ in range(count)] == [0.0] * count
+    assert statistics.squares[0, 0] == statistics.cubes[0, 0] == 0.0

@@ -1,0 +1,116 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+
+from mfhpo.knowledge.confidence import mixture_prior, studentised_radius
+from mfhpo.knowledge.studentised import (
+    LOG_WEIGHTS,
+    SCALES,
+    credited,
+    least_precision,
+    log_evidence,
+    needed_ratio,
+    rounded,
+)
+from tests.core.knowledge.studentised_by_hand import f, least_log_average, u_where_f_is
+
+DEGREES = [1.0, 2.0, 5.0, 20.0, 49.0, float(rounded(np.array([400.0]))[0])]
+
+
+def one(function, *arguments):
+    [found] = function(*(np.array([argument]) for argument in arguments))
+    return float(found)
+
+
+def test_the_weights_of_the_scales_add_up_to_one():
+    assert logsumexp(LOG_WEIGHTS) == pytest.approx(0.0)
+    assert (SCALES <= 1.0).all()
+
+
+@pytest.mark.parametrize("means", [(0.0, 0.0), (1.4, -0.6), (-3.0, 2.0), (9.0, 9.0)])
+@pytest.mark.parametrize("spread", [0.1, 1.0])
+def test_evidence_against_given_means_by_hand(means, spread):
+    rho, rng = 1.7, np.random.default_rng(3)
+    compared = [1.0 + spread * rng.normal(size=4), spread * rng.normal(size=3)]
+    # Two values are worth 2 - (1 + 1/2) = 1/2 degree of freedom, one is worth none.
+    others = [spread * rng.normal(7.0, 1.0, n) for n in (2, 2, 1)]
+    explained, left = 0.0, sum(((values - values.mean()) ** 2).sum() for values in others)
+    penalty = 0.0
+    for values, mean in zip(compared, means, strict=True):
+        around = ((values - mean) ** 2).sum()
+        part = (values - mean).sum() ** 2 / (len(values) + rho)
+        explained, left = explained + part, left + around - part
+        penalty += math.log(1.0 + len(values) / rho) / 2.0
+    found = one(log_evidence, explained / left, 4.0 + 3.0 + 2 * 0.5) - penalty
+    expected = least_log_average(compared, means, others, rho)
+    assert found == pytest.approx(expected, abs=1e-3)
+    assert found <= expected + 1e-6
+
+
+@pytest.mark.parametrize("degrees", DEGREES)
+def test_the_ratio_that_reaches_an_evidence(degrees):
+    most = f(0.0, degrees)  # however large the ratio, u = 0 is as small as that
+    for evidence in (0.01 * most, 0.5 * most, 0.99 * most):
+        ratio = one(needed_ratio, evidence, degrees)
+        assert one(log_evidence, ratio, degrees) == pytest.approx(evidence)
+    assert one(needed_ratio, most + 1e-6, degrees) == math.inf
+    assert one(log_evidence, 1e12, degrees) == pytest.approx(most)
+
+
+def test_without_degrees_of_freedom_nothing_is_told():
+    assert one(log_evidence, 100.0, 0.0) == -math.inf
+    assert one(needed_ratio, 1.0, 0.0) == math.inf
+
+
+@given(
+    ratios=st.lists(st.floats(0.0, 1e4), min_size=2, max_size=2).map(sorted),
+    degrees=st.lists(st.floats(1.0, 1e4), min_size=2, max_size=2).map(sorted),
+)
+def test_evidence_grows_with_the_ratio_and_with_the_degrees(ratios, degrees):
+    steps = rounded(np.array(degrees))
+    assert steps[0] <= steps[1]
+    assert (steps <= np.array(degrees) * (1.0 + 1e-12)).all()
+    less, more = log_evidence(np.array(ratios), steps[[0, 0]])
+    assert less <= more
+    fewer, many = log_evidence(np.array(ratios)[[0, 0]], steps)
+    # f grows with the degrees of freedom, and so does the minimum.
+    assert fewer <= many + 1e-6
+
+
+@pytest.mark.parametrize("degrees", DEGREES)
+@pytest.mark.parametrize("level", [0.1, 1e-4])
+def test_the_bound_on_a_variance(degrees, level):
+    evidence = -math.log(level)
+    [found] = least_precision(evidence, np.array([degrees + 1e-9]))
+    if f(0.0, degrees) <= evidence:
+        assert found == 0.0
+    else:
+        assert found == pytest.approx(u_where_f_is(evidence, degrees), rel=1e-4)
+
+
+def test_degrees_of_freedom_of_other_arms():
+    assert credited(np.array([0, 1, 2, 3])) == pytest.approx([0.0, 0.0, 0.5, 7.0 / 6.0])
+    # Beyond what is looked up, never more than the harmonic numbers say.
+    for n in (1023, 1024, 5000):
+        exact = n - math.fsum(1.0 / k for k in range(1, n + 1))
+        assert exact - 1e-6 < one(credited, n) <= exact + 1e-9
+
+
+def test_the_radius_is_where_the_evidence_against_the_mean_reaches_the_level():
+    # Five values with squares 3 around their mean, and 12 degrees of freedom of others with 10.
+    level, rho = 0.05, mixture_prior(0.05)
+    [radius] = studentised_radius(
+        np.array([5]), level, np.array([(3.0 + 10.0) / 16.0]), np.array([16.0])
+    )
+    explained = 25.0 * radius**2 / (5.0 + rho)
+    left = 3.0 + 10.0 + 5.0 * radius**2 - explained
+    evidence = one(log_evidence, explained / left, 17.0) - math.log(1.0 + 5.0 / rho) / 2.0
+    assert evidence == pytest.approx(-math.log(level))
+    unknown = studentised_radius(
+        np.array([0, 1, 1]), level, np.array([1.0, math.inf, 1.0]), np.array([9.0, 0.0, 1.0])
+    )
+    assert np.isinf(unknown).all()
