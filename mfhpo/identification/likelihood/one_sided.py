@@ -22,13 +22,14 @@ from mfhpo.knowledge.studentised import LOG_WEIGHTS, SCALES, log_evidence, round
 _BOTH_SIDES = 0.1
 
 # The minimum is looked for on ever finer grids: of where between the two means the null hypothesis
-# has both, and of the logarithm of the precision, around where it is likely and, as little is known
-# of the noise, where it is low. It is found to less than the slack.
+# has both, and of the logarithm of the precision, around where it is likely and, while little is
+# known of the noise, where it is low. It is found to less than the slack.
 _SHIFTS = np.linspace(-1.0, 1.0, 7)
 _PRECISIONS = np.linspace(-1.0, 1.0, 5)
 _LOW = -4.0
-_ROUNDS = 10
-_ZOOM = 0.6
+_LITTLE = 30.0
+_ROUNDS = 7
+_ZOOM = 0.5
 _SLACK = 0.02
 
 # So many standard deviations off, the squares cost more than the other side can save.
@@ -76,7 +77,8 @@ class Pairs:
     def evidence(self, prior: float, wanted: float) -> FloatArray:
         """The logarithm of the average likelihood ratio, shape (n,), with the count rho `prior`.
 
-        It reaches `wanted` where that does; elsewhere, and beyond, it may be less.
+        It reaches `wanted` where that does, and may be another number on the same side of it; minus
+        infinity works it out.
         """
         found: FloatArray = np.full(len(self.gaps), -np.inf)
         for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
@@ -99,11 +101,14 @@ class _Average:
         found: FloatArray = self._on_both_sides() - penalties
         # What is left to both sides alone may do.
         sure = found + math.log(_BOTH_SIDES)
-        open_ = (found >= wanted - most_gain(len(self.priors))) & (sure < wanted)
-        found = np.where(sure >= wanted, sure, found)
-        close = np.flatnonzero(open_)
-        if close.size:
-            found[close] = self._chosen(close)._on_one_side() - penalties[close]
+        is_sure = (sure >= wanted) & math.isfinite(wanted)
+        open_ = (found >= wanted - most_gain(len(self.priors))) & ~is_sure
+        found = np.where(is_sure, sure, found)
+        for least in (_Average._where_likely, _Average._on_one_side):
+            close = np.flatnonzero(open_)
+            if close.size:
+                found[close] = least(self._chosen(close)) - penalties[close]
+                open_ &= found >= wanted
         return found
 
     def _chosen(self, chosen: IntArray) -> "_Average":
@@ -159,37 +164,45 @@ class _Average:
         c = explained[0] * explained[1] * squares
         return np.asarray(2.0 * c / (b + np.sqrt(np.maximum(b * b - 4.0 * a * c, 0.0))))
 
-    def _on_one_side(self) -> FloatArray:
+    def _where_likely(self) -> FloatArray:
+        """The evidence on one side where the minimum on both sides is about, never below it."""
+        splits, centres, _ = self._start()
+        return self._averages(splits[:, None], np.exp(centres)[:, None])[:, 0]
+
+    def _start(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Shares of the gap and logarithms of the precision, and what squares explain in all."""
         explained, left, rest = self._explained()
-        gaps, n, of_two = self.pairs.gaps, len(self.pairs.gaps), len(explained) == 2
         totals = explained.sum(axis=0)
         # Where both means are closest to the null hypothesis.
-        parts = explained[1] / totals if of_two else np.ones(n)
+        splits = explained[1] / totals if len(explained) == 2 else np.ones(len(totals))
         degrees = self._degrees
         if degrees is None:
-            starts = [(np.zeros(n), np.zeros(1))]
-            exponents, scales = np.zeros((n, 1)), np.ones(1)
-        else:
-            squares = self._parts(parts[:, None])[:, :, 0] ** 2
-            apart = rest + (left * squares).sum(axis=0)
-            ratios = (explained * squares).sum(axis=0) / apart
-            # Where the precision would be if every scale could be chosen.
-            centres = np.log(degrees / (2.0 * (1.0 + ratios) * apart))
-            starts = [(centres, _PRECISIONS), (centres + _LOW, -_LOW * _PRECISIONS)]
-            scales = SCALES
-            exponents = LOG_WEIGHTS - degrees[:, None] / 2.0 * np.log(SCALES)
+            return splits, np.zeros(len(totals)), totals
+        squares = self._parts(splits[:, None])[:, :, 0] ** 2
+        apart = rest + (left * squares).sum(axis=0)
+        ratios = (explained * squares).sum(axis=0) / apart
+        # Where the precision would be if every scale could be chosen.
+        return splits, np.log(degrees / (2.0 * (1.0 + ratios) * apart)), totals
+
+    def _on_one_side(self) -> FloatArray:
+        splits, centre, totals = self._start()
+        n = len(splits)
+        degrees = self._degrees
+        starts = [(centre, np.zeros(1) if degrees is None else _PRECISIONS)]
+        if degrees is not None and degrees.min() < _LITTLE:
+            starts.append((centre + _LOW, -_LOW * _PRECISIONS))
+        shifts_tried = _SHIFTS if len(self.priors) == 2 else np.zeros(1)
         rows, least = np.arange(n), np.full(n, np.inf)
-        steps_of_shifts = _SHIFTS if of_two else np.zeros(1)
         for centres, steps in starts:
             shifts, radius = np.zeros(n), 1.0
             for _ in range(_ROUNDS):
-                logs = np.repeat(centres[:, None] + radius * steps, len(steps_of_shifts), axis=1)
-                shift = np.tile(shifts[:, None] + radius * steps_of_shifts, len(steps))
+                logs = np.repeat(centres[:, None] + radius * steps, len(shifts_tried), axis=1)
+                shift = np.tile(shifts[:, None] + radius * shifts_tried, len(steps))
                 precisions = np.exp(logs)
                 # Both the gap and the noise may be what is large.
-                reach = 1.0 + _REACH / (gaps * np.sqrt(totals))[:, None] / np.sqrt(precisions)
-                split = parts[:, None] + shift * reach
-                values = self._averages(split, precisions, explained, left, rest, exponents, scales)
+                unit = self.pairs.gaps * np.sqrt(totals)
+                reach = 1.0 + _REACH / unit[:, None] / np.sqrt(precisions)
+                values = self._averages(splits[:, None] + shift * reach, precisions)
                 best = values.argmin(axis=1)
                 shifts, centres = shift[rows, best], logs[rows, best]
                 radius *= _ZOOM
@@ -201,17 +214,13 @@ class _Average:
         shares = np.stack([splits, 1.0 - splits])[: len(self.priors)]
         return np.asarray(shares * self.pairs.gaps[:, None])
 
-    def _averages(
-        self,
-        splits: FloatArray,
-        precisions: FloatArray,
-        explained: FloatArray,
-        left: FloatArray,
-        rest: FloatArray,
-        exponents: FloatArray,
-        scales: FloatArray,
-    ) -> FloatArray:
+    def _averages(self, splits: FloatArray, precisions: FloatArray) -> FloatArray:
         """The evidence at shares of the gap and precisions, shape (n, P) each."""
+        explained, left, rest = self._explained()
+        degrees = self._degrees
+        exponents, scales = np.zeros((len(rest), 1)), np.ones(1)
+        if degrees is not None:
+            exponents, scales = LOG_WEIGHTS - degrees[:, None] / 2.0 * np.log(SCALES), SCALES
         parts = self._parts(splits)
         squares = (explained[:, :, None] * parts**2).sum(axis=0)
         apart = rest[:, None] + (left[:, :, None] * parts**2).sum(axis=0)
