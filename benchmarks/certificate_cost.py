@@ -5,8 +5,8 @@
 Each race is for one of a pool of configurations within epsilon of the best, with delta = .05 and
 normal noise, by the policy that `recommend_policy` chooses. Costs are in full evaluations.
 
-    synthetic      24 arms, target means uniform on [.6, .9], sigma .02, epsilon .01; three levels at
-                   1/16, 1/4 and 1 of the cost, biased by -.10 +- .02 and -.04 +- .01
+    synthetic      24 arms, target means uniform on [.6, .9], sigma .02, epsilon .01; three levels
+                   at 1/16, 1/4 and 1 of the cost, biased by -.10 +- .02 and -.04 +- .01
     lcbench, rbv2  24 or 64 random configurations of each development task of YAHPO Gym's
                    surrogates, the accuracy in percent, sigma and epsilon .5
 
