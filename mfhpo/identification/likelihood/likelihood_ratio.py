@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,15 @@ from mfhpo.racing.answer import surest_at_target
 # which little is known is raised by.
 _PENALTIES = 2.0
 _MOST_INFLATION = 50.0
+
+
+@lru_cache(maxsize=4096)
+def _inflation(wanted: float, degrees: float) -> float:
+    """How many times as much has to be explained with the degrees of freedom of a pair."""
+    [ratio] = needed_ratio(np.array([wanted]), np.array([degrees]))
+    if math.isinf(ratio):
+        return _MOST_INFLATION
+    return min((degrees - 2.0) * float(ratio) / (2.0 * wanted), _MOST_INFLATION)
 
 
 @dataclass
@@ -195,12 +205,9 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     def _inflation(self, degrees: FloatArray) -> FloatArray:
         """How much larger a known variance would ask for as many values; it steers the race."""
+        found, places = np.unique(rounded(degrees + 2.0), return_inverse=True)
         wanted = self.threshold + _PENALTIES
-        ratios = needed_ratio(np.full(degrees.shape, wanted), rounded(degrees + 2.0))
-        known = np.isfinite(ratios)
-        ratios = np.where(known, ratios, 0.0)
-        factors = np.minimum(degrees * ratios / (2.0 * wanted), _MOST_INFLATION)
-        return np.where(known, factors, _MOST_INFLATION)
+        return np.array([_inflation(wanted, float(value)) for value in found])[places]
 
     @property
     def _estimates_target(self) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.studentised import LOG_WEIGHTS, SCALES, log_evidence, rounded
 
 # The share of the average that is over both sides.
@@ -98,20 +98,34 @@ class _Average:
     def evidence(self, wanted: float) -> FloatArray:
         """At least `wanted` if and only if the average is; elsewhere a bound is enough."""
         penalties = (np.log1p(self.pairs.counts / self.priors) / 2.0).sum(axis=0)
-        found: FloatArray = self._on_both_sides() - penalties
+        hopeful = wanted - most_gain(len(self.priors)) + penalties
+        found = self._at_most()
+        open_ = (found >= hopeful) | ~np.isfinite(hopeful)
+        found[open_] = self._chosen(open_)._on_both_sides()
+        open_ &= found >= hopeful
         # What is left to both sides alone may do.
         sure = found + math.log(_BOTH_SIDES)
-        is_sure = (sure >= wanted) & math.isfinite(wanted)
-        open_ = (found >= wanted - most_gain(len(self.priors))) & ~is_sure
+        is_sure = open_ & (sure >= wanted + penalties) & math.isfinite(wanted)
         found = np.where(is_sure, sure, found)
+        open_ &= ~is_sure
         for least in (_Average._where_likely, _Average._on_one_side):
-            close = np.flatnonzero(open_)
-            if close.size:
-                found[close] = least(self._chosen(close)) - penalties[close]
-                open_ &= found >= wanted
-        return found
+            if open_.any():
+                found[open_] = least(self._chosen(open_))
+                open_ &= found >= wanted + penalties
+        return np.asarray(found - penalties)
 
-    def _chosen(self, chosen: IntArray) -> "_Average":
+    def _at_most(self) -> FloatArray:
+        """What the evidence on both sides is at most: that of a variance as it is estimated."""
+        explained, _, rest = self._explained()
+        of_last = 1.0 if len(explained) == 1 else explained[0] / explained.sum(axis=0)
+        found = of_last * explained[-1] * self.pairs.gaps**2
+        degrees = self._degrees
+        if degrees is None:
+            return np.asarray(found)
+        with np.errstate(divide="ignore"):
+            return np.asarray(found * (degrees / (2.0 * rest)))
+
+    def _chosen(self, chosen: BoolArray) -> "_Average":
         pairs = self.pairs
         some = Pairs(
             pairs.gaps[chosen],
@@ -148,8 +162,7 @@ class _Average:
         explained, left, rest = self._explained()
         squares, degrees = self.pairs.gaps**2, self._degrees
         if degrees is None:
-            of_last = 1.0 if len(explained) == 1 else explained[0] / explained.sum(axis=0)
-            return np.asarray(of_last * explained[-1] * squares)
+            return self._at_most()
         if len(explained) == 1:
             return log_evidence(explained[0] * squares / (rest + left[0] * squares), degrees)
         return log_evidence(self._least_ratio(explained, left, rest), degrees)
