@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost delta certify peers replay clean
+.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -97,6 +97,9 @@ certainty: $(VENV)/.for-benchmarks | $(RESULTS) ## what being sure of the best o
 
 quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, by which policy
 	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)
+
+certificate-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what a certificate costs, by what is declared; needs MFHPO_DATA
+	$(RUN) -m benchmarks.certificate_cost --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/certificate_cost.json $(ARGS)
 
 delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 	$(RUN) -m benchmarks.delta_correctness --output $(RESULTS)/delta_correctness.json $(ARGS)

@@ -43,7 +43,7 @@ from mfhpo_optuna import (
     RaceSampler,
 )
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 
 _PARAMETERS = 10
 _ARMS = 32
@@ -143,7 +143,7 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
         clock = _Clock(sampler)
         study = optuna.create_study(study_name=f"{name}-{repeat}", sampler=sampler)
         for size in sizes:
-            done = len(study.get_trials(deepcopy=False))
+            done = _evaluations(study)
             prefilled = size > run_up_to
             window = 50 if prefilled else max(10, min(200, size // 5))
             if prefilled:
@@ -162,7 +162,7 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
             samples[size].append(
                 Figure(1e3 * own / window, 1e3 * total / window, window, prefilled)
             )
-            if len(study.get_trials(deepcopy=False)) != size:
+            if _evaluations(study) != size:
                 raise RuntimeError(f"{name} ended before {size} trials; nothing was measured.")
     return {
         size: Figure(
@@ -173,6 +173,12 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
         )
         for size, figures in samples.items()
     }
+
+
+def _evaluations(study: optuna.Study) -> int:
+    """The number of trials, without those that a sampler added as answers."""
+    trials = study.get_trials(deepcopy=False)
+    return sum(CERTIFICATE_KEY not in trial.user_attrs for trial in trials)
 
 
 def _fill(study: optuna.Study, number: int, rng: np.random.Generator, tagged: bool) -> None:

@@ -2,10 +2,10 @@
 
     python -m benchmarks.quickstart --seeds 5 --output results.json
 
-The quickstart's own objective is raced as there, by the policy that `MFSampler` chooses with
-everything estimated; by IISE; and by successive elimination at the target fidelity alone. Costs are
-in full evaluations. The claim of the luckiest trial and that of the certificate are compared with
-the mean of fresh splits.
+The quickstart's own objective is raced as there, with splits that the arms share. Beside it, each
+trial has a split of its own: by the policy that `MFSampler` chooses with everything estimated, by
+IISE, and by successive elimination at the target fidelity alone. Costs are in full evaluations. The
+claim of the luckiest trial and that of the certificate are compared with the mean of fresh splits.
 """
 
 import argparse
@@ -22,9 +22,14 @@ import optuna
 
 from benchmarks.provenance import provenance
 from mfhpo_optuna import IISESampler, MFSampler
+from mfhpo_optuna.study.attributes import ARM_KEY
 
 SCRIPT = Path(__file__).parents[1] / "examples" / "quickstart.py"
+SHARED = "shared splits"
 SAMPLERS: dict[str, Callable[[int], MFSampler | IISESampler]] = {
+    SHARED: lambda seed: MFSampler(
+        "trees", arms=24, replicate="split", delta=0.05, epsilon=0.01, seed=seed
+    ),
     "chosen": lambda seed: MFSampler("trees", arms=24, delta=0.05, epsilon=0.01, seed=seed),
     "IISE-gamma": lambda seed: IISESampler("trees", arms=24, delta=0.05, epsilon=0.01, seed=seed),
     "SE": lambda seed: IISESampler(
@@ -33,21 +38,39 @@ SAMPLERS: dict[str, Callable[[int], MFSampler | IISESampler]] = {
 }
 
 
+class OwnSplit(optuna.Trial):
+    """A trial whose split is its number, and no parameter."""
+
+    def __init__(self, trial: optuna.Trial) -> None:
+        # Made anew, it would ask the sampler for another pull.
+        self.__dict__.update(trial.__dict__)
+
+    def suggest_int(self, name: str, low: int, high: int, **options: Any) -> int:
+        """The trial's number for the split, else what the sampler decides."""
+        return self.number if name == "split" else super().suggest_int(name, low, high, **options)
+
+
 def race(
-    quickstart: dict[str, Any], sampler: MFSampler | IISESampler, splits: int
+    quickstart: dict[str, Any], name: str, sampler: MFSampler | IISESampler, splits: int
 ) -> dict[str, Any]:
     """Run one race; return its cost, its claim, the luckiest trial's claim, and the truth."""
     study = optuna.create_study(direction="minimize", sampler=sampler)
     began = time.process_time()
-    study.optimize(quickstart["objective"])
+
+    def objective(trial: optuna.Trial) -> float:
+        return float(quickstart["objective"](trial if name == SHARED else OwnSplit(trial)))
+
+    study.optimize(objective)
     seconds = time.process_time() - began
     answer = sampler.recommendation(study)
-    trials = [t for t in study.trials if t.number != study.best_trial.number]
+    trials = [t for t in study.trials if ARM_KEY in t.user_attrs]
     luckiest = min(trials, key=lambda trial: trial.value or np.inf)
 
     def truth(trial: optuna.trial.FrozenTrial) -> float:
         params = trial.params | {"trees": quickstart["TARGET"]}
-        losses = [quickstart["evaluate"](split=1_000_000 + i, **params) for i in range(splits)]
+        losses = [
+            quickstart["evaluate"](**params | {"split": 1_000_000 + i}) for i in range(splits)
+        ]
         return float(np.mean(losses))
 
     return {
@@ -75,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
     rows: dict[str, list[dict[str, Any]]] = {name: [] for name in SAMPLERS}
     for seed in range(options.seeds):
         for name, make in SAMPLERS.items():
-            rows[name].append(race(quickstart, make(seed), options.splits))
+            rows[name].append(race(quickstart, name, make(seed), options.splits))
             print(f"seed {seed}, {name}: {rows[name][-1]}", file=sys.stderr, flush=True)
     command = ["--seeds", str(options.seeds), "--splits", str(options.splits)]
     report = provenance("benchmarks.quickstart", command, "optuna", "lightgbm", "scikit-learn") | {

@@ -13,23 +13,31 @@ from optuna.study import StudyDirection
 
 import mfhpo_optuna
 from benchmarks.replay.races import EPOCHS, RACES, TRIALS, loss, seconds
+from mfhpo_optuna.study.attributes import SO_FAR_KEY
 
 
 def _evaluation(trial: optuna.Trial) -> float:
     x = trial.suggest_float("x", -1.0, 1.0)
-    return loss(x, trial.suggest_int("epochs", 1, 9), trial.number)
+    return loss(x, trial.suggest_int("epochs", 1, 9), _seed(trial))
+
+
+def _seed(trial: optuna.Trial) -> int:
+    """The trial's number, answers so far not counted: when they are given changes no choice."""
+    earlier = trial.study.get_trials(deepcopy=False)
+    return trial.number - sum(SO_FAR_KEY in other.user_attrs for other in earlier)
 
 
 def _timed(trial: optuna.Trial) -> float:
     """One that ends at its time limit, by an invented clock."""
     x = trial.suggest_float("x", -1.0, 1.0)
-    taken, limit = seconds(x, 9, trial.number), trial.user_attrs.get("mfhpo:limit", math.inf)
+    seed = _seed(trial)
+    taken, limit = seconds(x, 9, seed), trial.user_attrs.get("mfhpo:limit", math.inf)
     trial.set_user_attr("mfhpo:enforced_by", "time_limited")  # else the wall clock would count
     trial.set_user_attr("mfhpo:seconds", min(taken, limit))
     if taken > limit:
         trial.set_user_attr("mfhpo:censored_at", limit)
         raise optuna.TrialPruned
-    return loss(x, 9, trial.number)
+    return loss(x, 9, seed)
 
 
 def _game(trial: optuna.Trial) -> tuple[float, float]:
@@ -41,7 +49,7 @@ def _game(trial: optuna.Trial) -> tuple[float, float]:
 
 def _curve(trial: optuna.Trial) -> float:
     """A loss that falls over 27 epochs."""
-    final = loss(trial.suggest_float("x", -1.0, 1.0), 9, trial.number)
+    final = loss(trial.suggest_float("x", -1.0, 1.0), 9, _seed(trial))
     for epoch, falls in enumerate(np.exp(-np.arange(1, 28) / 2.0).tolist(), 1):
         trial.report(final + falls, epoch)
         if trial.should_prune():
@@ -67,6 +75,7 @@ def _record(study: optuna.Study, answer: object = "") -> dict[str, Any]:
             "values": trial.values,
         }
         for trial in study.get_trials(deepcopy=False)
+        if SO_FAR_KEY not in trial.user_attrs
     ]
     return {"trials": trials, "answer": str(answer).splitlines()}
 

@@ -127,7 +127,7 @@ class BlockElimination(BestArmPolicy):
 
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
         """The first block in which an arm has no value, nor an evaluation under way."""
-        return self._open_block(arm, self._taken(pending).get(arm, set()))
+        return self._blocks.first_open(arm, self._taken(pending).get(arm, set()))
 
     def _taken(self, pending: Sequence[Pull]) -> dict[int, set[int]]:
         taken: dict[int, set[int]] = {}
@@ -138,20 +138,17 @@ class BlockElimination(BestArmPolicy):
         return taken
 
     def _open_pull(self, taken: Mapping[int, set[int]]) -> Pull:
-        for block in [*self._blocks.rounds, *self._probes] if self._probes else []:
-            for arm in self._in_round.tolist():
-                if block not in self._blocks.seen(arm) | taken.get(arm, set()):
-                    return Pull(arm, self.problem.target, block=block)
         winner = self.winner
+        if self._probes:
+            for arm in self._in_round.tolist():
+                closed = taken.get(arm, set()).union(self._blocks.seen(arm).tolist())
+                for block in (*self._blocks.rounds, *self._probes):
+                    if block not in closed:
+                        return Pull(arm, self.problem.target, block=block)
         arms = self._in_round.tolist() if winner is None else [winner]
-        blocks = [self._open_block(arm, taken.get(arm, set())) for arm in arms]
+        blocks = [self._blocks.first_open(arm, taken.get(arm, set())) for arm in arms]
         first = int(np.argmin(blocks))
         return Pull(arms[first], self.problem.target, block=blocks[first])
-
-    def _open_block(self, arm: int, taken: set[int]) -> int:
-        closed = self._blocks.seen(arm) | taken
-        candidates = [*self._blocks.rounds, *range(len(closed) + 1)]
-        return next(block for block in candidates if block not in closed)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         return self._open_pull({})
@@ -205,8 +202,7 @@ class BlockElimination(BestArmPolicy):
         arms, done = self._in_round, set(self._blocks.rounds)
         if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
             return None
-        first = next(block for block in range(len(done) + 1) if block not in done)
-        for block in self._probes or [first]:
+        for block in self._probes or [self._blocks.next_round]:
             if block not in done and bool(self._blocks.has(arms, block).all()):
                 return block
         return None
@@ -220,12 +216,10 @@ class BlockElimination(BestArmPolicy):
         Rounds in which all replicates are alike say nothing of rare ones. What is chosen like this
         speaks against the winner, if for anything.
         """
-        blocks = sorted(self._blocks.seen(winner))
-        values = self._blocks.values[winner, blocks]
-        behind = np.median(values) - values
-        odd = behind > _ODD * np.median(np.abs(behind))
-        alone = [b for b, is_odd in zip(blocks, odd, strict=True) if is_odd]
-        self._probes = [block for block in alone if block not in self._blocks.rounds]
+        seen = self._blocks.seen(winner)
+        behind = np.median(self._blocks.values[winner, seen]) - self._blocks.values[winner, seen]
+        odd = seen[behind > _ODD * np.median(np.abs(behind))]
+        self._probes = np.setdiff1d(odd, self._blocks.rounds).tolist()
         self._is_probed = not self._probes or len(self._in_round) < 2
 
     def _judge_anew(self) -> None:

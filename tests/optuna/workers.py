@@ -17,6 +17,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, certify
 from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
+from tests.optuna.samplers.races import PULL, ended
 
 
 def start(call):
@@ -66,14 +67,15 @@ def study_at(path, sampler, **options):
 
 def two_parameters(trial, kill_at=-1, stage="after", pause=0.0):
     x = trial.suggest_float("x", -1, 1)
-    if trial.number == kill_at and stage == "between":
+    begun = sum(PULL in t.user_attrs for t in trial.study.get_trials(deepcopy=False))
+    if begun == kill_at + 1 and stage == "between":
         os.kill(os.getpid(), signal.SIGKILL)
     y = trial.suggest_categorical("y", ["a", "b"])
     epochs = trial.suggest_int("epochs", 1, 9)
-    if trial.number == kill_at:
+    if begun == kill_at + 1:
         os.kill(os.getpid(), signal.SIGKILL)
     time.sleep(pause)
-    done = sum(t.state.is_finished() for t in trial.study.get_trials(deepcopy=False))
+    done = ended(trial)
     noise = 0.05 * np.random.default_rng(done).normal()
     return (x - 0.3) ** 2 + 0.5 * (y == "b") + 0.2 / epochs + noise
 

@@ -1,4 +1,26 @@
-"""The trial that a sampler adds so that ``study.best_trial`` shows the answer of its race."""
+"""The trials that a sampler adds so that ``study.best_trial`` shows the answer of its race.
+
+Optuna changes no finished trial, and its best trial is the feasible one with the best value. Single
+evaluations are infeasible, and answers are not. So a later answer takes the place of all earlier
+ones by its value. That is what the answer promises; where an earlier one has promised as much or
+more, it is the next number beyond that. For an arm that leads is believed to be no worse than those
+that led before, and these were worth what they promised. Where that is wrong, because an early
+promise was (with a small probability) or because a better arm left for its failures, the best trial
+still is the newest answer, and its attributes have the mean and the interval.
+
+Until the race is over, an answer is not certified, and promises the pessimistic end of the leader's
+interval (`cautious_value` while that is infinite). There is one from the first value at the target
+on, and another one is added
+
+- if another arm leads;
+- if the same arm promises more, and there are twice as many evaluations as behind the last answer.
+
+That is looked at after each of the first 50 evaluations, and then whenever there are a fiftieth
+more, so that the number of answers grows as the logarithm of the number of evaluations. It depends
+on the study alone, not on which worker looks or when it was resumed. Of several workers, one that
+knows of fewer evaluations than are behind the last answer adds none. Nothing takes the place of a
+certified answer but another answer at the end of a race.
+"""
 
 import math
 import warnings
@@ -8,10 +30,16 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import create_trial
+from optuna.trial import FrozenTrial, create_trial
 
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, WITHHELD_KEY
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SO_FAR_KEY, WITHHELD_KEY
 from mfhpo_optuna.study.study_race import StudyRace
+
+# For so many evaluations each is looked at, and then every so many times as many.
+_EACH, _GROWTH = 50, 1.02
+
+# How many times as many evaluations an arm needs to answer once more because it promises more.
+_MANY_MORE = 2.0
 
 
 @dataclass(frozen=True)
@@ -33,15 +61,58 @@ def pessimistic(interval: tuple[float, float], sign: float) -> float:
     return interval[0 if sign > 0.0 else 1]
 
 
+def is_news(race: StudyRace) -> bool:
+    """Whether the answer so far is to be added; where there is one, it looks now and then only."""
+    is_due = _looks(race.n_told) > _looks(race.n_told_before) or not race.certificates
+    race.n_told_before = race.n_told
+    return is_due and _promise_so_far(race) is not None
+
+
+def _looks(evaluations: int) -> int:
+    """How often it was looked whether the answer so far is news, after so many evaluations."""
+    if evaluations <= _EACH:
+        return evaluations
+    return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
+
+
+def add_answer_so_far(study: optuna.Study, race: StudyRace, answer: Answer) -> None:
+    """Add the answer to the study before the race is over, if it still is news."""
+    value = _promise_so_far(race)
+    if answer.arm is not None and value is not None:
+        attributes = {**answer.attributes, SO_FAR_KEY: race.n_told}
+        _add(study, race, replace(answer, value=value, attributes=attributes))
+
+
+def _promise_so_far(race: StudyRace) -> float | None:
+    """The value of the answer so far; None if there is none, or it is not to be added."""
+    shown = _shown(race)
+    certificate = {} if shown is None else shown.user_attrs[CERTIFICATE_KEY]
+    if race.policy is None or certificate.get("certified"):
+        return None
+    arm, mean, interval, _ = race.policy.leader()
+    sure = race.sure_value(interval[0])
+    if arm is None or math.isnan(mean) or sure is None:
+        return None
+    if shown is None:
+        return race.sign * sure
+    behind = shown.user_attrs.get(SO_FAR_KEY, 0)
+    if arm != certificate["arm"]:
+        says_more = race.n_told > behind
+    else:
+        is_better = sure > race.sign * _value_of(shown)
+        says_more = is_better and race.n_told >= _MANY_MORE * behind
+    return race.sign * sure if says_more and math.isfinite(sure) else None
+
+
 def add_answer(
     study: optuna.Study,
     race: StudyRace,
     answer: Answer,
     is_repeat: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
 ) -> None:
-    """Add an answer to the study, unless there is none or an earlier one says the same.
+    """Add the answer at the end of a race, unless there is none or an earlier one says the same.
 
-    While it is withheld, it is added as the worst trial.
+    While it is withheld, it promises nothing.
     """
     withheld = race.policy is not None and bool(race.policy.withheld)
     if withheld:
@@ -56,25 +127,51 @@ def add_answer(
     earlier = (
         trial.user_attrs[CERTIFICATE_KEY]
         for trial in race.certificates
-        if (WITHHELD_KEY in trial.user_attrs) == withheld
+        if SO_FAR_KEY not in trial.user_attrs and (WITHHELD_KEY in trial.user_attrs) == withheld
     )
     if any(is_repeat(answer.attributes[CERTIFICATE_KEY], one) for one in earlier):
         return
+    value = _add(study, race, answer)
+    as_promised = (answer.value, math.nextafter(answer.value, race.sign * math.inf))  # or a tie
+    if answer.value == answer.mean and value not in as_promised:
+        warnings.warn(
+            f"study.best_value is {value:.5g}, as an earlier answer had promised so much; the mean "
+            f"is {answer.mean:.5g} only. Use sampler.recommendation(study).",
+            stacklevel=5,
+        )
+    shown = study.best_trial
+    if (shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm"), shown.value) != (answer.arm, value):
+        warnings.warn(
+            f"study.best_trial still shows trial {shown.number}, which was not part of the race: "
+            f"its value {shown.value:.5g} beats the value {value:.5g} of the answer. Use "
+            f"sampler.recommendation(study).",
+            stacklevel=5,
+        )
+
+
+def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:
+    """Add the answer's trial, and return its value, which beats that of every earlier answer."""
+    value, shown = answer.value, _shown(race)
+    if shown is not None and math.isfinite(_value_of(shown)):
+        best = math.nextafter(_value_of(shown), race.sign * math.inf)
+        value = race.sign * max(race.sign * value, race.sign * best)
     study.add_trial(
         create_trial(
-            value=answer.value,
+            value=value,
             params={name: answer.params[name] for name in answer.distributions},
             distributions=dict(answer.distributions),
             user_attrs=dict(answer.attributes),
         )
     )
     race.read(study)
-    shown = study.best_trial
-    arm = shown.user_attrs.get(CERTIFICATE_KEY, {}).get("arm")
-    if (arm, shown.value) != (answer.arm, answer.value):
-        warnings.warn(
-            f"study.best_trial still shows trial {shown.number}, whose value "
-            f"{shown.value:.5g} beats the value {answer.value:.5g} of the answer; it is an "
-            f"earlier answer or was not part of the race. Use sampler.recommendation(study).",
-            stacklevel=5,
-        )
+    return value
+
+
+def _shown(race: StudyRace) -> FrozenTrial | None:
+    """The answer that the best trial is, unless that was not part of the race."""
+    return max(race.certificates, key=lambda trial: race.sign * _value_of(trial), default=None)
+
+
+def _value_of(trial: FrozenTrial) -> float:
+    assert trial.value is not None
+    return trial.value

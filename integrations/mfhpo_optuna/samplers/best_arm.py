@@ -97,10 +97,17 @@ class IISESampler(DeclaredSampler):
     catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is
     certified if the leader leaves the race because its trials fail.
 
-    Ending ``optimize`` early (``n_trials``, ``timeout``, Ctrl-C) leaves a study without a best
-    trial; `recommendation` answers at any time. The value of an uncertified best trial, after a
-    budget ran out, is the pessimistic end of its interval (infinite while nothing is certain), so
-    that a later answer takes its place. If an earlier one still looks better, a warning says so.
+    From the first value at the target on, ``study.best_trial`` is the answer so far: while the
+    study runs, after ``n_trials``, ``timeout`` or Ctrl-C, and for whoever loads the study. It is
+    one of a few trials that the sampler adds when another configuration leads, or more is sure;
+    they are in ``study.trials``, but take none of ``n_trials``. It is marked as not certified: see
+    its user attribute ``mfhpo:certificate``. `recommendation` answers at any time, too.
+
+    The value of an uncertified best trial is the pessimistic end of its interval. While that is
+    infinite, the answer so far has the pessimistic end of the average of all values at the target
+    (infinite for a single one). A later answer always takes its place: where it promises no more,
+    its value is the next number beyond. Only trials that were not part of the race may still look
+    better; then a warning says so.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.

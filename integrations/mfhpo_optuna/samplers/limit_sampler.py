@@ -67,12 +67,11 @@ class LimitSampler(PolicySampler[LimitedRace]):
         return answer.limit
 
     def conclude(self, study: optuna.Study) -> None:
-        """Add the answer so far to the study, so that ``study.best_trial`` shows it.
+        """Add the answer of this moment to the study, so that ``study.best_trial`` shows it.
 
-        That is done without being asked when the horizon is reached. Later answers may be added:
-        the best trial is the one with the best guaranteed gain. Raises ValueError if there is no
-        answer yet, or it means nothing: no `reward_range` was declared, and no two different values
-        were seen.
+        That is done without being asked when the horizon is reached, and now and then before.
+        Raises ValueError if there is no answer yet, or it means nothing: no `reward_range` was
+        declared, and no two different values were seen.
         """
         with self._lock:
             self.best_limit(study)

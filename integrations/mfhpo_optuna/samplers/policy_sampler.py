@@ -12,7 +12,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.samplers.answer import Answer, add_answer
+from mfhpo_optuna.samplers.answer import Answer, add_answer, add_answer_so_far, is_news
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
@@ -197,7 +197,7 @@ class PolicySampler(StudySampler[RaceT]):
         state: TrialState,
         values: Sequence[float] | None,
     ) -> None:
-        """Learn from the trial; when the race has ended, add its answer and stop the study."""
+        """Learn from the trial, and add the answer so far; at the race's end stop the study."""
         if len(study.directions) > 1:
             return
         with self._lock:
@@ -220,6 +220,9 @@ class PolicySampler(StudySampler[RaceT]):
                 stop(study)
             elif race.answer_is_stale:
                 self._conclude(study, race)
+            elif is_news(race):
+                race = self._read(study)  # other workers may have said it meanwhile
+                add_answer_so_far(study, race, self._answer(race))
 
     # Helpers.
 

@@ -59,7 +59,8 @@ class RaceSampler(FidelitySampler):
     Optuna's default, is switched off, and `HyperbandPruner` does not go with it. When the budget is
     spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer. Its
     value is the certificate's mean if it is certified, and else the end of the interval that is
-    sure. Where there is no certificate, it is the search's own mean, which is a lucky one.
+    sure. Where there is no certificate, it is the search's own mean, which is a lucky one. Before
+    the end it is the answer so far, not certified, with a cautious value: see `IISESampler`.
 
     Parameters
     ----------
@@ -136,10 +137,11 @@ class RaceSampler(FidelitySampler):
             return RaceRecommendation(**vars(answer), **self._race_of(study)[1].findings())
 
     def conclude(self, study: optuna.Study) -> None:
-        """Make the best answer so far ``study.best_trial``, without waiting for the budget's end.
+        """Give the answer as at the budget's end, without waiting for that.
 
-        Single trials are no answers and never best trials; this adds one that stands for the
-        recommended configuration. Raises ValueError if no trial has told the levels yet.
+        ``study.best_trial`` then has the value that the final answer would have, and the
+        recommended configuration also if nothing was evaluated at the target yet. Raises ValueError
+        if no trial has told the levels yet.
         """
         with self._lock:
             self._conclude(study, self._race_of(study)[0])

@@ -70,14 +70,16 @@ class RCUCBSampler(LimitSampler):
     of time; or as failed, while limits are being derived and `longest` is not given.
 
     **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone.
-    Single trials are no answers, and marked as infeasible. Once the horizon is reached, or
-    `conclude` is called, a trial is added: the configuration that is surest to gain much, with the
-    pessimistic end of its interval, charges included, for a value, and its limit among its user
-    attributes (the rest is in ``mfhpo:certificate``). Where all trials of the configuration hang
-    before they suggest anything, it has no parameters, and `recommendation` alone names the
-    configuration. Resumed with a larger horizon, the study gets another answer, which takes its
-    place when more is certain of it; else a warning says so. There is none while no `reward_range`
-    is declared and no two different values were seen.
+    Single trials are no answers, and marked as infeasible. As soon as a configuration leads, a
+    trial is added: the configuration that is surest to gain much, with the pessimistic end of its
+    interval, charges included, for a value, and its limit among its user attributes (the rest is in
+    ``mfhpo:certificate``). Others follow now and then, if another configuration leads or more is
+    sure, and once the horizon is reached or `conclude` is called; each takes the place of those
+    before (see `IISESampler`). Where all trials of the configuration hang before they suggest
+    anything, it has no parameters, and `recommendation` alone names the configuration. There is no
+    answer while limits are derived, or while no `reward_range` is declared and no two different
+    values were seen. Without that range, a value before the end is no better than the pessimistic
+    end of the average reward, because early bounds rest on few values.
 
     **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
     ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:

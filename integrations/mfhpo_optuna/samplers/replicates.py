@@ -74,6 +74,10 @@ class ReplicateRace(StudyRace):
         leader = answer.candidates[answer.winner]
         return f"{text} | leader: {leader.name}, {leader.mean:.4g} | within {answer.within:.3g}"
 
+    def sure_value(self, bound: float) -> float | None:
+        """None: a record has no answer but its last one, and `certify` says what there is."""
+        return None
+
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no candidate is left."""
         return self._ask(trial.number)

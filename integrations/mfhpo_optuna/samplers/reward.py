@@ -41,10 +41,10 @@ class MFUCBSampler(DeclaredSampler):
 
     Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
     goes on for ever. `recommendation` answers at any time. Single values are marked as infeasible,
-    because none of them is an answer, so that ``study.best_trial`` exists only once a budget is
-    spent: the arm that is surest to be good, with the pessimistic end of its interval for a value
-    (infinite while nothing is certain). Resumed with a larger budget, the study gets another
-    answer, which takes its place. Trials, workers and resuming are as described for `IISESampler`.
+    because none of them is an answer. ``study.best_trial`` is the arm that is surest to be good, as
+    soon as something is known about the target, and at the latest once a budget is spent; its value
+    is the pessimistic end of its interval (infinite while nothing is certain). How answers follow
+    each other, trials, workers and resuming are as described for `IISESampler`.
 
     Parameters
     ----------

@@ -13,6 +13,9 @@ WORKER = "worker"
 CERTIFICATE_KEY = "mfhpo:certificate"
 WITHHELD_KEY = "mfhpo:withheld"
 
+# Of a trial that answers before the race is over: the number of evaluations behind it.
+SO_FAR_KEY = "mfhpo:so_far"
+
 # The constraint that single pulls break, so that none of them is the best trial.
 NO_ANSWER = "mfhpo"
 

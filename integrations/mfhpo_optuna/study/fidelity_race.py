@@ -89,11 +89,10 @@ class FidelityRace(StudyRace):
                 return False
         pull, belongs = self._pull_of(trial, pull, succeeded)
         self._note_duration(pull, seconds)
-        if succeeded and belongs:
+        if succeeded and belongs and self._is_at_target(pull):
             # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
-            at_target = bool(self.levels) and pull.fidelity == len(self.levels) - 1
-            pull = replace(pull, arm=self._owner_of(pull.arm, trial)) if at_target else pull
-            belongs = self._is_of_block(pull, trial)
+            pull = replace(pull, arm=self._owner_of(pull.arm, trial))
+        belongs = belongs and (not succeeded or self._is_of_block(pull, trial))
         observed = self.sign * value if belongs and succeeded and value is not None else None
         is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
@@ -155,6 +154,8 @@ class FidelityRace(StudyRace):
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
         fixed = dict(trial.system_attrs.get("fixed_params", {}))
         level = fixed.pop(self.fidelity.name, None)
+        if self._replicates is not None:
+            fixed.pop(self._replicates.name, None)
         chosen = self._next(trial.number)
         arm, fidelity = (None, 0) if chosen is None else (chosen.arm, chosen.fidelity)
         if fixed:
@@ -209,10 +210,12 @@ class FidelityRace(StudyRace):
         pull = replace(running.pull, fidelity=self.levels.index(level))
         return replace(running, pull=pull, level_is_open=False)
 
+    def _is_at_target(self, pull: Pull) -> bool:
+        return pull.fidelity == len(self.levels) - 1
+
     def _may_be_equal(self, arm: int, pull: Pull) -> bool:
         # Equal arms are merged by what they are at the target.
-        at_target = pull.fidelity == len(self.levels) - 1
-        return at_target and self.arms.may_be_equal(arm, pull.arm)
+        return self._is_at_target(pull) and self.arms.may_be_equal(arm, pull.arm)
 
     def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:

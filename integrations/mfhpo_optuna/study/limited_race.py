@@ -9,6 +9,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Labels, Observation, Pull
 from mfhpo.censored import CensoredPolicy
+from mfhpo.racing.answer import cautious_value
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, MEMORY_KEY
 from mfhpo_optuna.study.study_race import StudyRace
@@ -45,6 +46,14 @@ class LimitedRace(StudyRace):
         self._longest = longest
 
     # Reading the study.
+
+    def sure_value(self, bound: float) -> float | None:
+        """What the leader gains at least; see `StudyRace.sure_value`."""
+        if not self.policy.range_is_known:
+            return None  # the bound means nothing
+        # A range that was seen so far may be too narrow at first.
+        cautious = math.inf if self._reward_range else cautious_value(self.at_target)
+        return min(bound, cautious)
 
     def _has_turns(self, pull: Pull) -> bool:
         return False  # nothing is certified

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -14,6 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Policy, Pull
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
+from mfhpo.knowledge.statistics import PullStatistics
+from mfhpo.racing.answer import cautious_value
 from mfhpo.racing.claims import joined
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna.study.arms import Arms
@@ -21,6 +24,7 @@ from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     CERTIFICATE_KEY,
     SECONDS_KEY,
+    SO_FAR_KEY,
     WITHHELD_KEY,
     WORKER,
 )
@@ -38,6 +42,10 @@ class StudyRace(abc.ABC):
         self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
         self.policy: Policy | None = None  # None until it can be made
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
+        self.at_target = PullStatistics(1, 1)  # of all values there, maximised
+        # How many observations the policy was told, and had been told when a trial last began here
+        # or it was last looked whether they are news for the best trial.
+        self.n_told = self.n_told_before = 0
         # After the policy has learned from a trial: its number, its pull and its observation.
         self.listener: Listener | None = None
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
@@ -58,9 +66,7 @@ class StudyRace(abc.ABC):
         self._news = TrialNews()
         self._begun = 0
         self._seconds_per_cost = 0.0  # of the slowest trial
-        # How many observations the policy was told, and how many repeat those of an earlier race.
-        self._n_told = 0
-        self._n_repeated = 0
+        self._n_repeated = 0  # of the observations told, those that an earlier race was told, too
 
     # What differs from race to race.
 
@@ -91,6 +97,10 @@ class StudyRace(abc.ABC):
     def _may_be_equal(self, arm: int, pull: Pull) -> bool:
         """Whether a trial of this arm may turn out to count for a pull of another one."""
         return False
+
+    def _is_at_target(self, pull: Pull) -> bool:
+        """Whether the values of such pulls are what the answer is about."""
+        return True
 
     def _has_turns(self, pull: Pull) -> bool:
         """Whether such pulls of an arm are told in the order in which their trials began."""
@@ -183,6 +193,7 @@ class StudyRace(abc.ABC):
         self._begun += trial.number not in self._running
         self._turns.given_up.discard(trial.number)
         self._begun_here.add(trial.number)
+        self.n_told_before = self.n_told
         blind = self.policy is None
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
@@ -197,7 +208,7 @@ class StudyRace(abc.ABC):
         told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
-        self._n_repeated = max(disordered._n_told, disordered._n_repeated)
+        self._n_repeated = max(disordered.n_told, disordered._n_repeated)
         if disordered.policy is not None:
             answer = disordered.policy.recommend()
             self.warned.update(answer.not_compared)
@@ -234,9 +245,20 @@ class StudyRace(abc.ABC):
     @property
     def answer_is_stale(self) -> bool:
         """Whether the last answer waited for trials that have ended since it was added."""
-        if self.policy is None or self.policy.withheld or not self.certificates:
+        if self.policy is None or self.policy.withheld:
             return False
-        return WITHHELD_KEY in self.certificates[-1].user_attrs
+        final = [t.user_attrs for t in self.certificates if SO_FAR_KEY not in t.user_attrs]
+        return bool(final) and WITHHELD_KEY in final[-1]
+
+    def sure_value(self, bound: float) -> float | None:
+        """What the leader is worth at least, if its interval begins at `bound`; values maximised.
+
+        None if it is not to be shown as the answer so far: a value at the target is needed, or
+        other evidence about it.
+        """
+        if math.isinf(bound) or (self.policy is not None and self.policy.withheld):
+            return cautious_value(self.at_target) if self.at_target.counts[0, 0] else None
+        return bound
 
     # What the races share.
 
@@ -332,8 +354,10 @@ class StudyRace(abc.ABC):
 
     def _tell_now(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         assert self.policy is not None
-        self._n_told += 1
-        if self._n_told > self._n_repeated:
+        self.n_told += 1
+        if observation.has_value and observation.value is not None and self._is_at_target(pull):
+            self.at_target.add(0, 0, float(observation.value))
+        if self.n_told > self._n_repeated:
             self.policy.tell(pull, observation)
         else:
             with warnings.catch_warnings(record=True) as given:

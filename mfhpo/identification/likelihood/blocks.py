@@ -14,7 +14,7 @@ two, which all arms take part in, in full.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -53,9 +53,28 @@ class Blocks:
         self.values[arm, block] = value
         return True
 
-    def seen(self, arm: int) -> set[int]:
-        """The blocks in which an arm has a value."""
-        return set(np.flatnonzero(~np.isnan(self.values[arm])).tolist())
+    def seen(self, arm: int) -> IntArray:
+        """The blocks in which an arm has a value, in their order, shape (n,)."""
+        return np.flatnonzero(~np.isnan(self.values[arm]))
+
+    def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
+        """The first block without a value of the arm, of complete rounds if there is one.
+
+        Those `taken` are not meant.
+        """
+        closed = np.zeros(self.values.shape[1] + len(taken) + 1, dtype=bool)
+        closed[self.seen(arm)] = True
+        closed[[block for block in taken if block < len(closed)]] = True
+        rounds = np.array(self.rounds, dtype=np.int64)
+        missed = rounds[~closed[rounds]]
+        return int(missed[0]) if missed.size else int(np.argmin(closed))
+
+    @property
+    def next_round(self) -> int:
+        """The first block that is of no complete round."""
+        done = np.zeros(len(self.rounds) + 1, dtype=bool)
+        done[[block for block in self.rounds if block < len(done)]] = True
+        return int(np.argmin(done))
 
     def has(self, arms: IntArray, block: int) -> BoolArray:
         """Which of the arms have a value in a block, shape (n,)."""

@@ -197,7 +197,10 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         """How much larger a known variance would ask for as many values; it steers the race."""
         wanted = self.threshold + _PENALTIES
         ratios = needed_ratio(np.full(degrees.shape, wanted), rounded(degrees + 2.0))
-        return np.minimum(degrees * ratios / (2.0 * wanted), _MOST_INFLATION)
+        known = np.isfinite(ratios)
+        ratios = np.where(known, ratios, 0.0)
+        factors = np.minimum(degrees * ratios / (2.0 * wanted), _MOST_INFLATION)
+        return np.where(known, factors, _MOST_INFLATION)
 
     @property
     def _estimates_target(self) -> bool:

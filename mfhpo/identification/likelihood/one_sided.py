@@ -71,7 +71,7 @@ class Pairs:
     def evidence(self, prior: float, wanted: float) -> FloatArray:
         """The logarithm of the average likelihood ratio, shape (n,), with the count rho `prior`.
 
-        It may be less than that where it does not reach `wanted`.
+        It reaches `wanted` where that does; elsewhere, and beyond, it may be less.
         """
         found: FloatArray = np.full(len(self.gaps), -np.inf)
         for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
@@ -89,10 +89,14 @@ class _Average:
     priors: FloatArray
 
     def evidence(self, wanted: float) -> FloatArray:
-        """That over both sides where one side does not bring it to `wanted`."""
+        """At least `wanted` if and only if the average is; elsewhere a bound is enough."""
         penalties = (np.log1p(self.pairs.counts / self.priors) / 2.0).sum(axis=0)
         found: FloatArray = self._on_both_sides() - penalties
-        close = np.flatnonzero(found >= wanted - most_gain(len(self.priors)))
+        # What is left to both sides alone may do.
+        sure = found + math.log(_BOTH_SIDES)
+        open_ = (found >= wanted - most_gain(len(self.priors))) & (sure < wanted)
+        found = np.where(sure >= wanted, sure, found)
+        close = np.flatnonzero(open_)
         if close.size:
             found[close] = self._chosen(close)._on_one_side() - penalties[close]
         return found

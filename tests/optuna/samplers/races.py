@@ -17,6 +17,7 @@ from mfhpo_optuna import (
 ARMS = [{"x": x} for x in (-0.9, -0.5, 0.0, 0.6)]
 PULL = "mfhpo:pull"
 CERTIFICATE = "mfhpo:certificate"
+SO_FAR = "mfhpo:so_far"
 
 BEST_ARM = {
     "IISE": IISESampler,
@@ -38,11 +39,15 @@ class Recorder(optuna.samplers.RandomSampler):
         return super().sample_independent(study, trial, param_name, param_distribution)
 
 
+def ended(trial):
+    """The number of pulls that have ended, which is a trial's number without the answers."""
+    trials = trial.study.get_trials(deepcopy=False)
+    return sum(t.state.is_finished() and PULL in t.user_attrs for t in trials)
+
+
 def noise(trial, scale=0.05):
     """The k-th value has the k-th noise, whatever the numbers of the trials."""
-    trials = trial.study.get_trials(deepcopy=False)
-    done = sum(t.state.is_finished() and PULL in t.user_attrs for t in trials)
-    return scale * np.random.default_rng(done).normal()
+    return scale * np.random.default_rng(ended(trial)).normal()
 
 
 def bowl(trial, sign=1.0):
@@ -73,7 +78,19 @@ def sequence(study):
 
 
 def answers(study):
-    return [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
+    """Those at the end of a race."""
+    shown = [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
+    return [trial for trial in shown if SO_FAR not in trial.user_attrs]
+
+
+def answers_so_far(study):
+    return [trial for trial in study.trials if SO_FAR in trial.user_attrs]
+
+
+def shown(study, value, sign=1.0):
+    """The value with which an answer beats those before the end; `sign` is -1 to maximise."""
+    earlier = [sign * trial.value for trial in answers_so_far(study)]
+    return sign * min([sign * value, *(np.nextafter(one, -np.inf) for one in earlier)])
 
 
 def configurations(study, fidelity="epochs"):

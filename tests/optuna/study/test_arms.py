@@ -152,12 +152,15 @@ def test_a_new_configuration_once_all_arms_are_known_is_refused():
     study = optuna.create_study(sampler=sampler)
     study.optimize(bowl, n_trials=20)
     study.enqueue_trial({"x": 0.001})
+    enqueued = study.trials[-1].number
     before = sampler.recommendation(study)
-    words = r"trial 20 was enqueued with \{'x': 0\.001\}.*none of the 3 arms.*before the race"
+    words = (
+        rf"trial {enqueued} was enqueued with .*'x': 0\.001.*none of the 3 arms.*before the race"
+    )
     with pytest.warns(UserWarning, match=words):
         study.optimize(bowl, n_trials=1)
-    assert study.trials[20].params["x"] == 0.001
-    assert PULL not in study.trials[20].user_attrs
+    assert study.trials[enqueued].params["x"] == 0.001
+    assert PULL not in study.trials[enqueued].user_attrs
     assert sampler.recommendation(study) == before
     study.optimize(bowl)
     assert CERTIFICATE in study.best_trial.user_attrs
@@ -170,8 +173,9 @@ def test_an_enqueued_level_is_honoured(ahead):
     study = optuna.create_study(sampler=sampler)
     study.optimize(bowl, n_trials=ahead) if ahead else None
     study.enqueue_trial({"epochs": 9})
+    enqueued = study.trials[-1].number
     study.optimize(bowl, n_trials=1)
-    assert study.trials[ahead].params["epochs"] == 9
+    assert study.trials[enqueued].params["epochs"] == 9
     answer = sampler.recommendation(study)
     assert answer.trials == ahead + 1
     levels = (trial.params["epochs"] for trial in pulls(study))
@@ -187,9 +191,10 @@ def test_an_enqueued_value_that_is_no_level_is_refused(ahead):
     study.optimize(bowl, n_trials=ahead) if ahead else None
     before = sampler.recommendation(study) if ahead else None
     study.enqueue_trial({"epochs": 5})
+    enqueued = study.trials[-1].number
     with pytest.warns(UserWarning, match=r"epochs=5, which is none of the levels \[1, 3, 9\]"):
         study.optimize(bowl, n_trials=1)
-    assert study.trials[ahead].params["epochs"] == 5
+    assert study.trials[enqueued].params["epochs"] == 5
     after = sampler.recommendation(study)
     assert after == before if ahead else math.isnan(after.mean)
     study.optimize(bowl)

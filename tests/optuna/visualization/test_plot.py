@@ -101,7 +101,8 @@ def test_gain_intervals_and_what_was_stopped():
     ):
         assert point.probability + above == pytest.approx(point.high)
         assert point.probability - below == pytest.approx(point.low)
-    played = [t for t in study.trials if t.user_attrs[PULL]["arm"] == answer.arm]
+    pulls = [t for t in study.trials if PULL in t.user_attrs]
+    played = [t for t in pulls if t.user_attrs[PULL]["arm"] == answer.arm]
     at = [t for t in played if t.user_attrs[LIMIT] == crosses.x[-1]]
     stopped = sum(CENSORED in t.user_attrs for t in at)
     assert crosses.text[-1] == f"{stopped} of {len(at)} stopped"

@@ -460,3 +460,22 @@ def test_a_storage_that_fails_does_not_end_the_race(caplog):
     with caplog.at_level(logging.WARNING, logger="mfhpo_ray"):
         assert run(search) == run(make())
     assert "1 records could not be written to the experiment's storage" in caplog.text
+
+
+@pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
+def test_replicates_are_shared_by_the_arms(cls):
+    """The effect of a seed is ten times the arms' own noise."""
+
+    def shared(config):
+        rng = np.random.default_rng(config["seed"])
+        own = np.random.default_rng([config["seed"], int(1000 * (config["x"] + 1))])
+        return float(config["x"] ** 2 + 0.5 * rng.normal() + 0.05 * own.normal())
+
+    search = make(cls, replicate="seed", epsilon=0.15)
+    configs = run(search, shared)
+    answer = search.recommendation()
+    assert (answer.certified, answer.config["x"]) == (True, 0.0)
+    assert len(configs) < 50
+    assert {config["epochs"] for config in configs} == {9}
+    first = [config["seed"] for config in configs[:8]]
+    assert first == [first[0]] * 4 + [first[4]] * 4

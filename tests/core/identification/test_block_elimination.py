@@ -1,0 +1,215 @@
+import json
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from mfhpo import BlockElimination, Observation, Problem, Pull
+from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.racing.race import ArmWithdrawnWarning
+
+THREE = Problem(3, costs=(1.0,))
+
+
+def filled(values):
+    """Blocks in which all arms have these values, (arms, blocks), as complete rounds."""
+    blocks = Blocks(len(values))
+    for block in range(values.shape[1]):
+        for arm, row in enumerate(values):
+            blocks.add(arm, block, float(row[block]))
+        blocks.complete_round(block, np.arange(len(values)))
+    return blocks
+
+
+def race(policy, draw, most=600):
+    while not policy.finished and policy.pulls < most:
+        [pull] = policy.ask()
+        policy.tell(pull, Observation(draw(pull)))
+    return policy.recommend()
+
+
+def noisy(means, rng, sd=0.1, of_blocks=1.0):
+    """Values with an effect of their block, the same for all arms."""
+    effects = {}
+
+    def draw(pull):
+        effect = effects.setdefault(pull.block, of_blocks * rng.standard_normal())
+        return float(means[pull.arm] + effect + sd * rng.standard_normal())
+
+    return draw
+
+
+class TestBlocks:
+    def test_squares_are_those_of_the_two_way_layout(self):
+        values = np.random.default_rng(0).normal(size=(4, 6))
+        fitted = values.mean(axis=0) + values.mean(axis=1, keepdims=True) - values.mean()
+        assert sum(filled(values).squares) == pytest.approx(((values - fitted) ** 2).sum())
+
+    @given(seed=st.integers(0, 2**32 - 1))
+    @settings(max_examples=20)
+    def test_effects_of_blocks_cancel_out(self, seed):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=(5, 4)) + 3.0 * np.arange(5)[::-1, None]
+        moved = values + 10.0 * rng.standard_normal(4)
+        others = np.arange(1, 5)
+        one, other = (filled(each).evidence(0, others, 0.1, 1.0, 0.0) for each in (values, moved))
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+    def test_two_arms_are_told_apart_by_their_own_differences_alone(self):
+        # Differences 2, 3, 4: mean 3, squares 2, one for each value 1. Their two degrees of
+        # freedom are all that is known; rho 1 and 1/16.
+        values = np.array([[2.0, 3.0, 4.0], [0.0, 0.0, 0.0]])
+        [found] = filled(values).evidence(0, np.array([1]), 0.0, 1.0, 100.0)
+        expected = max(
+            math.log(share) - math.log1p(3.0 / rho) / 2.0 + by_hand(9.0, 3, rho, 1.0, 3.0)
+            for share, rho in ((0.85, 1.0), (0.15, 1.0 / 16.0))
+        )
+        assert found == pytest.approx(expected, abs=1e-3)
+
+
+def by_hand(sum_of_differences, n, rho, rest, degrees):
+    """The least evidence over the precision of a value, of a sum of n differences.
+
+    The scales and weights are those that `mfhpo.knowledge.studentised` states.
+    """
+    shares = np.geomspace(0.98, 0.002, 34)
+    weights = 1.0 / (1.0 + np.log(shares / 0.12) ** 2)
+    weights = np.append(0.98 * weights / weights.sum(), 0.02)
+    scales = np.append(1.0 - shares, 1.0)
+    mean = sum_of_differences / n
+    explained = n**2 / (n + rho) * mean**2 / 2.0
+    left = rest + n * rho / (n + rho) * mean**2 / 2.0
+    u = np.geomspace(1e-4, 1e4, 20001)[:, None]
+    average = (weights * scales ** (-degrees / 2.0) * np.exp(u * (1.0 - 1.0 / scales))).sum(axis=1)
+    return float((u[:, 0] * explained / left + np.log(average)).min())
+
+
+class TestRace:
+    def test_finds_the_best_with_fewer_values_than_the_blocks_would_allow(self):
+        policy = BlockElimination(Problem(6, costs=(1.0,)), epsilon=0.1, measure=5)
+        means = np.array([0.0, 0.3, 0.6, 1.5, 0.9, 1.1])
+        answer = race(policy, noisy(means, np.random.default_rng(0), of_blocks=50.0))
+        assert (answer.arm, answer.certified) == (3, True)
+        assert answer.pulls < 60
+        assert any("mean over replicates" in words for words in answer.assumptions)
+
+    def test_all_arms_take_part_in_the_first_two_blocks(self):
+        policy = BlockElimination(THREE, epsilon=0.1)
+        pulls = policy.ask(6)
+        assert [(pull.arm, pull.block) for pull in pulls] == [
+            (arm, block) for block in (0, 1) for arm in range(3)
+        ]
+
+    def test_what_fails_is_repeated_in_its_block(self):
+        policy = BlockElimination(THREE, epsilon=0.1)
+        policy.tell(Pull(0, 0, block=0), Observation(None))
+        for arm in (1, 2):
+            policy.tell(Pull(arm, 0, block=0), Observation(1.0))
+        assert policy.ask() == [Pull(0, 0, block=0)]
+
+    def test_of_two_values_in_a_block_the_first_counts_and_both_are_paid(self):
+        policy = BlockElimination(THREE, epsilon=0.1)
+        for value in (1.0, 9.0):
+            policy.tell(Pull(0, 0, block=0), Observation(value))
+        assert (policy.summary(0, 0)[:2], policy.cost) == ((1, 1.0), 2.0)
+
+    def test_a_pull_without_a_block_is_refused(self):
+        with pytest.raises(ValueError, match="block must be at least 0, got None"):
+            BlockElimination(THREE).tell(Pull(0, 0), Observation(1.0))
+
+    def test_an_arm_that_always_fails_leaves_and_the_others_go_on(self):
+        policy = BlockElimination(THREE, epsilon=0.1)
+        draw = noisy([9.0, 0.0, 1.0], np.random.default_rng(1))
+        with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves"):
+            answer = race(policy, lambda pull: math.nan if pull.arm == 0 else draw(pull))
+        assert (answer.arm, answer.certified, len(answer.not_compared)) == (2, True, 1)
+
+    def test_epsilon_is_found_out(self):
+        policy = BlockElimination(THREE, epsilon=None)
+        answer = race(policy, noisy([0.0, 5.0, 1.0], np.random.default_rng(2), 0.1, of_blocks=2.0))
+        assert answer.certified
+        assert 0.3 < answer.epsilon < 6.0
+
+    def test_no_tie_is_broken(self):
+        policy = BlockElimination(THREE)
+        assert not race(policy, noisy([0.0, 0.0, 0.0], np.random.default_rng(3)), 200).certified
+
+    def test_a_winner_that_loses_on_a_rare_replicate_is_compared_there(self):
+        """Arm 1 is better by .01 but on one replicate, the 13th, where it is worse by .5."""
+        means, rng = [0.0, 0.01], np.random.default_rng(0)
+        draw = noisy(means, rng, sd=1e-4, of_blocks=1e-3)
+        policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.0)
+
+        def value(pull):
+            return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
+
+        while policy.winner is None:
+            [pull] = policy.ask()
+            policy.tell(pull, Observation(value(pull)))
+        assert policy.winner == 1
+        answer = race(policy, value, most=60)
+        assert not answer.certified
+        assert {arm for arm in (0, 1) if 12 in policy._blocks.seen(arm)} == {0, 1}
+
+    @given(seed=st.integers(0, 2**32 - 1))
+    @settings(max_examples=15, deadline=None)
+    def test_ends_whatever_the_order_and_whatever_fails(self, seed):
+        rng = np.random.default_rng(seed)
+        n_arms = int(rng.integers(2, 7))
+        policy = BlockElimination(Problem(n_arms, costs=(1.0,)), epsilon=0.5, max_failures=50)
+        means = rng.uniform(0.0, 3.0, n_arms)
+        draw, under_way = noisy(means, rng), []
+        while not policy.finished:
+            while len(under_way) < 4:
+                under_way += policy.ask(1, under_way)
+            pull = under_way.pop(int(rng.integers(len(under_way))))
+            policy.tell(pull, Observation(None if rng.random() < 0.1 else draw(pull)))
+            assert policy.pulls < 600
+        answer = policy.recommend()
+        assert answer.certified
+        assert means[answer.arm] >= means.max() - 0.5
+
+    @given(seed=st.integers(0, 2**32 - 1), told=st.integers(0, 40))
+    @settings(max_examples=15, deadline=None)
+    def test_a_saved_race_goes_on_as_if_nothing_had_happened(self, seed, told):
+        rng = np.random.default_rng(seed)
+        values = rng.normal(size=(4, 60)) * 0.1 + np.arange(4)[:, None] * 0.1
+        one = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
+        other = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
+        for number in range(60):
+            if number == told:
+                other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+            pulls = one.ask(2)
+            if number >= told:
+                assert other.ask(2) == pulls
+            for policy in (one, other) if number >= told else (one,):
+                policy.tell(pulls[0], Observation(float(values[pulls[0].arm, pulls[0].block % 60])))
+        assert one.recommend() == other.recommend()
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [(1.0, 1.0, 1.0), (1.0, 0.3, 0.1), (0.1, 1.0, 1.0)],
+    ids=["equal", "noisy best", "quiet best"],
+)
+def test_wrong_with_probability_at_most_delta(scales):
+    """The first of three arms is best by next to nothing: any other certificate is wrong."""
+    races, delta, wrong = 300, 0.2, 0
+    rng = np.random.default_rng(7)
+    for _ in range(races):
+        policy = BlockElimination(THREE, delta=delta, epsilon=0.0)
+        effects = rng.standard_normal(200)
+
+        def draw(pull, effects=effects):
+            best = 1e-9 * (pull.arm == 0)
+            return best + effects[pull.block] + scales[pull.arm] * float(rng.standard_normal())
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            answer = race(policy, draw, most=75)
+        wrong += answer.certified and answer.arm != 0
+    assert wrong <= binom.ppf(0.999, races, delta)

@@ -1,0 +1,295 @@
+"""The best trial before the race is over; see `mfhpo_optuna.samplers.answer` for the rule."""
+
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+from optuna.samplers import RandomSampler, TPESampler
+from optuna.trial import create_trial
+
+from mfhpo_optuna import Fidelity, IISESampler, MFSampler, RaceSampler, certify
+from tests.optuna.samplers.races import (
+    ARMS,
+    BEST_ARM,
+    CERTIFICATE,
+    PULL,
+    REWARD,
+    SO_FAR,
+    answers,
+    answers_so_far,
+    bowl,
+    noise,
+    pulls,
+    run,
+    sequence,
+)
+from tests.optuna.workers import start, storage_at, wait
+
+EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
+SAMPLERS = {
+    "choice": lambda: MFSampler(EPOCHS, 8, seed=0),
+    "search": lambda: RaceSampler(EPOCHS, seed=0),
+    "search by TPE": lambda: RaceSampler(EPOCHS, proposer=TPESampler(seed=0), seed=0),
+    **{name: lambda make=make: make(EPOCHS, 8, seed=0) for name, make in BEST_ARM.items()},
+}
+every = pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS.keys())
+both_directions = pytest.mark.parametrize(
+    ("direction", "sign"), [("minimize", 1.0), ("maximize", -1.0)]
+)
+
+
+def truth(params, sign=1.0):
+    return sign * (params["x"] ** 2 + 0.1 / params["epochs"])
+
+
+def check(study, sign=1.0):
+    """That the best trial is the newest answer, promises too little, and is not certified."""
+    best = study.best_trial
+    assert best == answers_so_far(study)[-1]
+    assert best.user_attrs[CERTIFICATE]["certified"] is False
+    assert study.best_params == best.params
+    assert study.best_value == best.value
+    assert sign * best.value >= sign * truth(best.params, sign), "it flatters"
+    return best
+
+
+@both_directions
+@every
+def test_there_is_a_best_trial_when_trials_are_used_up(make, direction, sign):
+    study = optuna.create_study(sampler=make(), direction=direction)
+    study.optimize(lambda trial: bowl(trial, sign), n_trials=20)
+    assert len(pulls(study)) == 20
+    best = check(study, sign)
+    answer = study.sampler.recommendation(study)
+    assert best.params == {**answer.params, "epochs": 9}
+    assert best.user_attrs[CERTIFICATE]["arm"] == answer.arm
+    assert best.user_attrs[CERTIFICATE]["finished"] is False
+    assert 1 <= best.user_attrs[SO_FAR] <= 20
+
+
+@pytest.mark.parametrize("fidelity", [None, EPOCHS])
+def test_there_is_one_from_the_first_value_at_the_target_on(fidelity):
+    seen = []
+
+    def look(study, trial):
+        at_target = fidelity is None or trial.params["epochs"] == 9
+        if not seen and not at_target:
+            with pytest.raises(ValueError, match=r"[Ff]easible"):
+                _ = study.best_trial
+            return
+        seen.append(study.best_value)
+        if len(seen) == 1:
+            assert study.best_params == trial.params
+            assert study.best_value == np.inf  # of one value, nobody knows how lucky it is
+
+    def objective(trial):
+        return bowl(trial) if fidelity else trial.suggest_float("x", -1, 1) ** 2 + noise(trial)
+
+    study = optuna.create_study(sampler=RaceSampler(fidelity, seed=0))
+    study.optimize(objective, n_trials=40, callbacks=[look])
+    assert len(seen) > 10
+    assert seen == sorted(seen, reverse=True)
+    assert np.isfinite(seen[-1])
+
+
+@every
+def test_ctrl_c_leaves_a_best_trial(make):
+    study = optuna.create_study(sampler=make())
+
+    def objective(trial):
+        value = bowl(trial)
+        if len(pulls(study)) == 20:
+            raise KeyboardInterrupt
+        return value
+
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective)
+    check(study)
+
+
+def test_under_ask_and_tell_there_is_a_best_trial():
+    study = optuna.create_study(sampler=IISESampler(EPOCHS, ARMS, seed=0))
+    for _ in range(10):
+        trial = study.ask()
+        study.tell(trial, bowl(trial))
+    check(study)
+
+
+@pytest.mark.parametrize("file", ["race.db", "race.log"])
+def test_whoever_loads_the_study_sees_the_same_best_trial(tmp_path, file):
+    path = str(tmp_path / file)
+    study = run(SAMPLERS["choice"](), n_trials=15, storage=storage_at(path), study_name="race")
+    best = check(study)
+    loaded = optuna.load_study(study_name="race", storage=storage_at(path))
+    assert loaded.best_trial == best
+    loaded.sampler = SAMPLERS["choice"]()
+    loaded.optimize(bowl, n_trials=15)
+    assert check(loaded).number > best.number
+
+
+def test_workers_add_few_answers(tmp_path):
+    path = str(tmp_path / "race.log")
+    call = f"race({path!r}, lease=None, n_trials=12)"
+    wait(start(call), start(call))
+    study = optuna.load_study(study_name="search", storage=storage_at(path))
+    best = study.best_trial
+    assert best.user_attrs[CERTIFICATE]["certified"] is False
+    assert best.user_attrs[SO_FAR] == max(t.user_attrs[SO_FAR] for t in answers_so_far(study))
+    assert len(answers_so_far(study)) <= 24
+
+
+@pytest.mark.parametrize(("known_to_the_other", "stays"), [(100, True), (8, False)])
+def test_a_worker_that_knows_less_adds_no_answer(known_to_the_other, stays):
+    study = optuna.create_study(sampler=IISESampler(EPOCHS, ARMS, seed=0))
+    study.optimize(bowl, n_trials=8)
+    leader = check(study)
+    content = {"arm": 3, "certified": False}
+    study.add_trial(
+        create_trial(
+            value=leader.value - 1e-6,
+            user_attrs={CERTIFICATE: content, SO_FAR: known_to_the_other},
+        )
+    )
+    other = study.best_trial
+    assert leader.user_attrs[CERTIFICATE]["arm"] != 3
+    study.optimize(bowl, n_trials=1)
+    assert (study.best_trial == other) == stays
+
+
+def jumping(trial, sign=1.0):
+    """The first value of the worst configuration is a lucky one."""
+    x = trial.suggest_float("x", -1, 1)
+    trial.suggest_int("epochs", 9, 9)
+    lucky = x == -0.9 and not any(t.params.get("x") == x for t in pulls(trial.study)[:-1])
+    return sign * (x**2 + noise(trial) - 1.5 * lucky)
+
+
+@both_directions
+@pytest.mark.parametrize("make", BEST_ARM.values(), ids=BEST_ARM.keys())
+def test_the_newest_answer_takes_the_place_of_a_wrong_one(make, direction, sign):
+    leaders = []
+    study = optuna.create_study(
+        direction=direction, sampler=make("epochs", ARMS, epsilon=0.2, measure=3, seed=0)
+    )
+    study.optimize(
+        lambda trial: jumping(trial, sign),
+        n_trials=1000,
+        callbacks=[lambda study, trial: leaders.append(study.best_params["x"])],
+    )
+    assert -0.9 in leaders, "the case shows nothing"
+    assert leaders[-1] == 0.0
+    (final,) = answers(study)
+    assert study.best_trial == final
+    assert final.user_attrs[CERTIFICATE]["certified"]
+    assert study.best_value == study.sampler.recommendation(study).mean
+
+
+@both_directions
+def test_a_final_answer_is_the_best_trial_also_after_a_promise_that_it_does_not_keep(
+    direction, sign
+):
+    """All values become worse after the first few: the early ones were no sample."""
+
+    def objective(trial):
+        worse = 0.0 if len(pulls(trial.study)) < 12 else 5.0
+        return bowl(trial, sign) + sign * worse
+
+    sampler = IISESampler(Fidelity("epochs", levels=[9]), ARMS, budget=9 * 100, seed=0)
+    study = optuna.create_study(sampler=sampler, direction=direction)
+    study.optimize(objective)
+    (final,) = answers(study)
+    assert study.best_trial == final
+    promised = answers_so_far(study)[-1].value
+    assert final.value == np.nextafter(promised, -sign * np.inf)
+    assert sign * sampler.recommendation(study).mean > sign * final.value
+
+
+def test_where_the_mean_breaks_an_earlier_promise_a_warning_says_so():
+    study = optuna.create_study(sampler=IISESampler(EPOCHS, ARMS, epsilon=0.2, measure=3, seed=0))
+    study.optimize(bowl, n_trials=8)
+    study.add_trial(
+        create_trial(
+            value=-3.0,
+            user_attrs={CERTIFICATE: {"arm": 0, "certified": False}, SO_FAR: 8},
+        )
+    )
+    with pytest.warns(UserWarning, match=r"best_value is -3, as an earlier answer had promised"):
+        study.optimize(bowl)
+    assert study.best_trial == answers(study)[-1]
+    assert study.best_params == {"x": 0.0, "epochs": 9}
+
+
+def test_a_certified_answer_stays_until_there_is_another():
+    study = run(IISESampler(EPOCHS, ARMS, epsilon=0.2, measure=3, seed=0))
+    certified = study.best_trial
+    study.sampler = IISESampler(EPOCHS, ARMS, epsilon=0.0, delta=1e-9, seed=0)
+    study.optimize(lambda trial: bowl(trial) + 5.0 * (trial.params["x"] == 0.0), n_trials=30)
+    assert study.sampler.recommendation(study).params != {"x": 0.0}
+    assert study.best_trial == certified == answers(study)[-1]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [*SAMPLERS.values(), *(lambda make=make: make(EPOCHS, 8, seed=0) for make in REWARD.values())],
+    ids=[*SAMPLERS, *REWARD],
+)
+@pytest.mark.filterwarnings("ignore:the reward per pull is maximised")
+def test_answers_so_far_change_no_choice(make, monkeypatch):
+    def resumed():
+        study = optuna.create_study(study_name="race", sampler=make())
+        for n_trials in (7, 23, 30):
+            study.optimize(bowl, n_trials=n_trials)
+            if not isinstance(getattr(study.sampler, "_arm_sampler", None), TPESampler):
+                study.sampler = make()
+        return study
+
+    with_answers = resumed()
+    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler.is_news", lambda race: False)
+    without = resumed()
+    assert len(answers_so_far(with_answers)) > len(answers_so_far(without)) == 0
+    assert sequence(with_answers) == sequence(without)
+    one, other = (s.sampler.recommendation(s).to_dict() for s in (with_answers, without))
+    assert one == other
+
+
+def test_a_resumed_study_has_the_answers_of_an_uninterrupted_one():
+    def told(study):
+        return [(t.user_attrs[SO_FAR], t.params, t.value) for t in answers_so_far(study)]
+
+    whole, resumed = (
+        optuna.create_study(study_name="race", sampler=SAMPLERS["IISE"]()) for _ in range(2)
+    )
+    whole.optimize(bowl, n_trials=150)
+    for _ in range(50):
+        resumed.sampler = SAMPLERS["IISE"]()
+        resumed.optimize(bowl, n_trials=3)
+    assert told(resumed) == told(whole)
+
+
+def test_answers_so_far_are_few():
+    """Each evaluation is better than all before: 50 + log(400 / 50) / log(1.02) is 155."""
+
+    def objective(trial):
+        trial.suggest_float("x", -1, 1)
+        return -float(len(pulls(trial.study)))
+
+    study = run(RaceSampler(proposer=RandomSampler(seed=0), seed=0), objective, n_trials=400)
+    behind = [trial.user_attrs[SO_FAR] for trial in answers_so_far(study)]
+    assert behind[:50] == list(range(1, 51))
+    assert len(behind) in (154, 155)
+    assert max(np.diff(behind)) <= 0.02 * 400 + 1
+    assert study.best_params == pulls(study)[behind[-1] - 1].params
+
+
+def test_they_are_no_candidates_of_a_certificate():
+    study = run(RaceSampler(trials=30, seed=0), lambda t: t.suggest_float("x", -1, 1) ** 2)
+    assert answers_so_far(study)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # there is no noise
+        answer = certify(study, lambda t: t.suggest_float("x", -1, 1) ** 2, top=5, progress=False)
+    numbers = {trial.number for trial in pulls(study)}
+    assert {int(one.name.removeprefix("trial ")) for one in answer.candidates} <= numbers
+    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
+    assert not answers_so_far(record)
+    assert all(PULL in trial.user_attrs for trial in record.trials if trial not in answers(record))

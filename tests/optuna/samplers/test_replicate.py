@@ -1,0 +1,144 @@
+import warnings
+
+import numpy as np
+import optuna
+import pytest
+
+from mfhpo import BlockElimination
+from mfhpo_optuna import MFSampler
+from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run
+
+ARMS = [{"x": x} for x in (-0.9, -0.3, 0.0, 0.2, 0.6)]
+
+
+def objective(trial):
+    """The effect of the split is the same for all arms, and ten times their own noise."""
+    split = trial.suggest_int("split", 0, 2**31 - 1)
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    of_split = 0.5 * np.random.default_rng(split).standard_normal()
+    own = 0.05 * np.random.default_rng([split, int(1000 * (x + 1))]).standard_normal()
+    return x**2 + 0.1 / epochs + of_split + own
+
+
+def make(cls=MFSampler, **options):
+    return cls("epochs", ARMS, **{"epsilon": 0.08, "seed": 0, "replicate": "split", **options})
+
+
+def splits(study):
+    found = {}
+    for trial in pulls(study):
+        found.setdefault(trial.user_attrs[PULL]["block"], set()).add(trial.params["split"])
+    return found
+
+
+@pytest.mark.parametrize("cls", [*BEST_ARM.values(), MFSampler])
+def test_arms_share_their_splits_and_are_told_apart_by_them(cls):
+    study = run(make(cls), objective)
+    assert study.best_params["x"] in (0.0, 0.2)
+    assert all(len(of_block) == 1 for of_block in splits(study).values())
+    assert len({next(iter(of_block)) for of_block in splits(study).values()}) == len(splits(study))
+    assert {trial.params["epochs"] for trial in pulls(study)} == {9}
+    assert len(pulls(study)) < 60  # the noise of an evaluation is six times epsilon
+    assert "same replicates" in str(answers(study)[-1].user_attrs["mfhpo:certificate"]["reason"])
+
+
+def test_the_choice_is_named():
+    sampler = make()
+    study = run(sampler, objective)
+    assert sampler.choice(study).policy is BlockElimination
+
+
+def test_an_interrupted_study_goes_on_the_same(tmp_path):
+    def storage():
+        return f"sqlite:///{tmp_path / 'study.db'}"
+
+    whole = run(make(), objective)
+    for _ in range(50):
+        study = optuna.create_study(
+            storage=storage(), study_name="race", load_if_exists=True, sampler=make()
+        )
+        if answers(study) and answers(study)[-1].user_attrs["mfhpo:certificate"]["certified"]:
+            break
+        study.optimize(objective, n_trials=7)
+    assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
+    assert study.best_params == whole.best_params
+
+
+def test_what_fails_is_evaluated_again_on_the_same_split():
+    failed = []
+
+    def failing(trial):
+        value = objective(trial)
+        if len(failed) < 2 and trial.number in (3, 8):
+            failed.append((trial.params["x"], trial.params["split"]))
+            raise RuntimeError
+        return value
+
+    study = run(make(), failing, catch=(RuntimeError,))
+    done = [(t.params["x"], t.params["split"]) for t in pulls(study) if t.values]
+    assert set(failed) <= set(done)
+
+
+def test_several_workers_fill_the_blocks():
+    study = optuna.create_study(sampler=make())
+    study.optimize(objective, n_jobs=3)
+    assert study.best_params["x"] in (0.0, 0.2)
+    assert all(len(of_block) == 1 for of_block in splits(study).values())
+
+
+def test_a_split_that_was_set_by_somebody_else_does_not_count():
+    study = optuna.create_study(sampler=make())
+    study.enqueue_trial({"x": 0.2, "split": 5})
+    with pytest.warns(UserWarning, match="split=5, which is not what the sampler chose"):
+        study.optimize(objective, n_trials=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        study.optimize(objective)
+    assert study.best_params["x"] in (0.0, 0.2)
+
+
+def without(trial):
+    return trial.suggest_float("x", -1, 1) + trial.suggest_int("epochs", 1, 9)
+
+
+def fraction(trial):
+    return without(trial) + trial.suggest_float("split", 0, 1)
+
+
+def three(trial):
+    return without(trial) + trial.suggest_categorical("split", "abc").__hash__() % 7
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "words"),
+    [
+        (without, ValueError, "did not ask for it in trial 0"),
+        (fraction, TypeError, "as a whole number"),
+        (three, ValueError, "the replicate has 3 values"),
+    ],
+)
+def test_how_the_objective_must_ask(asked, error, words):
+    study = optuna.create_study(sampler=make(epsilon=0.0))
+    with pytest.raises(error, match=words):
+        study.optimize(asked, n_trials=50)
+
+
+@pytest.mark.parametrize(
+    ("cls", "options", "word"),
+    [
+        ("choice", {"sigma": 0.1}, "sigma"),
+        ("choice", {"bias": [0.1, 0.0]}, "bias"),
+        ("choice", {"aim": "reward per cost", "epsilon": None}, "aim"),
+        ("IISE", {"variant": "se"}, "variant"),
+        ("LUCB-C", {"explore": "A"}, "explore"),
+    ],
+)
+def test_what_has_no_part_in_blocks(cls, options, word):
+    with pytest.raises(ValueError, match=f"{word}.*replicate|replicate.*{word}"):
+        make(CLASSES[cls], **options)
+
+
+def test_the_replicate_is_no_parameter_of_an_arm():
+    with pytest.raises(ValueError, match="arms contain 'split'"):
+        MFSampler("epochs", [{"x": 0.0, "split": 1}], replicate="split")
