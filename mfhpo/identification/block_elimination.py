@@ -93,7 +93,9 @@ class BlockElimination(BestArmPolicy):
         return self._finds_epsilon and len(self._blocks.rounds) < _FIRST_LOOK
 
     def falls_short(self, leader: int, epsilon: float) -> float:
-        """How much evidence is missing against all others being better by epsilon; at most 0."""
+        """How much evidence is missing against any other being better by epsilon, if above 0."""
+        if len(self._blocks.rounds) < _FIRST_LOOK:
+            return math.inf
         others = self.active[self.active != leader]
         return self.threshold - float(self._evidence_against(leader, others, epsilon).min())
 
@@ -147,7 +149,7 @@ class BlockElimination(BestArmPolicy):
                         return Pull(arm, self.problem.target, block=block)
         arms = self._in_round.tolist() if winner is None else [winner]
         blocks = [self._blocks.first_open(arm, taken.get(arm, set())) for arm in arms]
-        first = int(np.argmin(blocks))
+        first = int(np.argmin([self._blocks.place(block) for block in blocks]))
         return Pull(arms[first], self.problem.target, block=blocks[first])
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
