@@ -58,18 +58,21 @@ def test_minimising_mirrors():
 
 
 def test_smallest_tolerance_is_where_the_race_is_certified():
-    values = np.random.default_rng(1).normal([0.3, 0.0, 0.1], 1.0, (20, 3))
+    values = np.random.default_rng(1).normal([0.3, 0.0], 1.0, (40, 2)).tolist()
 
-    def after_all(epsilon):
-        race = race_of(3, epsilon=epsilon)
-        for block, row in enumerate(values.tolist()):
+    def answers(epsilon, n=len(values)):
+        race = race_of(2, epsilon=epsilon)
+        for block, row in enumerate(values[:n]):
             tell_block(race, block, row)
-        return race.certificate("", "")
+            yield race.certificate("", "")
 
-    within = after_all(0.0).within
-    assert 0.5 < within < 5.0
-    assert not after_all(within * 0.999).certified
-    assert after_all(within * 1.001).certified
+    within = [answer.within for answer in answers(0.0)]
+    n = int(np.argmin(within)) + 1
+    assert n > 20
+    assert 0.1 < within[n - 1] < 2.0
+    *_, smaller = answers(within[n - 1] * 0.999, n)
+    *_, larger = answers(within[n - 1] * 1.001, n)
+    assert (smaller.certified, larger.certified) == (False, True)
 
 
 def test_budget_that_is_spent():
