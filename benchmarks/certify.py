@@ -158,9 +158,9 @@ def what_holds(n_candidates: int, budget: int, sigma: float | None, runs: int) -
             seed=seed,
         )
         while not race.finished:
-            arm = race.ask()
-            assert arm is not None
-            race.tell(arm, rng.normal(truth[arm]))
+            pull = race.ask()
+            assert pull is not None
+            race.tell(pull, rng.normal(truth[pull.arm]))
         answer = race.certificate("", "")
         low, high = answer.interval
         found.append((answer.within, (high - low) / 2.0))

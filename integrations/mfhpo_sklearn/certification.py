@@ -2,7 +2,7 @@
 
 All settings that are left are evaluated on the same fresh random split, of the search's own kind
 and size. Splits are hard or easy for all of them, so that differences vary far less than scores;
-`mfhpo.certification.paired` compares these, and needs a fraction of the fits.
+`Certification` in blocks compares these, and needs a fraction of the fits.
 """
 
 import time
@@ -17,7 +17,8 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.paired import PairedCertification
+from mfhpo.certification.sequential import Certification
+from mfhpo.problem import Pull
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Split, Splits
 
@@ -93,13 +94,13 @@ def certify(
         Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
         None: one standard deviation of a setting's score over splits, as far as it is known then.
     budget
-        Largest number of fits, at least the number of settings. When the next round would exceed
-        it, the answer is not certified, but says what holds. None: no limit.
+        Largest number of fits, at least the number of settings. When it is spent, the answer is not
+        certified, but says what holds. None: no limit.
     timeout
         Seconds after which no round is begun. None: no limit.
     cv
         A splitter with a `random_state`, of which the first split is taken under a new seed in
-        each round. None: one like the search's own, with shuffled data. Where neighbours in the
+        each block. None: one like the search's own, with shuffled data. Where neighbours in the
         data are alike (one subject's, one day's), shuffled splits look better than they are: give
         `groups`, or a splitter that keeps them together.
     delta, measure, max_failures
@@ -109,7 +110,7 @@ def certify(
     fit_params
         Further arguments of ``fit``; those with one value for each sample are split like `X`.
     n_jobs
-        Number of settings that are evaluated at once. None: as in the search.
+        Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
         Makes the splits repeatable. None: new ones each time.
 
@@ -132,6 +133,7 @@ def certify(
     -----
     All remaining settings are compared by their differences on the same split, which are taken as
     normal. A divergence that no split has shown is not excluded; the text says how rare it may be.
+    A fit that fails is repeated on its split, until its setting leaves.
     An estimator with a fixed ``random_state`` keeps it: the answer is then about that seed.
 
     Examples
@@ -152,7 +154,7 @@ def certify(
         random_state = check_count("random_state", random_state, 0)
     if not isinstance(refit, bool):
         raise TypeError(f"refit must be True or False, got {refit!r}.")
-    race = PairedCertification(
+    race = Certification(
         shortlist.candidates,
         luckiest=shortlist.luckiest,
         maximise=True,
@@ -161,6 +163,7 @@ def certify(
         budget=budget,
         measure=measure,
         max_failures=max_failures,
+        blocks=True,
     )
     splits = Splits(search, cv, X, y, groups, random_state)
     estimators = [
@@ -170,16 +173,17 @@ def certify(
     until = None if timeout is None else time.monotonic() + timeout
     parallel = Parallel(n_jobs=search.n_jobs if n_jobs is None else n_jobs)
     while not race.finished and (until is None or time.monotonic() < until):
-        arms = race.ask()
-        split = splits[race.rounds]
+        pulls = _round(race, budget)
+        split = splits[pulls[0].block or 0]
         found = parallel(
-            delayed(_evaluate)(estimators[arm], X, y, split, shortlist.scorer, fit_params)
-            for arm in arms
+            delayed(_evaluate)(estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
+            for pull in pulls
         )
         scores = [None if isinstance(value, Exception) else value for value in found]
-        if race.rounds == 0 and scores.count(None) == len(arms):
+        if race.evaluations == 0 and scores.count(None) == len(pulls):
             raise found[0]
-        race.tell(dict(zip(arms, scores, strict=True)))
+        for pull, score in zip(pulls, scores, strict=True):
+            race.tell(pull, score)
     about = f"{shortlist.about} by the mean score over random splits of these data"
     answer = race.certificate(about, shortlist.words)
     how = f"{splits.words}, the same for all settings"
@@ -190,6 +194,17 @@ def certify(
         targets = () if y is None else (y,)
         best.fit(X, *targets, **(fit_params or {}))
     return SearchCertificate(**vars(answer), best_estimator_=best)
+
+
+def _round(race: Certification, budget: int | None) -> list[Pull]:
+    """What is left to evaluate on the split that is next, as far as the budget goes."""
+    pulls: list[Pull] = []
+    while budget is None or race.evaluations + len(pulls) < budget:
+        pull = race.ask(pulls)
+        if pull is None or (pulls and pull.block != pulls[0].block):
+            break
+        pulls.append(pull)
+    return pulls
 
 
 def _evaluate(

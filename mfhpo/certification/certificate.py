@@ -1,4 +1,4 @@
-"""What a certificate says; its intervals are computed by the three contests beside it."""
+"""What a certificate says; its intervals are computed by the contests beside it."""
 
 from __future__ import annotations
 

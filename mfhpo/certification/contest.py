@@ -1,4 +1,4 @@
-"""What the three races among candidates share; each computes its intervals itself."""
+"""What the races among candidates share; each computes its intervals itself."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -70,7 +70,8 @@ class Contest:
             raise ValueError(f"arm must be 0 to {len(self.candidates) - 1}, got {arm}.")
 
     @property
-    def _evaluations(self) -> int:
+    def evaluations(self) -> int:
+        """How many evaluations were told, failures included."""
         return int(self.counts.sum() + self.failures.sum())
 
     @property
@@ -138,7 +139,9 @@ class Contest:
             f"the winner: {joined(outcomes)}; mend the objective for it, or leave it out"
         )
 
-    def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
+    def _unseen(
+        self, results: Sequence[CandidateResult], winner: int | None, unit: str = "evaluations"
+    ) -> str:
         """Which rare outcomes the values of the winner and its closest rival cannot exclude."""
         if winner is None:
             return ""
@@ -154,4 +157,4 @@ class Contest:
             reverse=True,
         )
         seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
-        return unseen_in_words(seen, self._delta)
+        return unseen_in_words(seen, self._delta, unit)

@@ -318,7 +318,7 @@ class GroupSequentialCertification(Contest):
             within=self._behind if looked_at else math.inf,
             certified=certified,
             reason=refusal or self._reason(winner, certified, hidden),
-            evaluations=self._evaluations,
+            evaluations=self.evaluations,
             remaining=0.0 if certified else None if refusal else self._remaining(looked_at),
             about=about,
             shortlist=shortlist,

@@ -1,20 +1,21 @@
-"""Intervals and certificate that hold at any time: `certify` of a study.
+"""Intervals and certificate that hold at any time: `certify` of a study or of a fitted search.
 
 A search's best few are evaluated again, from scratch, by the policy that `recommend_policy`
-chooses. The values of the search have made the shortlist, so they are biased by their own luck: no
-mean contains them.
+chooses, or in blocks by `BlockElimination`. The values of the search have made the shortlist, so
+they are biased by their own luck: no mean contains them.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.choice import recommend_policy
+from mfhpo.certification.choice import choose_blocks, recommend_policy
 from mfhpo.certification.contest import HIDDEN_NOISE, Contest
+from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian
@@ -26,6 +27,18 @@ from mfhpo.racing.race import RacingPolicy
 
 # To which share of the interval's width the tolerance is worked out.
 _PRECISION = 1e-4
+
+# In blocks, that tolerance is looked for up to so many times the values' spread.
+_MOST_SPREADS = 1e6
+
+# Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
+_LEAST_REPLICATES = 10
+
+_HIDDEN_IN_BLOCKS = (
+    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
+    "seen: a score that has few values on such data, or a seed or split that is always the same; "
+    "take a finer score or more data, and draw a new seed in every replicate"
+)
 
 
 class Certification(Contest):
@@ -46,6 +59,11 @@ class Certification(Contest):
         Largest number of evaluations, failures included, or None; and least number for the winner.
     sigma
         What is known of the noise (see `mfhpo.racing.declaration.as_noise`); None: estimated.
+    blocks
+        Whether evaluations of the same block share their replicate, a split or a seed. Candidates
+        are then compared by their differences in the same blocks, and the claim is about the mean
+        over replicates. A `sigma` has no part in it, and the budget must pay for one block
+        (ValueError).
     max_failures
         See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
     seed
@@ -58,8 +76,8 @@ class Certification(Contest):
     >>> candidates = [Candidate(f"trial {k}", {"x": k}, claim=1.0) for k in range(3)]
     >>> race = Certification(candidates, luckiest=0, maximise=True)
     >>> while not race.finished:
-    ...     arm = race.ask()
-    ...     race.tell(arm, rng.normal(truth[arm], 0.1))
+    ...     pull = race.ask()
+    ...     race.tell(pull, rng.normal(truth[pull.arm], 0.1))
     >>> answer = race.certificate("the 3 best of 10 trials", "by their values")
     >>> answer.params, answer.certified
     ({'x': 1}, True)
@@ -78,15 +96,20 @@ class Certification(Contest):
         measure: int = 10,
         max_failures: int = 3,
         seed: int = 0,
+        blocks: bool = False,
     ) -> None:
         super().__init__(candidates, luckiest, maximise, delta, epsilon, max_failures)
+        if blocks and sigma is not None:
+            raise ValueError(f"sigma={sigma!r} has no part in blocks; leave it out.")
         noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
+        least = len(candidates) if blocks else 1
         problem = Problem(len(candidates), costs=(1.0,), bias=Bias.max(0.0), noise=noise)
-        self.policy: Policy = recommend_policy(problem).make(
+        choice = choose_blocks() if blocks else recommend_policy(problem)
+        self.policy: Policy = choice.make(
             problem,
             delta=delta,
             epsilon=epsilon,
-            budget=None if budget is None else check_count("budget", budget, 1),
+            budget=None if budget is None else check_count("budget", budget, least),
             measure=measure,
             max_failures=max_failures,
             seed=seed,
@@ -99,17 +122,21 @@ class Certification(Contest):
         # Whoever declares that there is no noise is not told that none is seen.
         self._noiseless = isinstance(noise, SubGaussian) and noise.at(0, 1) == 0.0
         self._is_bounded = isinstance(noise, Bounded)
+        self._in_blocks = blocks
 
-    def ask(self, pending: Sequence[int] = ()) -> int | None:
-        """The candidate to evaluate next, given those under way; None when all have failed."""
-        pulls = self.policy.ask(1, [Pull(arm, 0) for arm in pending])
-        return pulls[0].arm if pulls else None
+    def ask(self, pending: Sequence[Pull] = ()) -> Pull | None:
+        """The pull to evaluate next, given those under way; None when all have failed.
 
-    def tell(self, arm: int, value: float | None) -> None:
-        """Learn from an evaluation of a candidate; None, or what is not finite, is a failure."""
+        Its `arm` is the candidate, and its `block` names the replicate.
+        """
+        pulls = self.policy.ask(1, pending)
+        return pulls[0] if pulls else None
+
+    def tell(self, pull: Pull, value: float | None) -> None:
+        """Learn from an evaluation that was asked for; None, or what is not finite, is a failure."""
         observation = Observation(None if value is None else self._sign * value)
-        self.policy.tell(Pull(arm, 0), observation)
-        self.note(arm, value)
+        self.policy.tell(pull, observation)
+        self.note(pull.arm, value)
 
     def note(self, arm: int, value: float | None) -> None:
         """Take note of an evaluation of which the policy was told by someone else."""
@@ -123,6 +150,8 @@ class Certification(Contest):
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
+        if self._in_blocks:
+            return bool(self.counts.max() >= _LEAST_REPLICATES and not self._vary.any())
         return not self._noiseless and self._repeats_are_equal
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
@@ -153,6 +182,7 @@ class Certification(Contest):
             worse=~np.isin(arms, self.policy.active) & (not hidden),
         )
         epsilon_is_unknown = self._epsilon is None and (hidden or self.policy.piloting)
+        unit = "replicates" if self._in_blocks else "evaluations"
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
         return self._answer(
             hidden,
@@ -162,16 +192,20 @@ class Certification(Contest):
             epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
             within=within,
             certified=certified,
-            reason=HIDDEN_NOISE if hidden else answer.reason,
+            reason=self._hidden_in_words if hidden else answer.reason,
             evaluations=round(answer.cost),
             remaining=None if hidden else answer.remaining_cost,
             about=about,
             shortlist=shortlist,
             assumptions=answer.assumptions,
             conditions=(*answer.conditions, *self._constant_candidates()),
-            unseen=self._unseen(results, answer.arm) if rests_on_what_was_seen else "",
+            unseen=self._unseen(results, answer.arm, unit) if rests_on_what_was_seen else "",
             notices=answer.notices,
         )
+
+    @property
+    def _hidden_in_words(self) -> str:
+        return _HIDDEN_IN_BLOCKS if self._in_blocks else HIDDEN_NOISE
 
     def _constant_candidates(self) -> list[str]:
         vary = self._vary
@@ -191,6 +225,8 @@ def _tolerance(policy: Policy, leader: int) -> float:
     others = policy.active[policy.active != leader]
     if not others.size:
         return 0.0
+    if isinstance(policy, BlockElimination):
+        return _tolerance_in_blocks(policy, leader)
     _, mean, radius = policy.summary(leader, 0)
     summaries = [policy.summary(int(arm), 0) for arm in others]
     by_intervals = max(other + half for _, other, half in summaries) - (mean - radius)
@@ -201,6 +237,21 @@ def _tolerance(policy: Policy, leader: int) -> float:
     if not (isinstance(policy, LikelihoodRatioPolicy) and noisy):
         return by_intervals
     return _tolerance_by_ratio(policy, leader, by_intervals)
+
+
+def _tolerance_in_blocks(policy: BlockElimination, leader: int) -> float:
+    """The epsilon at which the evidence against all others reaches the threshold, or infinity."""
+
+    def falls_short(epsilon: float) -> float:
+        return policy.falls_short(leader, epsilon)
+
+    spread = policy.spread
+    most = spread
+    while falls_short(most) > 0.0:
+        if not 0.0 < most < _MOST_SPREADS * spread:
+            return math.inf
+        most *= 2.0
+    return _least(falls_short, most)
 
 
 def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, leader: int, most: float) -> float:
@@ -214,8 +265,11 @@ def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, leader: int, most: float)
         statistics = standing.likelihood.statistic(leader, others, ratios, epsilon)
         return policy.threshold - float(statistics.min())
 
-    if falls_short(most) >= 0.0:
-        return most
+    return most if falls_short(most) >= 0.0 else _least(falls_short, most)
+
+
+def _least(falls_short: Callable[[float], float], most: float) -> float:
+    """The smallest epsilon, at most `most`, at which nothing is missing."""
     low, high = 0.0, most
     while high - low > _PRECISION * most:
         middle = (low + high) / 2.0

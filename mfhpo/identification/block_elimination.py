@@ -87,6 +87,18 @@ class BlockElimination(BestArmPolicy):
         """What the evidence against an arm must reach: ln((K - 1) / delta)."""
         return math.log(max(1, self.problem.n_arms - 1) / self.delta)
 
+    @property
+    def piloting(self) -> bool:
+        """Whether epsilon is still to be found out."""
+        return self._finds_epsilon and len(self._blocks.rounds) < _FIRST_LOOK
+
+    def falls_short(self, leader: int, epsilon: float) -> float:
+        """How much evidence is missing against any other being better by epsilon, if above 0."""
+        if len(self._blocks.rounds) < _FIRST_LOOK:
+            return math.inf
+        others = self.active[self.active != leader]
+        return self.threshold - float(self._evidence_against(leader, others, epsilon).min())
+
     def _plan(self) -> None:
         pass
 
@@ -137,7 +149,7 @@ class BlockElimination(BestArmPolicy):
                         return Pull(arm, self.problem.target, block=block)
         arms = self._in_round.tolist() if winner is None else [winner]
         blocks = [self._blocks.first_open(arm, taken.get(arm, set())) for arm in arms]
-        first = int(np.argmin(blocks))
+        first = int(np.argmin([self._blocks.place(block) for block in blocks]))
         return Pull(arms[first], self.problem.target, block=blocks[first])
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
@@ -225,7 +237,7 @@ class BlockElimination(BestArmPolicy):
             self._design = active.copy()
             return
         if self._finds_epsilon:
-            self._epsilon = self._spread()
+            self._epsilon = self.spread
         seen = active[blocks.counts()[active] >= len(blocks.rounds)]
         if not seen.size:
             self._design = active.copy()
@@ -249,7 +261,9 @@ class BlockElimination(BestArmPolicy):
         prior = _TUNED_FOR * mixture_prior(math.exp(-self.threshold))
         return self._blocks.evidence(leader, others, epsilon, prior, self.threshold)
 
-    def _spread(self) -> float:
+    @property
+    def spread(self) -> float:
+        """The standard deviation of an arm's values over replicates; 0 if nothing is known."""
         scale = self._evidence.noise_scale(self.problem.target)
         return scale if math.isfinite(scale) else 0.0
 
@@ -259,6 +273,20 @@ class BlockElimination(BestArmPolicy):
         if not blocks.rounds or not seen.size:
             return surest_at_target(self._evidence, active, self.bias)
         return int(seen[np.argmax(blocks.means(seen))])
+
+    def _remaining_cost(self, leader: int | None) -> float | None:
+        rounds = len(self._blocks.rounds)
+        if leader is None or self.winner is not None:
+            return super()._remaining_cost(leader)
+        if rounds < _FIRST_LOOK:
+            return None
+        others = self.active[self.active != leader]
+        evidence = self._evidence_against(leader, others, self.epsilon)
+        if not (evidence > 0.0).all():
+            return None
+        # Evidence grows about as the rounds do, and the leader takes part in all of them.
+        more = rounds * np.maximum(self.threshold / evidence - 1.0, 0.0)
+        return float(more.sum() + more.max()) * self._cost_of(self.problem.target)
 
     # Words.
 

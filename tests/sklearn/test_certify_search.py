@@ -121,7 +121,7 @@ def test_text_and_plain_values():
     about = (
         "the best of the 2 best of 4 settings by the mean score over random splits of these data"
     )
-    assert f"within 0.02 of {about}, wrong with probability at most 0.05 if rounds are" in text
+    assert f"within 0.02 of {about}, wrong with probability at most 0.05 if replicates" in text
     assert "by the search's own mean score over its 4 splits" in text
     assert "into 90 samples and 30, the same for all settings" in text
     content = json.loads(json.dumps(answer.to_dict()))
@@ -210,7 +210,7 @@ def test_several_at_once_give_the_same_answer():
 
 def test_budget_and_timeout():
     short = certify(searched(), X, y, top=4, budget=11, epsilon=0.0, random_state=0)
-    assert (short.evaluations, short.finished, short.certified) == (8, True, False)
+    assert (short.evaluations, short.finished, short.certified) == (11, True, False)
     timed = certify(searched(), X, y, timeout=1e-9)
     assert (timed.evaluations, timed.finished, timed.winner) == (0, False, None)
     assert timed.best_estimator_ is None

@@ -23,6 +23,11 @@ from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.variances import agreement
 
+# Two arms are often equal up to a constant: their variance is then their own. Rounded differences
+# may be equal by chance, so that this is only believed after so many rounds.
+_ROUNDS_WITHOUT_SPREAD = 10
+_TINY = 1e-24  # of the squared values: what rounding makes of equal differences
+
 
 class Blocks:
     """The values of K arms in blocks, and what complete rounds say of pairs of arms.
@@ -68,6 +73,11 @@ class Blocks:
         rounds = np.array(self.rounds, dtype=np.int64)
         missed = rounds[~closed[rounds]]
         return int(missed[0]) if missed.size else int(np.argmin(closed))
+
+    def place(self, block: int) -> int:
+        """When a block's turn is: that of complete rounds first, so that arms catch up with them."""
+        rounds = self.rounds
+        return rounds.index(block) if block in rounds else len(rounds) + block
 
     @property
     def next_round(self) -> int:
@@ -116,7 +126,7 @@ class Blocks:
         differences = np.where(both, differences, 0.0)
         means = differences.sum(axis=1) / np.maximum(counts, 1)
         own = (np.where(both, differences - means[:, None], 0.0) ** 2).sum(axis=1) / 2.0
-        variances, degrees = self._variances(own, counts, both)
+        variances, degrees = self._variances(leader, own, counts, both)
         gaps = means + epsilon
         told = (gaps > 0.0) & (counts > 0) & (degrees > 0.0)
         found = np.full(len(others), -np.inf)
@@ -131,7 +141,7 @@ class Blocks:
         return found
 
     def _variances(
-        self, own: FloatArray, counts: IntArray, both: BoolArray
+        self, leader: int, own: FloatArray, counts: IntArray, both: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
         """The noise's variance for pairs with these squares, and its degrees of freedom."""
         sizes = np.array(self.sizes, dtype=np.float64)
@@ -140,23 +150,32 @@ class Blocks:
         # The difference of the two is left out where both took part.
         credits = np.maximum(sizes - 1.0 - both, 0.0) @ weights
         others = np.maximum(sum(self.squares) - own, 0.0)
-        shared = np.minimum(credits, self._agreement())
+        shared = np.minimum(credits, self._agreement(leader))
+        constant = own <= _TINY * float(np.nanmax(self.values**2, initial=0.0)) * counts
+        shared = np.where(constant & (counts >= _ROUNDS_WITHOUT_SPREAD), 0.0, shared)
         degrees = shared + np.maximum(counts - 1.0, 0.0)
         from_others = np.divide(others, credits, out=np.zeros(len(own)), where=credits > 0.0)
         total = np.where(shared > 0.0, np.where(np.isinf(shared), 0.0, shared) * from_others, 0.0)
         return (total + own) / np.maximum(degrees, 1e-300), degrees
 
-    def _agreement(self) -> float:
-        """How far the arms' variances agree (see `mfhpo.knowledge.variances.agreement`)."""
+    def _agreement(self, leader: int) -> float:
+        """How far variances agree (see `mfhpo.knowledge.variances.agreement`).
+
+        Those of the arms, and those of the leader's differences: arms that are alike in what they
+        find hard differ less from each other than from the rest.
+        """
         counts, values = self.counts(), self.values[:, self.rounds]
         present = np.arange(len(self.rounds)) < counts[:, None]
         n_present = np.maximum(present.sum(axis=0), 1)
         blocks = np.where(present, values, 0.0).sum(axis=0) / n_present
-        residuals = np.where(present, values - blocks, 0.0)
-        means = residuals.sum(axis=1) / np.maximum(counts, 1)
-        squares = (np.where(present, residuals - means[:, None], 0.0) ** 2).sum(axis=1)
         n_arms = float(n_present.max())
-        return agreement(squares * n_arms / max(n_arms - 1.0, 1.0), counts)
+        squares = _squares(values - blocks, present) * n_arms / max(n_arms - 1.0, 1.0)
+        paired = np.delete(present & present[leader], leader, axis=0)
+        differences = np.delete(values[leader] - values, leader, axis=0)
+        return min(
+            agreement(squares, counts),
+            agreement(_squares(differences, paired), paired.sum(axis=1)),
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """The values as nested lists, with None where there is none, and the complete rounds."""
@@ -172,3 +191,10 @@ class Blocks:
         self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
         for name in ("rounds", "sizes", "squares"):
             setattr(self, name, list(state[name]))
+
+
+def _squares(values: FloatArray, present: BoolArray) -> FloatArray:
+    """Sums of squares around the means of what is present in each row, shape (n,)."""
+    values = np.where(present, values, 0.0)
+    means = values.sum(axis=1) / np.maximum(present.sum(axis=1), 1)
+    return np.asarray((np.where(present, values - means[:, None], 0.0) ** 2).sum(axis=1))

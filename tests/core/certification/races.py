@@ -1,14 +1,29 @@
 """Races among the candidates of a shortlist."""
 
+from functools import partial
+
+from mfhpo import Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
 
-KINDS = [Certification, GroupSequentialCertification, PairedCertification]
+in_blocks = partial(Certification, blocks=True)
+
+KINDS = [Certification, GroupSequentialCertification, in_blocks]
 
 
 def race_of(kind, n=2, claims=None, **options):
     claims = claims or [1.0] * n
     candidates = [Candidate(f"row {k}", {"k": k}, claim) for k, claim in enumerate(claims)]
     return kind(candidates, **{"luckiest": 0, "maximise": True, **options})
+
+
+def tell(race, arm, value, block=0):
+    race.tell(Pull(arm, 0, block=block) if isinstance(race, Certification) else arm, value)
+
+
+def evaluate(race, outcome):
+    """Evaluate what a race asks for; `outcome` is the value of an arm."""
+    asked = race.ask()
+    race.tell(asked, outcome(asked.arm if isinstance(asked, Pull) else asked))
+    return asked

@@ -5,17 +5,8 @@ import pytest
 
 from mfhpo import Bounded, Gaussian
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
-from tests.core.certification.races import KINDS, race_of
-
-
-def tell(race, values):
-    if isinstance(race, PairedCertification):
-        race.tell(dict(enumerate(values)))
-        return
-    for arm, value in enumerate(values):
-        race.tell(arm, value)
+from tests.core.certification.races import KINDS, in_blocks, race_of, tell
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -23,7 +14,8 @@ def tell(race, values):
 def test_all_fail(kind):
     race = race_of(kind, max_failures=1)
     for failure in (None, math.nan, math.inf):
-        tell(race, [failure, failure])
+        for arm in (0, 1):
+            tell(race, arm, failure)
     answer = race.certificate("both", "by hand")
     assert race.finished
     assert not race.ask()
@@ -42,15 +34,16 @@ def test_all_fail(kind):
         (GroupSequentialCertification, {}, 3),
         (GroupSequentialCertification, {"sigma": 1.0}, 3),
         (GroupSequentialCertification, {"sigma": Bounded(0.0, 1.0)}, 3),
-        (PairedCertification, {}, 10),
+        (in_blocks, {}, 10),
     ],
 )
 def test_noise_that_is_hidden(kind, options, needed):
     race = race_of(kind, **options)
-    for _ in range(needed):
+    for block in range(needed):
         assert not race.finished
         assert not race.noise_is_hidden
-        tell(race, [0.0, 0.1])
+        for arm, value in enumerate([0.0, 0.1]):
+            tell(race, arm, value, block)
     answer = race.certificate("both", "by hand")
     assert race.finished
     assert race.noise_is_hidden
@@ -74,6 +67,8 @@ def test_noise_that_is_hidden(kind, options, needed):
         *[(kind, {"max_failures": 0}, ValueError, "max_failures must be at") for kind in KINDS],
         (Certification, {"sigma": math.nan}, ValueError, "sigma must be .* got nan"),
         (Certification, {"budget": 0}, ValueError, "budget must be at least 1, got 0"),
+        (in_blocks, {"n": 3, "budget": 2}, ValueError, "budget must be at least 3, got 2"),
+        (in_blocks, {"sigma": 1.0}, ValueError, "sigma=1.0 has no part in blocks"),
         (GroupSequentialCertification, {"sigma": [1.0, 2.0]}, ValueError, "sigma has 2 values"),
         (GroupSequentialCertification, {"first_look": 1}, ValueError, "first_look must be"),
     ],
@@ -83,12 +78,11 @@ def test_wrong_arguments(kind, options, error, match):
         race_of(kind, **options)
 
 
-def test_no_such_candidate():
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_such_candidate(kind):
     for arm in (-1, 2):
         with pytest.raises(ValueError, match=f"arm must be 0 to 1, got {arm}"):
-            race_of(GroupSequentialCertification).tell(arm, 1.0)
-        with pytest.raises(ValueError, match=f"arm must be 0 to 1, got {arm}"):
-            race_of(PairedCertification).tell({arm: 1.0})
+            tell(race_of(kind), arm, 1.0)
 
 
 def test_conditions_follow_what_is_declared():

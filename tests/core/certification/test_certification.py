@@ -6,15 +6,14 @@ import pytest
 
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
 from mfhpo.certification.sequential import Certification
-from tests.core.certification.races import race_of
+from tests.core.certification.races import evaluate, race_of, tell
 
 
 def run(truth, *, scale=1.0, **options):
     rng = np.random.default_rng(0)
     race = race_of(Certification, len(truth), **options)
     while not race.finished:
-        arm = race.ask()
-        race.tell(arm, rng.normal(truth[arm], scale))
+        evaluate(race, lambda arm: rng.normal(truth[arm], scale))
     return race.certificate("the best", "by hand")
 
 
@@ -63,7 +62,7 @@ def test_what_holds_comes_down_to_epsilon(noise, budget):
 
 def test_epsilon_is_not_known_before_the_noise():
     race = race_of(Certification)
-    race.tell(0, 1.0)
+    tell(race, 0, 1.0)
     answer = race.certificate("two", "by hand")
     assert math.isnan(answer.epsilon)
     assert math.isinf(answer.within)
@@ -73,13 +72,13 @@ def test_epsilon_is_not_known_before_the_noise():
 
 def test_failures_are_paid_and_reported():
     race = race_of(Certification, maximise=False, epsilon=1.0, max_failures=2, budget=9)
-    race.tell(1, 0.5)
-    race.tell(0, math.nan)
+    tell(race, 1, 0.5)
+    tell(race, 0, math.nan)
     with pytest.warns(UserWarning, match=r"row 0 \{'k': 0\} leaves the race"):
-        race.tell(0, math.nan)
+        tell(race, 0, math.nan)
     while not race.finished:
-        assert race.ask() == 1
-        race.tell(1, float(race.policy.summary(1, 0)[0] % 3))
+        assert race.ask().arm == 1
+        tell(race, 1, float(race.policy.summary(1, 0)[0] % 3))
     answer = race.certificate("two", "by hand")
     assert (answer.winner, answer.certified) == (1, False)
     assert [result.standing for result in answer.candidates] == ["failed", "best so far"]
@@ -93,7 +92,7 @@ def test_equal_values_in_other_candidates_do_not_hide_the_noise():
     race = race_of(Certification, 4)
     for value in (0.1, 0.1, 0.1):
         for arm in range(4):
-            race.tell(arm, value + (arm == 3) * value)
+            tell(race, arm, value + (arm == 3) * value)
     assert race.noise_is_hidden
-    race.tell(2, 0.11)
+    tell(race, 2, 0.11)
     assert not race.noise_is_hidden

@@ -59,6 +59,25 @@ class TestBlocks:
         one, other = (filled(each).evidence(0, others, 0.1, 1.0, 0.0) for each in (values, moved))
         np.testing.assert_allclose(one, other, atol=1e-6)
 
+    def test_arms_that_find_the_same_blocks_hard_do_not_lend_their_variance(self):
+        # Two kinds of arms: differences within a kind vary by .02, those between kinds by 1.4.
+        rng = np.random.default_rng(0)
+        values = np.repeat(rng.standard_normal((2, 12)), 4, axis=0)
+        values += 0.014 * rng.standard_normal((8, 12))
+        values[4:] += values[0].mean() - values[4:].mean() - 1.0
+        found = filled(values).evidence(0, np.arange(4, 8), 0.05, 1.0, 5.0)
+        alone = filled(values[[0, 4]]).evidence(0, np.array([1]), 0.05, 1.0, 5.0)
+        assert found == pytest.approx(alone[0], abs=0.3)
+
+    def test_two_arms_that_are_always_equal_have_no_variance(self):
+        # With the others' it would take many more rounds; nine equal ones may be chance.
+        values = np.random.default_rng(0).normal(size=(6, 10))
+        values[1] = values[0]
+        nine, ten = (
+            filled(values[:, :n]).evidence(0, np.array([1]), 0.01, 0.25, 5.0)[0] for n in (9, 10)
+        )
+        assert nine < 0.0 < 5.0 < ten
+
     def test_two_arms_are_told_apart_by_their_own_differences_alone(self):
         # Differences 2, 3, 4: mean 3, squares 2, one for each value 1. Their two degrees of
         # freedom are all that is known; rho 1 and 1/16.
@@ -189,6 +208,18 @@ class TestRace:
             for policy in (one, other) if number >= told else (one,):
                 policy.tell(pulls[0], Observation(float(values[pulls[0].arm, pulls[0].block % 60])))
         assert one.recommend() == other.recommend()
+
+
+def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():
+    policy = BlockElimination(THREE, epsilon=0.3)
+    for block in (0, 1, 5):
+        for arm in range(3):
+            policy._blocks.add(arm, block, float(arm * (block != 5)))
+        policy._blocks.complete_round(block, np.arange(3))
+    policy._blocks.values[2, 5] = np.nan
+    policy._blocks.values[1, 1] = np.nan
+    asked = policy.ask(4)
+    assert [(pull.arm, pull.block) for pull in asked] == [(1, 1), (2, 5), (0, 2), (1, 2)]
 
 
 @pytest.mark.parametrize(

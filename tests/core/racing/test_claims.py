@@ -6,10 +6,9 @@ from scipy import stats
 
 from mfhpo import Gaussian
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.racing.claims import unseen_in_words, unseen_share
-from tests.core.certification.races import KINDS, race_of
+from tests.core.certification.races import KINDS, evaluate, in_blocks, race_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
@@ -41,15 +40,6 @@ def are_missed(answer, truth):
     return any(not low <= value <= high for (low, high), value in pairs)
 
 
-def evaluate(race, outcome):
-    asked = race.ask()
-    if not isinstance(asked, list):
-        race.tell(asked, outcome(asked))
-        return 1
-    race.tell({arm: outcome(arm) for arm in asked})
-    return len(asked)
-
-
 def run(race, truth, rates, seed, scale=1.0, most_evaluations=400):
     rng, evaluations = np.random.default_rng(seed), 0
 
@@ -57,7 +47,8 @@ def run(race, truth, rates, seed, scale=1.0, most_evaluations=400):
         return None if rng.random() < rates[arm] else rng.normal(truth[arm], scale)
 
     while not race.finished and evaluations < most_evaluations:
-        evaluations += evaluate(race, outcome)
+        evaluate(race, outcome)
+        evaluations += 1
     return race.certificate("all 4", "by hand")
 
 
@@ -124,10 +115,12 @@ def test_claims_are_about_those_that_were_compared(kind):
 def answers_on_the_way(race, truth, scale, shared, rng):
     """With noise of each evaluation, and of each round."""
     evaluations = 0
+    levels = shared * rng.normal(size=1000)
     while not race.finished:
-        level = shared * rng.normal()
-        evaluations += evaluate(race, lambda arm, at=level: rng.normal(truth[arm] + at, scale))
-        if not evaluations % 6 or shared or race.finished:
+        pull = race.ask()
+        race.tell(pull, rng.normal(truth[pull.arm] + levels[pull.block or 0], scale))
+        evaluations += 1
+        if not evaluations % 6 or race.finished:
             yield race.certificate("", "")
 
 
@@ -136,7 +129,7 @@ def answers_on_the_way(race, truth, scale, shared, rng):
     ("kind", "truth", "scale", "shared", "budget"),
     [
         (Certification, [0.0, 0.0, 0.3, 0.4], 1.0, 0.0, 60),
-        (PairedCertification, [0.3, 0.0, 0.25, 0.3, 0.1], 0.5, 1.0, 200),
+        (in_blocks, [0.3, 0.0, 0.25, 0.3, 0.1], 0.5, 1.0, 200),
     ],
 )
 def test_what_holds_at_any_time_is_wrong_at_most_with_delta(kind, truth, scale, shared, budget):

@@ -1,0 +1,146 @@
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+from mfhpo import Pull
+from tests.core.certification import races
+
+race_of = partial(races.race_of, races.in_blocks)
+
+
+def play(race, truth, *, scale=0.1, effect=1.0, seed=0, sign=1.0):
+    """Evaluate until the end, with noise of each evaluation and an effect of each block."""
+    rng = np.random.default_rng(seed)
+    effects = effect * rng.normal(size=1000)
+    while not race.finished:
+        pull = race.ask()
+        race.tell(pull, sign * (truth[pull.arm] + effects[pull.block] + scale * rng.normal()))
+    return race.certificate("all", "by hand")
+
+
+def tell_block(race, block, values):
+    for arm, value in enumerate(values):
+        race.tell(Pull(arm, 0, block=block), value)
+
+
+def test_differences_decide_and_values_give_the_intervals():
+    race = race_of(2, epsilon=0.5, delta=0.5, measure=0)
+    effects = (0.0, 50.0, -3.0, 7.0, 1.0)
+    for block, difference in enumerate((0.9, 1.1, 1.0, 0.9, 1.1)):
+        tell_block(race, block, [effects[block], effects[block] + difference])
+    answer = race.certificate("both", "by hand")
+    assert race.finished
+    assert answer.certified
+    assert (answer.winner, answer.evaluations) == (1, 10)
+    assert answer.mean == pytest.approx(12.0)
+    # Far apart as they are from block to block, 1 is ahead by 1 in all of them.
+    assert answer.within < 0.5
+    assert answer.candidates[0].interval[0] < -10 < 30 < answer.candidates[0].interval[1]
+
+
+def test_what_the_text_says():
+    text = str(play(race_of(3, epsilon=0.1), [0.0, 0.5, 0.2]))
+    assert text.startswith("CERTIFIED: row 1")
+    assert "wrong with probability at most 0.05 if replicates are drawn independently, and" in text
+    assert "the mean over replicates, which the arms shared: " in text
+    assert "not excluded  outcomes rarer than 16 % of replicates of row 1 (17 seen) and " in text
+
+
+def test_minimising_mirrors():
+    truth = [0.0, 0.3, 0.1]
+    up = play(race_of(3, epsilon=0.1), truth)
+    down = play(race_of(3, epsilon=0.1, maximise=False), truth, sign=-1.0)
+    assert (up.winner, up.evaluations, up.within) == (down.winner, down.evaluations, down.within)
+    assert up.mean == -down.mean
+    assert up.interval == tuple(-bound for bound in reversed(down.interval))
+
+
+def test_smallest_tolerance_is_where_the_race_is_certified():
+    values = np.random.default_rng(1).normal([0.3, 0.0], 1.0, (40, 2)).tolist()
+
+    def answers(epsilon, n=len(values)):
+        race = race_of(2, epsilon=epsilon)
+        for block, row in enumerate(values[:n]):
+            tell_block(race, block, row)
+            yield race.certificate("", "")
+
+    within = [answer.within for answer in answers(0.0)]
+    n = int(np.argmin(within)) + 1
+    assert n > 20
+    assert 0.1 < within[n - 1] < 2.0
+    *_, smaller = answers(within[n - 1] * 0.999, n)
+    *_, larger = answers(within[n - 1] * 1.001, n)
+    assert (smaller.certified, larger.certified) == (False, True)
+
+
+def test_budget_that_is_spent():
+    answer = play(race_of(3, epsilon=1e-3, budget=20), [0.0, 0.0, 0.0], scale=1.0)
+    assert answer.evaluations == 20
+    assert (answer.finished, answer.certified) == (True, False)
+    assert 1e-3 < answer.within < math.inf
+    assert "budget of 20 is spent and 3 arms are not told apart" in answer.reason
+
+
+def test_guess_of_what_remains():
+    def after(n):
+        race = race_of(3, epsilon=0.0, budget=n)
+        play(race, [0.3, 0.0, -0.2], scale=0.3, seed=1)
+        return race.certificate("", "")
+
+    full = after(10_000)
+    assert (full.certified, full.remaining) == (True, 0.0)
+    assert after(5).remaining is None
+    early = after(full.evaluations // 2)
+    assert not early.certified
+    assert 0.3 < (early.evaluations + early.remaining) / full.evaluations < 3.0
+
+
+def test_epsilon_is_the_spread_over_replicates():
+    race, rng, values = race_of(2, measure=0), np.random.default_rng(3), []
+    for block in range(4):
+        assert math.isnan(race.certificate("", "").epsilon) == (block < 2)
+        values.append(2.0 * rng.normal() + 0.3 * rng.normal(size=2))
+        tell_block(race, block, values[-1].tolist())
+    pooled = math.sqrt(np.var(values, axis=0, ddof=1).mean())
+    assert race.certificate("", "").epsilon == pytest.approx(pooled)
+
+
+def test_a_few_replicates_may_agree_by_chance():
+    race = race_of(4)
+    for block, score in enumerate([*[0.9] * 9, 0.8]):
+        assert not race.finished
+        tell_block(race, block, [score + 0.01 * arm for arm in range(4)])
+    assert not race.noise_is_hidden
+
+
+def test_two_values_of_one_block_count_once():
+    values = np.random.default_rng(0).normal([0.5, 0.0], 0.2, (6, 2)).tolist()
+    once, twice = race_of(2), race_of(2)
+    for block, row in enumerate(values):
+        tell_block(once, block, row)
+        tell_block(twice, block, row)
+        tell_block(twice, block, [value + 9.0 for value in reversed(row)])
+    one, two = once.certificate("", ""), twice.certificate("", "")
+    assert (two.mean, two.interval, two.within) == (one.mean, one.interval, one.within)
+    assert (one.evaluations, two.evaluations) == (12, 24)
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+def test_a_failed_leader_gives_back_what_it_had_beaten():
+    race, rng = race_of(3, epsilon=0.1, max_failures=2), np.random.default_rng(0)
+    while race.policy.winner is None:
+        pull = race.ask()
+        race.tell(pull, 2.0 * pull.arm + 0.1 * rng.normal())
+    assert race.ask().arm == 2  # whose value is still being measured
+    while race.ask().arm == 2:
+        race.tell(race.ask(), math.nan)
+    while not race.finished:
+        pull = race.ask()
+        race.tell(pull, 2.0 * pull.arm + 0.1 * rng.normal())
+    answer = race.certificate("three", "by hand")
+    assert answer.candidates[2].standing == "failed"
+    assert answer.winner == 1
+    assert [one.name for one in answer.not_compared] == ["row 2"]
+    assert not answer.certified
