@@ -247,6 +247,6 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
     "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
-    "it with the replicate, with trial.number, or not at all) and certify again; if the objective really has no noise, "
-    "say so with sigma=0"
+    "it with the replicate, with trial.number, or not at all) and certify again; if the objective "
+    "really has no noise, say so with sigma=0"
 )
