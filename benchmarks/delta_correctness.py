@@ -24,6 +24,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -55,7 +56,6 @@ from mfhpo import (
 )
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.arrays import FloatArray
@@ -73,7 +73,7 @@ Variant = Literal[
     "MFGrad",
     "certify",
     "group-sequential",
-    "paired",
+    "blocks",
 ]
 Told = Literal["in order", "out of order", "by duration"]
 _AT_RANDOM: tuple[Told, ...] = ("in order", "out of order")
@@ -85,7 +85,7 @@ Values = Literal["Gaussian", "Bernoulli"]
 
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 _ELIMINATIONS: tuple[Variant, ...] = ("SE", "IISE max", "IISE order", "MFE")
-_OF_SHORTLISTS: tuple[Variant, ...] = ("certify", "group-sequential", "paired")
+_OF_SHORTLISTS: tuple[Variant, ...] = ("certify", "group-sequential", "blocks")
 # Which values satisfy the assumption of each radius.
 VALUES: dict[Knowledge, tuple[Values, ...]] = {
     "mixture": ("Gaussian", "Bernoulli"),
@@ -106,7 +106,7 @@ _POLICIES: dict[str, _Make] = {
 _CERTIFICATES: dict[str, _Make] = {
     "certify": Certification,
     "group-sequential": GroupSequentialCertification,
-    "paired": PairedCertification,
+    "blocks": partial(Certification, blocks=True),
 }
 _MOST_PULLS = 1500
 _MOST_PULLS_WHEN_HARD = 300
@@ -387,13 +387,9 @@ def _compared(
     evaluations = 0
     while not race.finished and evaluations < instance.most_pulls:
         asked = race.ask()
-        arms = asked if isinstance(asked, list) else [asked]
-        values = {arm: instance.draw(rng, Pull(arm, target)) for arm in arms}
-        if isinstance(asked, list):
-            race.tell(values)
-        else:
-            race.tell(asked, values[asked])
-        evaluations += len(arms)
+        arm = asked.arm if isinstance(asked, Pull) else asked
+        race.tell(asked, instance.draw(rng, Pull(arm, target)))
+        evaluations += 1
     answer = race.certificate("all", "by hand")
     behind = targets.max() - targets[answer.winner]
     wrong = answer.certified and behind > instance.epsilon

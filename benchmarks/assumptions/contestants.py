@@ -15,7 +15,6 @@ from benchmarks.assumptions.truth import Tally
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.paired import PairedCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.noise import EstimatedNoise
@@ -77,11 +76,12 @@ def _shortlist(
     )
     tally = Tally(n)
     for _ in range(scenario.most):
-        arm = None if race.finished else race.ask()
-        if arm is None:
+        asked = None if race.finished else race.ask()
+        if asked is None:
             break
+        arm = asked.arm if isinstance(asked, Pull) else asked
         value, _ = world.draw(arm, 0, rng)
-        race.tell(arm, value)
+        race.tell(asked, value)
         tally.add(arm, value)
     certificate = race.certificate(f"the {n} best of 100 trials", "by their values")
     return outcome_of_certificate(certificate, scenario, world, tally)
@@ -91,18 +91,27 @@ def _sigma(scenario: Scenario) -> Any:
     return getattr(scenario.noise, "sigma", scenario.noise)
 
 
-def _paired(scenario: Scenario, world: World, rng: np.random.Generator) -> Outcome:
+def _in_blocks(scenario: Scenario, world: World, rng: np.random.Generator) -> Outcome:
+    """By all workers, told in the order of their ends: blocks are complete when all have ended."""
     n = len(world.means)
-    race = PairedCertification(
-        _candidates(n), luckiest=0, maximise=True, delta=0.05, epsilon=scenario.epsilon
+    race = Certification(
+        _candidates(n), luckiest=0, maximise=True, delta=0.05, epsilon=scenario.epsilon, blocks=True
     )
-    tally, told = Tally(n), 0
-    while not race.finished and told < scenario.most:
-        values = {arm: world.draw(arm, 0, rng)[0] for arm in race.ask()}
-        race.tell(values)
-        told += len(values)
-        for arm, value in values.items():
-            tally.add(arm, value)
+    under_way: list[tuple[float, int, Pull, float | None]] = []
+    tally, now, begun = Tally(n), 0.0, 0
+    while not race.finished and race.evaluations < scenario.most:
+        while len(under_way) < scenario.workers:
+            pull = race.ask([entry[2] for entry in under_way])
+            if pull is None:
+                break
+            value, seconds = world.draw(pull.arm, 0, rng)
+            heapq.heappush(under_way, (now + seconds, begun, pull, value))
+            begun += 1
+        if not under_way:
+            break
+        now, _, pull, value = heapq.heappop(under_way)
+        race.tell(pull, value)
+        tally.add(pull.arm, value)
     certificate = race.certificate(f"the {n} best of 100 rows", "by their values")
     return outcome_of_certificate(certificate, scenario, world, tally)
 
@@ -120,20 +129,20 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "MFSearch": race_by_searcher,
     "certify": lambda *race: _shortlist(Certification, *race),
     "group-sequential": lambda *race: _shortlist(GroupSequentialCertification, *race),
-    "paired": _paired,
+    "blocks": _in_blocks,
 }
 """Policies, a sampler of Optuna's and a searcher of Ray's, and the certificates of shortlists."""
 
 _ADAPTERS = ("MFSampler", "MFSearch")
-_OF_SHORTLISTS = ("certify", "group-sequential", "paired")
+_OF_SHORTLISTS = ("certify", "group-sequential", "blocks")
 
 
 def takes_part(contestant: str, scenario: Scenario) -> bool:
     """Whether a contestant runs a scenario.
 
     Samplers and searchers run those in which they have a part: with several workers. Certificates
-    of shortlists know one level only and run one evaluation at a time here. Bounds on the bias are
-    estimated where there are several levels and none are declared.
+    of shortlists know one level only and, but for blocks, run one evaluation at a time here. Bounds
+    on the bias are estimated where there are several levels and none are declared.
     """
     if contestant.endswith("eliminating"):
         return len(scenario.costs) > 1 and scenario.bias is None
@@ -141,9 +150,9 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
         return scenario.workers > 1
     if contestant not in _OF_SHORTLISTS:
         return True
-    if not scenario.with_certificates or scenario.workers > 1:
-        return False
-    return contestant != "paired" or isinstance(scenario.noise, EstimatedNoise)
+    if contestant == "blocks":
+        return scenario.with_certificates and isinstance(scenario.noise, EstimatedNoise)
+    return scenario.with_certificates and scenario.workers == 1
 
 
 def run(task: tuple[str, str, int]) -> Outcome:

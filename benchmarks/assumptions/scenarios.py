@@ -100,6 +100,20 @@ def _failing(
     return world
 
 
+def _low_values_fail(_: np.random.Generator) -> World:
+    """Half of one arm's values below 0 are lost, and the truth is the mean of the rest."""
+    # Each side has phi(0) as its share of the mean; three quarters of the values are left.
+    means = np.array([0.0, (0.3989 - 0.3989 / 2.0) / 0.75])
+
+    def draw(arm: int, level: int, rng: np.random.Generator) -> Outcome:
+        noise = float(rng.standard_normal())
+        if arm == 1:
+            return (None if noise < 0.0 and rng.random() < 0.5 else noise), 1.0
+        return noise, 1.0
+
+    return World(means, draw)
+
+
 def _rare_divergence(_: np.random.Generator) -> World:
     def draw(arm: int, level: int, rng: np.random.Generator) -> Outcome:
         if arm == 0:
@@ -196,6 +210,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("failures 10 %", _failing(0.1, 5), 0.0),
     Scenario("failures 25 %", _failing(0.25, 5), 0.0),
     Scenario("failures 40 %", _failing(0.4, 5), 0.0),
+    Scenario("low values fail", _low_values_fail, 0.2, most=600),
     Scenario("quick failures, 8 workers", _failing(0.25, 5, seconds=0.1), 0.0, workers=8),
     Scenario("rare divergence", _rare_divergence, 0.0),
     Scenario("one split in ten is poor", _poor_splits, 0.0),

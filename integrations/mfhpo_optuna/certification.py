@@ -15,6 +15,7 @@ from optuna.pruners import NopPruner
 
 from mfhpo._validation import check_limit
 from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.choice import check_blocks
 from mfhpo.certification.sequential import Certification
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike
@@ -52,6 +53,7 @@ def certify(
     timeout: float | None = None,
     sigma: SigmaLike = None,
     fidelity: str | Fidelity | None = None,
+    replicate: str | None = None,
     measure: int = 10,
     max_failures: int = 3,
     n_jobs: int = 1,
@@ -94,6 +96,13 @@ def certify(
         A parameter, such as the number of epochs, that is to be at its target in all evaluations,
         whatever it was in the search: its name, with the upper bound (or the last choice) as the
         target, or a `Fidelity` whose last level is the target. None: parameters are as they were.
+    replicate
+        A parameter that sets the split or the seed of an evaluation, which the objective asks for
+        by ``trial.suggest_int("split", 0, 2**31 - 1)``. All candidates are then evaluated with the
+        same replicates and compared by their differences, so that what a replicate does to all of
+        them is no noise; the claim is about the mean over replicates. Configurations of the study
+        that differ in nothing else are one candidate, and `sigma` has no part in it. None:
+        evaluations are independent.
     delta, sigma, measure, max_failures
         See `mfhpo.certification.sequential.Certification`. An evaluation fails if it raises what is
         in `catch`, returns NaN or infinity, or prunes itself.
@@ -118,7 +127,8 @@ def certify(
         If an argument is of the wrong type.
     ValueError
         For a study with several objectives or fewer than two configurations, for arguments out of
-        range, and for an objective that is not the study's: that asks for other parameters.
+        range, and for an objective that is not the study's: that asks for other parameters, or
+        not for the replicate.
 
     Notes
     -----
@@ -158,7 +168,9 @@ def certify(
         raise TypeError(f"name must be the name of a study or None, got {name!r}.")
     if timeout != 0:
         timeout = check_limit("timeout", timeout)
-    shortlist = shortlist_of(study, top, fidelity)
+    if replicate is not None:
+        check_blocks(replicate, {"sigma": sigma})
+    shortlist = shortlist_of(study, top, fidelity, replicate)
 
     def make_certification(seed: int) -> Certification:
         return Certification(
@@ -172,6 +184,7 @@ def certify(
             measure=measure,
             max_failures=max_failures,
             seed=seed,
+            blocks=replicate is not None,
         )
 
     make_certification(0)  # raises for bad arguments before anything is recorded
@@ -179,12 +192,12 @@ def certify(
     record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
     first_number = int(record.user_attrs[_SHORTLIST_KEY]["first_number"])
 
-    def replicate(trial: optuna.Trial) -> Any:
+    def evaluation(trial: optuna.Trial) -> Any:
         return objective(Replicate(trial, first_number))
 
     race = sampler.race(record)
     if timeout != 0 and (race.awaits_trials or not race.certification.finished):
-        record.optimize(replicate, timeout=timeout, n_jobs=n_jobs, catch=catch)
+        record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=catch)
     sampler.conclude(record)
     answer = sampler.race(record).certificate()
     return StudyCertificate(**vars(answer), study_name=record.study_name)
@@ -224,6 +237,7 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
         "study": study.study_name,
         "direction": study.direction.name,
         "candidates": [[candidate.name, candidate.claim] for candidate in shortlist.candidates],
+        "replicate": shortlist.replicate,
     }
     noted = record.user_attrs.get(_SHORTLIST_KEY)
     if noted is None:
@@ -235,7 +249,7 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
         for key, value in study.user_attrs.items():
             record.set_user_attr(key, value)
         record.set_user_attr(_SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
-    elif any(noted[key] != value for key, value in about.items()):
+    elif any(noted.get(key) != value for key, value in about.items()):
         raise ValueError(
             f"study {record.study_name!r} records another shortlist, of study {noted['study']!r}: "
             f"{[name for name, _ in noted['candidates']]}. Give another name=, or delete it with "

@@ -133,7 +133,7 @@ class Certification(Contest):
         return pulls[0] if pulls else None
 
     def tell(self, pull: Pull, value: float | None) -> None:
-        """Learn from an evaluation that was asked for; None, or what is not finite, is a failure."""
+        """Learn from an evaluation that was asked for; None or what is not finite is a failure."""
         observation = Observation(None if value is None else self._sign * value)
         self.policy.tell(pull, observation)
         self.note(pull.arm, value)

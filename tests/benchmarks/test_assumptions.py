@@ -21,7 +21,10 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("late bloomer of 12", "MFTopTwo"),
         ("noisy best", "MFLUCB"),
         ("noisy rival", "group-sequential"),
-        ("noisy rival", "paired"),
+        ("noisy rival", "blocks"),
+        ("low values fail", "blocks"),
+        ("order, 4 workers", "blocks"),
+        ("failures 25 %", "blocks"),
         ("two noisy ones tied", "group-sequential"),
         ("sigma half", "MFTopTwo"),
         ("sigma half", "group-sequential"),
@@ -38,7 +41,7 @@ def test_certificates_keep_their_word(scenario, contestant):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("contestant", ["MFTopTwo", "certify", "group-sequential", "paired"])
+@pytest.mark.parametrize("contestant", ["MFTopTwo", "certify", "group-sequential", "blocks"])
 def test_what_stays_unseen_is_said(contestant):
     outcomes = [run(("rare divergence", contestant, seed)) for seed in range(10)]
     assert any(outcome.wrong for outcome in outcomes)

@@ -17,6 +17,7 @@ from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import contains
+from mfhpo_optuna.study.replicates import Replicates
 from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
@@ -52,8 +53,9 @@ class ReplicateRace(StudyRace):
         lease: float | None,
         shortlist: StudyShortlist,
         certification: Certification,
+        replicates: Replicates | None,
     ) -> None:
-        super().__init__(study, arms, lease)
+        super().__init__(study, arms, lease, replicates)
         self.shortlist = shortlist
         self.certification = certification
         self.policy = certification.policy
@@ -85,11 +87,13 @@ class ReplicateRace(StudyRace):
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attributes that tell of a pull: which candidate, and for other workers."""
         candidate = self.certification.candidates[pull.arm]
-        tag = {"arm": pull.arm, RECORD: self._record}
+        block = {} if pull.block is None else {"block": pull.block}
+        tag = {"arm": pull.arm, **block, RECORD: self._record}
         return {"mfhpo:candidate": candidate.name, ARM_KEY: tag}
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        return Pull(int(trial.user_attrs[ARM_KEY]["arm"]), 0)
+        tag = trial.user_attrs[ARM_KEY]
+        return Pull(int(tag["arm"]), 0, block=tag.get("block"))
 
     def _take_in(
         self,
@@ -111,6 +115,7 @@ class ReplicateRace(StudyRace):
             if missing:
                 self.never_asked = ", ".join(map(repr, sorted(missing)))
         belongs = self._is_of_arm(trial, pull.arm, succeeded)
+        belongs = belongs and (not succeeded or self._is_of_block(pull, trial))
         self._note_duration(pull, seconds)
         counts = belongs and not self.never_asked
         observed = self.sign * value if counts and value is not None else None
@@ -140,7 +145,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         self._shortlist = shortlist
         self._make_certification = make_certification
         super().__init__(
-            owned=(),
+            owned=() if shortlist.replicate is None else (shortlist.replicate,),
             arms=len(shortlist.candidates),
             arm_sampler=None,
             lease=lease,
@@ -173,6 +178,8 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             pull = race.pull(trial.number)
             if trial.number in race.over or pull is None:
                 raise optuna.TrialPruned("the candidates are evaluated; nothing is left to do")
+            if param_name == self._shortlist.replicate:
+                return race.replicate_of(trial.number, param_distribution)
             candidate = race.certification.candidates[pull.arm]
             if param_name not in candidate.params:
                 raise ValueError(
@@ -194,8 +201,10 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         parts = zip(self._shortlist.candidates, self._shortlist.distributions, strict=True)
         for arm, (candidate, distributions) in enumerate(parts):
             arms.adopt(arm, dict(candidate.params), distributions, whole=True)
-        certification = self._make_certification(self._seed_of(study))
-        return ReplicateRace(study, arms, self._lease, self._shortlist, certification)
+        seed, name = self._seed_of(study), self._shortlist.replicate
+        replicates = None if name is None else Replicates(name, seed)
+        certification = self._make_certification(seed)
+        return ReplicateRace(study, arms, self._lease, self._shortlist, certification, replicates)
 
     def _check(self, study: optuna.Study, race: ReplicateRace) -> None:
         if race.never_asked:
@@ -238,6 +247,6 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
     "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
-    "it with trial.number, or not at all) and certify again; if the objective really has no noise, "
-    "say so with sigma=0"
+    "it with the replicate, with trial.number, or not at all) and certify again; if the objective "
+    "really has no noise, say so with sigma=0"
 )

@@ -40,9 +40,8 @@ class FidelityRace(StudyRace):
         lease: float | None = None,
         replicates: Replicates | None = None,
     ) -> None:
-        super().__init__(study, arms, lease)
+        super().__init__(study, arms, lease, replicates)
         self.fidelity = fidelity
-        self._replicates = replicates
         self.levels: tuple[Any, ...] = ()
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
@@ -125,28 +124,6 @@ class FidelityRace(StudyRace):
                 f"range in every trial, one that contains all levels {list(self.levels)}."
             )
         return level
-
-    def replicate_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
-        """The replicate for a running trial whose objective asks with this distribution."""
-        assert self._replicates is not None
-        block = self._running[trial_number].pull.block
-        assert block is not None
-        return self._replicates.of(block, distribution)
-
-    def _is_of_block(self, pull: Pull, trial: FrozenTrial) -> bool:
-        if self._replicates is None or self._replicates.is_of(pull.block, trial):
-            return True
-        self._warn_once(
-            f"replicate of trial {trial.number}",
-            f"trial {trial.number} was evaluated with "
-            f"{self._replicates.name}={trial.params[self._replicates.name]!r}, which is not what "
-            f"the sampler chose: it does not count. Do not fix the replicate.",
-        )
-        return False
-
-    def _has_turns(self, pull: Pull) -> bool:
-        # The values of a block count once it is complete, whenever they come.
-        return pull.block is None
 
     # Choosing what a trial evaluates.
 

@@ -33,11 +33,12 @@ class StudyShortlist(Shortlist):
     maximise: bool
     first_number: int  # what the study's next trial would be called
     name: str  # of the study that records the evaluations
+    replicate: str | None  # the parameter that sets the split or the seed, of no candidate
 
 
 @dataclass
 class _Configuration:
-    """A configuration and its trials, the fidelity left out."""
+    """A configuration and its trials, the fidelity and the replicate left out."""
 
     params: dict[str, Any]
     trials: list[FrozenTrial] = field(default_factory=list)
@@ -54,7 +55,9 @@ class _Configuration:
         return sum(values) / len(values)
 
 
-def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None) -> StudyShortlist:
+def shortlist_of(
+    study: optuna.Study, top: int, fidelity: str | Fidelity | None, replicate: str | None = None
+) -> StudyShortlist:
     """The `top` best configurations; arguments and errors are those of `mfhpo_optuna.certify`."""
     if not isinstance(study, optuna.Study):
         raise TypeError(f"study must be an optuna.Study, got {study!r}.")
@@ -71,7 +74,7 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
         fidelity = study.user_attrs.get(FIDELITY_KEY)
     chosen = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
     eligible = _eligible(trials, chosen)
-    configurations = _group(study, eligible, chosen)
+    configurations = _group(study, eligible, chosen, replicate)
     if len(configurations) < 2:
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
@@ -95,6 +98,7 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
         )
         distributions.append(dict(trial.distributions))
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
+    by = "" if replicate is None else f" by {replicate}"
     return StudyShortlist(
         candidates=tuple(candidates),
         luckiest=luckiest,
@@ -108,7 +112,8 @@ def shortlist_of(study: optuna.Study, top: int, fidelity: str | Fidelity | None)
         distributions=tuple(distributions),
         maximise=maximise,
         first_number=len(trials),
-        name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}",
+        name=f"{study.study_name}: best {len(kept)} of {len(eligible)}{at}{by}",
+        replicate=replicate,
     )
 
 
@@ -151,12 +156,15 @@ def _value(trial: FrozenTrial) -> float:
 
 
 def _group(
-    study: optuna.Study, trials: Sequence[FrozenTrial], fidelity: Fidelity | None
+    study: optuna.Study,
+    trials: Sequence[FrozenTrial],
+    fidelity: Fidelity | None,
+    replicate: str | None,
 ) -> list[_Configuration]:
     """Trials by configuration, in the order of the first ones."""
     groups: dict[str, _Configuration] = {}
     for trial in trials:
-        params = dict(trial.params)
+        params = {name: value for name, value in trial.params.items() if name != replicate}
         level: Any = 0
         if fidelity is not None:
             if fidelity.name not in params:

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import optuna
+from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -28,6 +29,7 @@ from mfhpo_optuna.study.attributes import (
     WITHHELD_KEY,
     WORKER,
 )
+from mfhpo_optuna.study.replicates import Replicates
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
@@ -37,7 +39,13 @@ Listener = Callable[[int, Pull, Observation], None]
 class StudyRace(abc.ABC):
     """Translates between the trials of one study and a policy."""
 
-    def __init__(self, study: optuna.Study, arms: Arms, lease: float | None) -> None:
+    def __init__(
+        self,
+        study: optuna.Study,
+        arms: Arms,
+        lease: float | None,
+        replicates: Replicates | None = None,
+    ) -> None:
         self.arms = arms
         self.sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
         self.policy: Policy | None = None  # None until it can be made
@@ -58,6 +66,7 @@ class StudyRace(abc.ABC):
         self.is_disordered = False
         # What the user was warned about, also by an earlier race in whose place this one goes on.
         self.warned: set[str] = set()
+        self._replicates = replicates
         self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
         self._begun_here: set[int] = set()  # the others are as their attributes say
@@ -104,7 +113,8 @@ class StudyRace(abc.ABC):
 
     def _has_turns(self, pull: Pull) -> bool:
         """Whether such pulls of an arm are told in the order in which their trials began."""
-        return True
+        # The values of a block count once it is complete, whenever they come.
+        return pull.block is None
 
     def _is_single(self, trial: FrozenTrial) -> bool:
         """Whether a trial that is no pull of the race is a single evaluation all the same."""
@@ -202,6 +212,13 @@ class StudyRace(abc.ABC):
         """The pull that a running trial evaluates."""
         running = self._running.get(trial_number)
         return None if running is None else running.pull
+
+    def replicate_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
+        """The replicate for a running trial whose objective asks with this distribution."""
+        assert self._replicates is not None
+        block = self._running[trial_number].pull.block
+        assert block is not None
+        return self._replicates.of(block, distribution)
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
@@ -396,6 +413,18 @@ class StudyRace(abc.ABC):
             f"trial {trial.number} evaluated {trial.params} instead of arm {arm}, "
             f"{self.arms.params(arm)}: it does not count. Suggest each parameter with the same "
             f"range in every trial, and do not fix parameters of a race.",
+        )
+        return False
+
+    def _is_of_block(self, pull: Pull, trial: FrozenTrial) -> bool:
+        """Whether a trial with a value had the replicate of its block."""
+        if self._replicates is None or self._replicates.is_of(pull.block, trial):
+            return True
+        self._warn_once(
+            f"replicate of trial {trial.number}",
+            f"trial {trial.number} was evaluated with "
+            f"{self._replicates.name}={trial.params[self._replicates.name]!r}, which is not what "
+            f"the sampler chose: it does not count. Do not fix the replicate.",
         )
         return False
 

@@ -75,7 +75,7 @@ class Blocks:
         return int(missed[0]) if missed.size else int(np.argmin(closed))
 
     def place(self, block: int) -> int:
-        """When a block's turn is: that of complete rounds first, so that arms catch up with them."""
+        """When a block's turn is: complete rounds come first, so that arms catch up with them."""
         rounds = self.rounds
         return rounds.index(block) if block in rounds else len(rounds) + block
 

@@ -28,7 +28,7 @@ POLICIES = {
     "LUCB by sweep": partial(MFLUCB, explore="B", schedule="rounds"),
 }
 TOLD = get_args(Told)
-SHORTLISTS = ("certify", "group-sequential", "paired")
+SHORTLISTS = ("certify", "group-sequential", "blocks")
 
 
 def assert_delta_is_kept(condition, instances, seed):

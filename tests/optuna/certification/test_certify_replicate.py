@@ -1,0 +1,182 @@
+import math
+
+import numpy as np
+import optuna
+import pytest
+
+from mfhpo_optuna import certify
+
+WORTH = [0.0, 0.1, 0.2, 0.3]
+DISTRIBUTIONS = {
+    "k": optuna.distributions.IntDistribution(0, 3),
+    "split": optuna.distributions.IntDistribution(0, 2**31 - 1),
+}
+
+
+def on_split(trial):
+    """What a split does to all candidates is ten times the noise of an evaluation."""
+    k, split = trial.suggest_int("k", 0, 3), trial.suggest_int("split", 0, 2**31 - 1)
+    of_split = np.random.default_rng(split).normal()
+    return WORTH[k] + of_split + 0.1 * np.random.default_rng([split, k]).normal()
+
+
+def unshared(trial):
+    """The same with a split of its own for each evaluation."""
+    rng = np.random.default_rng(trial.number)
+    return WORTH[trial.suggest_int("k", 0, 3)] + rng.normal() + 0.1 * rng.normal()
+
+
+def searched(storage=None, splits=range(8)):
+    """Two trials of each configuration, with different splits."""
+    study = optuna.create_study(direction="maximize", storage=storage, study_name="searched")
+    for number, split in enumerate(splits):
+        params = {"k": number % 4, "split": split}
+        study.add_trial(
+            optuna.create_trial(
+                params=params, distributions=DISTRIBUTIONS, value=WORTH[number % 4] + number / 100
+            )
+        )
+    return study
+
+
+def evaluations(study, answer):
+    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
+    return [trial for trial in record.trials if "mfhpo:candidate" in trial.user_attrs]
+
+
+def blocks_of(trials):
+    found = {}
+    for trial in trials:
+        found.setdefault(trial.user_attrs["mfhpo:pull"]["block"], []).append(trial)
+    return found
+
+
+def test_what_a_split_does_to_all_is_no_noise():
+    study = searched()
+    answer = certify(study, on_split, replicate="split", epsilon=0.05)
+    assert (answer.certified, answer.params) == (True, {"k": 3})
+    assert answer.evaluations < 100
+    assert [result.name for result in answer.candidates] == [
+        "trial 7",
+        "trial 6",
+        "trial 5",
+        "trial 4",
+    ]
+    assert answer.candidates[0].claim == pytest.approx(np.mean([WORTH[3] + 0.03, WORTH[3] + 0.07]))
+    assert any("the mean over replicates" in words for words in answer.assumptions)
+    plain = optuna.create_study(direction="maximize")
+    for k in range(4):
+        plain.enqueue_trial({"k": k})
+    plain.optimize(unshared, n_trials=4)
+    alone = certify(plain, unshared, epsilon=0.05, budget=5 * answer.evaluations)
+    assert not alone.certified
+    assert alone.within > 5 * answer.within
+    blocks = blocks_of(evaluations(study, answer))
+    shared = [{trial.params["split"] for trial in trials} for trials in blocks.values()]
+    assert all(len(splits) == 1 for splits in shared)
+    assert len(set.union(*shared)) == len(blocks) == answer.candidates[0].evaluations
+    assert len(blocks[0]) == 4
+
+
+def test_it_goes_on_where_it_was_stopped(tmp_path):
+    whole = certify(searched(), on_split, replicate="split", epsilon=0.05)
+    storage = f"sqlite:///{tmp_path / 'study.db'}"
+    searched(storage)
+    for budget in (9, 13, 17, None):
+        study = optuna.load_study(study_name="searched", storage=storage)
+        answer = certify(study, on_split, replicate="split", epsilon=0.05, budget=budget)
+        assert answer.evaluations == budget or answer.certified
+    assert answer == whole
+    assert certify(study, on_split, replicate="split", epsilon=0.05, timeout=0) == whole
+
+
+def test_threads_evaluate_whole_blocks():
+    study = searched()
+    answer = certify(study, on_split, replicate="split", epsilon=0.05, n_jobs=2)
+    assert answer.certified
+    assert answer.params == {"k": 3}
+    done = [
+        (trial.user_attrs["mfhpo:pull"]["arm"], block)
+        for block, trials in blocks_of(evaluations(study, answer)).items()
+        for trial in trials
+    ]
+    assert len(done) == len(set(done))
+
+
+def test_what_fails_is_evaluated_again_on_its_split():
+    failed = []
+
+    def failing(trial):
+        value = on_split(trial)
+        if len(failed) < 2 and trial.params["k"] == len(failed):
+            failed.append((trial.params["k"], trial.params["split"]))
+            return math.nan
+        return value
+
+    study = searched()
+    answer = certify(study, failing, replicate="split", epsilon=0.05)
+    assert answer.certified
+    assert sum(result.failures for result in answer.candidates) == 2
+    done = [(t.params["k"], t.params["split"]) for t in evaluations(study, answer) if t.values]
+    assert set(failed) <= set(done)
+    assert len(done) == len(set(done))
+
+
+def test_two_values_of_one_block_count_once():
+    study = searched()
+    first = certify(study, on_split, replicate="split", epsilon=0.05, budget=20)
+    record = optuna.load_study(study_name=first.study_name, storage=study._storage)
+    again = evaluations(study, first)[5]
+    # What another process evaluated, too, as the lease of the first was over.
+    record.add_trial(
+        optuna.create_trial(
+            params=again.params,
+            distributions=again.distributions,
+            value=again.value + 9.0,
+            user_attrs=again.user_attrs,
+        )
+    )
+    second = certify(study, on_split, replicate="split", epsilon=0.05, timeout=0)
+    assert (second.mean, second.within) == (first.mean, first.within)
+    assert second.evaluations == first.evaluations + 1
+
+
+def test_without_a_replicate_there_are_as_many_candidates_as_splits():
+    def own(trial):
+        return on_split(trial) + 0.01 * np.random.default_rng(trial.number).normal()
+
+    answer = certify(searched(), own, budget=30)
+    assert len(answer.candidates) == 8
+    assert all("split" in result.params for result in answer.candidates)
+
+
+@pytest.mark.parametrize(
+    ("objective", "options", "error", "words"),
+    [
+        (
+            lambda trial: float(trial.suggest_int("k", 0, 3)),
+            {"replicate": "split"},
+            ValueError,
+            "replicate='split', but the objective did not ask for it in trial 0",
+        ),
+        (
+            lambda trial: trial.suggest_int("k", 0, 3) + trial.suggest_float("split", 0, 1),
+            {"replicate": "split"},
+            TypeError,
+            "replicate='split' must be suggested as a whole number",
+        ),
+        (on_split, {"replicate": "split", "sigma": 0.1}, ValueError, "sigma=0.1 has no part"),
+        (on_split, {"replicate": "split", "budget": 3}, ValueError, "budget must be at least 4"),
+        (on_split, {"replicate": 3}, TypeError, "replicate must be the name of a parameter"),
+    ],
+)
+def test_what_will_not_do(objective, options, error, words):
+    with pytest.raises(error, match=words):
+        certify(searched(), objective, **options)
+
+
+def test_a_record_is_about_one_replicate():
+    study = searched()
+    certify(study, on_split, replicate="split", epsilon=0.05, name="record", budget=8)
+    with pytest.raises(ValueError, match="records another shortlist"):
+        certify(study, on_split, name="record", top=4)
