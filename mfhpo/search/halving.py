@@ -34,7 +34,7 @@ class HalvingSearch(SearchPolicy):
     >>> for arm, value in enumerate([0.1, 0.9, 0.5]):
     ...     search.tell(Pull(arm, 0), Observation(value))
     >>> search.ask(begun=3)
-    Pull(arm=1, fidelity=1, limit=None)
+    Pull(arm=1, fidelity=1, limit=None, block=None)
     """
 
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:

@@ -35,7 +35,7 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.replicates import Replicates
+from mfhpo_optuna.study.levels import Replicates
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -16,8 +16,7 @@ from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
-from mfhpo_optuna.study.levels import contains
-from mfhpo_optuna.study.replicates import Replicates
+from mfhpo_optuna.study.levels import Replicates, contains
 from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 

@@ -15,8 +15,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY
-from mfhpo_optuna.study.levels import contains, did_you_mean, levels_in
-from mfhpo_optuna.study.replicates import Replicates
+from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 

@@ -1,7 +1,8 @@
-"""The levels of a fidelity, by the distribution with which an objective asks for it."""
+"""The levels of a fidelity and the replicates of blocks, by how an objective asks for them."""
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from optuna.distributions import (
@@ -10,9 +11,11 @@ from optuna.distributions import (
     FloatDistribution,
     IntDistribution,
 )
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import is_number
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
+from mfhpo.knowledge.replicate import replicate_of
 
 
 def did_you_mean(name: str, others: Iterable[str], option: str = "") -> str:
@@ -61,3 +64,46 @@ def _derived(distribution: BaseDistribution) -> tuple[Any, ...]:
         whole=isinstance(distribution, IntDistribution),
         step=distribution.step,
     )
+
+
+@dataclass(frozen=True)
+class Replicates:
+    """The parameter that sets the replicate, and which one each block has."""
+
+    name: str
+    seed: int
+
+    def of(self, block: int, distribution: BaseDistribution) -> Any:
+        """The replicate of a block, for an objective that asks with this distribution.
+
+        Raises TypeError for numbers that are not whole, ValueError if there are too few values.
+        """
+        if isinstance(distribution, CategoricalDistribution):
+            choices = distribution.choices
+            return choices[replicate_of(block, self.seed, len(choices))]
+        if not isinstance(distribution, IntDistribution):
+            raise TypeError(
+                f"replicate={self.name!r} must be suggested as a whole number or as one of several "
+                f"values, such as trial.suggest_int({self.name!r}, 0, 2**31 - 1), got "
+                f"{distribution}."
+            )
+        step = distribution.step
+        n_values = (distribution.high - distribution.low) // step + 1
+        return distribution.low + step * replicate_of(block, self.seed, n_values)
+
+    def is_of(self, block: int | None, trial: FrozenTrial) -> bool:
+        """Whether a trial that gave a value was evaluated with the replicate of its block.
+
+        A ValueError says that the objective did not ask for it.
+        """
+        if self.name not in trial.params:
+            raise ValueError(
+                f"replicate={self.name!r}, but the objective did not ask for it in trial "
+                f"{trial.number}; it asked for {sorted(trial.params)}. Call "
+                f"trial.suggest_int({self.name!r}, 0, 2**31 - 1) in the objective, and name that "
+                f"parameter.{did_you_mean(self.name, trial.params, 'replicate=')}"
+            )
+        if block is None:
+            return False
+        found: bool = trial.params[self.name] == self.of(block, trial.distributions[self.name])
+        return found

@@ -29,7 +29,7 @@ from mfhpo_optuna.study.attributes import (
     WITHHELD_KEY,
     WORKER,
 )
-from mfhpo_optuna.study.replicates import Replicates
+from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 

@@ -158,7 +158,7 @@ def test_a_failure_leaves_the_checkpoint_and_a_replicate_is_paid_in_full():
     race.tell(Pull(0, 1), Observation(None))
     race.tell(Pull(0, 1), Observation(0.0))
     assert race.cost == 1.0 + 2.0 + 2.0
-    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0))
+    race.tell(Replicate(0, 2, shortlist=(0, 1)), Observation(0.0))
     assert race.cost == 5.0 + 9.0
 
 
@@ -173,9 +173,9 @@ def test_measured_increments_add_up_to_costs_from_scratch():
     assert race.cost == pytest.approx(7.1)
     race.tell(Pull(0, 2), Observation(0.0, 11.0))
     assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
-    race.tell(Replicate(0, 2, None, (0, 1)), Observation(0.0, 12.0))  # set up only once
+    race.tell(Replicate(0, 2, shortlist=(0, 1)), Observation(0.0, 12.0))  # set up only once
     assert race.search.costs == pytest.approx((2.0, 7.0, 18.0))
-    race.tell(Replicate(1, 2, None, (0, 1)), Observation(0.0))
+    race.tell(Replicate(1, 2, shortlist=(0, 1)), Observation(0.0))
     assert race.cost == pytest.approx(18.1 + 12.0 + 12.0)
 
 
@@ -287,7 +287,7 @@ def finished_search(n=4, **options):
 def test_the_shortlist_is_drawn_up_of_the_best():
     race = finished_search()
     (pull,) = race.ask()
-    assert pull == Replicate(3, 2, None, (3, 2, 1))
+    assert pull == Replicate(3, 2, shortlist=(3, 2, 1))
     assert race.shortlist == ()  # asking changes nothing
     race.tell(pull, Observation(0.2))
     assert race.shortlist == (3, 2, 1)
@@ -297,8 +297,8 @@ def test_the_shortlist_is_drawn_up_of_the_best():
 def test_another_shortlist_keeps_what_was_told():
     race = finished_search(epsilon=0.01)
     for value in (0.30, 0.31, 0.29):
-        race.tell(Replicate(3, 2, None, (3, 2)), Observation(value))
-    race.tell(Replicate(1, 2, None, (3, 1)), Observation(0.7))  # not on the shortlist
+        race.tell(Replicate(3, 2, shortlist=(3, 2)), Observation(value))
+    race.tell(Replicate(1, 2, shortlist=(3, 1)), Observation(0.7))  # not on the shortlist
     certificate = race.certificate()
     assert [result.evaluations for result in certificate.candidates] == [3, 0]
     race.agree((1, 3))
@@ -410,9 +410,9 @@ def test_a_repeat_takes_a_number_all_the_same():
 def test_the_sign_mirrors_the_certificate_alone(sign):
     race = finished_search(sign=sign)
     for value in (0.25, 0.30, 0.28, 0.31):
-        race.tell(Replicate(3, 2, None, (3, 2)), Observation(value))
+        race.tell(Replicate(3, 2, shortlist=(3, 2)), Observation(value))
     for value in (0.11, 0.10, 0.13, 0.12):
-        race.tell(Replicate(2, 2, None, (3, 2)), Observation(value))
+        race.tell(Replicate(2, 2, shortlist=(3, 2)), Observation(value))
     certificate = race.certificate()
     assert certificate.mean == pytest.approx(sign * 0.285)
     assert certificate.candidates[0].claim == pytest.approx(sign * 0.3)
