@@ -58,7 +58,7 @@ def test_best_trial_is_neither_a_cheap_nor_a_lucky_pull():
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
         epochs = trial.suggest_int("epochs", 1, 9)
-        luck = -3.0 if trial.number == 40 and x != 0.0 else 0.0
+        luck = -3.0 if trial.number == 41 and x != 0.0 else 0.0
         return x**2 - 0.3 / epochs + noise(trial, 0.4) + luck
 
     arms = [{"x": 0.6}, {"x": 0.0}, {"x": -0.7}]
