@@ -111,10 +111,11 @@ class MFTopTwo(LikelihoodRatioPolicy):
 
     def _rival(self, standing: Standing, counts: IntArray, arms: IntArray) -> int:
         others = arms[arms != standing.leader]
-        assert self._standing is not None
-        # An arm of which little is known may be far behind, and yet not told apart.
-        open_ = ~(self._standing.statistics[others] >= self.threshold)
-        others = others[open_] if open_.any() else others
+        known = self._standing
+        if known is not None and known.leader == standing.leader:
+            # Whoever is ruled out to be better by epsilon waits for those who are not.
+            is_open = ~(known.statistics[others] >= self.threshold)
+            others = others[is_open] if is_open.any() else others
         seen = counts[others, self._levels]
         log_counts = np.log1p(seen / prior_count(self._level)).sum(axis=1)
         return int(others[np.argmin(standing.ratios[others] + log_counts)])
