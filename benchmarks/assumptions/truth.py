@@ -14,7 +14,7 @@ _CLAIM = re.compile(r"within (?:epsilon = )?([-+.\de]+) of the best of (?:the )?
 _NOT_COMPARED = re.compile(r"not compared  (?:arm|trial) (\d+).*: failed (\d+) of (\d+)")
 _FAILED = re.compile(r"cost .*failed (\d+) of (\d+)")
 _UNSEEN = re.compile(
-    r"([\d.]+) % of (?:(?:evaluations|rounds) of )?(?:this arm|(?:arm|trial) (\d+))"
+    r"([\d.]+) % of (?:(?:evaluations|replicates) of )?(?:this arm|(?:arm|trial) (\d+))"
     r"[^()]*\((\d+) seen\)"
 )
 _WORSE = re.compile(r"^ +trial (\d+) .*\bworse\b", re.MULTILINE)

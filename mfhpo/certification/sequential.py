@@ -162,10 +162,11 @@ class Certification(Contest):
         """
         answer = self.policy.recommend()
         hidden = self.noise_is_hidden
+        winner = answer.arm if self.counts.any() else None
         certified = answer.certified and not hidden
         within = math.inf
-        if answer.arm is not None and not hidden and answer.compared > 1:
-            within = _tolerance(self.policy, answer.arm)
+        if winner is not None and not hidden and answer.compared > 1:
+            within = _tolerance(self.policy, winner)
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
                 within = min(within, answer.epsilon)
@@ -173,7 +174,7 @@ class Certification(Contest):
         counts, means, radii = zip(*(self.policy.summary(arm, 0) for arm in arms), strict=True)
         assert isinstance(self.policy, RacingPolicy)
         results = self._results(
-            answer.arm,
+            winner,
             certified,
             counts=counts,
             means=means,
@@ -188,7 +189,7 @@ class Certification(Contest):
             hidden,
             candidates=results,
             finished=self.finished,
-            winner=answer.arm,
+            winner=winner,
             epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
             within=within,
             certified=certified,
@@ -199,7 +200,7 @@ class Certification(Contest):
             shortlist=shortlist,
             assumptions=answer.assumptions,
             conditions=(*answer.conditions, *self._constant_candidates()),
-            unseen=self._unseen(results, answer.arm, unit) if rests_on_what_was_seen else "",
+            unseen=self._unseen(results, winner, unit) if rests_on_what_was_seen else "",
             notices=answer.notices,
         )
 

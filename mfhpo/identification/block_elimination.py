@@ -191,6 +191,20 @@ class BlockElimination(BestArmPolicy):
                 return
         super().tell(pull, observation)
 
+    def _take_value(self, arm: int, fidelity: int, value: float) -> None:
+        # Of an arm's values those of its first blocks count, without a gap: what takes long may be
+        # poor. That the winner has enough of them, and what it is worth, rests on these.
+        if fidelity != self.problem.target:
+            super()._take_value(arm, fidelity, value)
+            return
+        own = self._blocks.values[arm]
+        begun = int(self._evidence.counts[arm, fidelity])
+        n_first = int(np.argmax(np.isnan(np.append(own, np.nan))))
+        for block in range(begun, n_first):
+            super()._take_value(arm, fidelity, float(own[block]))
+        if n_first == begun:
+            self._judge(fidelity)
+
     def _judge(self, fidelity: int) -> None:
         while (block := self._complete_block()) is not None:
             self._blocks.complete_round(block, self._in_round)

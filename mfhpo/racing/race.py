@@ -250,15 +250,19 @@ class RacingPolicy(Policy):
         if observation.value is None or not observation.has_value:
             self._count_failure(arm, fidelity)
             return
+        self._take_value(arm, fidelity, float(observation.value))
+
+    def _take_value(self, arm: int, fidelity: int, value: float) -> None:
+        """Learn from a value that was paid for."""
         self.pulls += 1
-        contradicted = self._evidence.add(arm, fidelity, float(observation.value))
+        contradicted = self._evidence.add(arm, fidelity, value)
         self._take_note(arm)
         if contradicted:
             warnings.warn(
                 f"{contradicted} at {self.labels.fidelity(fidelity)}; it is estimated from now on, "
                 f"and the arms that had left are compared again",
                 NoiseContradictedWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         if self._piloting:
             self._end_pilot()

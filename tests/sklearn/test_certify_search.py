@@ -23,6 +23,7 @@ from sklearn.model_selection import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
+from mfhpo import ArmWithdrawnWarning
 from mfhpo_sklearn import certify
 
 # Only there once the experiment is switched on.
@@ -179,7 +180,8 @@ def test_setting_that_fails_leaves_and_others_go_on():
     Fragile.breaks = False
     search = GridSearchCV(Fragile(), {"worth": [0.1, 0.4, 0.2]}, cv=3).fit(X, y)
     Fragile.breaks = True
-    answer = certify(search, X, y, epsilon=0.02, random_state=0)
+    with pytest.warns(ArmWithdrawnWarning, match=r"row 1 \{'worth': 0.4\} leaves the race"):
+        answer = certify(search, X, y, epsilon=0.02, random_state=0)
     assert answer.certified
     assert answer.best_params_ == {"worth": 0.2}
     assert answer.luckiest_result.standing == "failed"

@@ -210,6 +210,25 @@ class TestRace:
         assert one.recommend() == other.recommend()
 
 
+def test_values_of_the_winner_count_without_a_gap():
+    # What is slow may be poor: values of later blocks do not tell what the winner is worth.
+    policy, rng = BlockElimination(Problem(2, costs=(1.0,))), np.random.default_rng(0)
+    while policy.winner is None:
+        [pull] = policy.ask()
+        policy.tell(pull, Observation(float(pull.arm) + 0.1 * rng.standard_normal()))
+    [slow] = policy.ask()
+    early = policy.summary(1, 0)
+    for _ in range(30):
+        [pull] = policy.ask(pending=[slow])
+        assert (pull.arm, pull.block > slow.block) == (1, True)
+        policy.tell(pull, Observation(1.0 + 0.1 * rng.standard_normal()))
+    assert policy.summary(1, 0) == early
+    assert not policy.finished
+    policy.tell(slow, Observation(-4.0))
+    assert policy.summary(1, 0)[0] == early[0] + 31
+    assert policy.winner is None or not policy.finished
+
+
 def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():
     policy = BlockElimination(THREE, epsilon=0.3)
     for block in (0, 1, 5):
