@@ -24,7 +24,7 @@ _DEGREES = np.append(2.0 ** np.arange(0, 11), 4096.0)
 _SCALES = np.geomspace(0.1, 3.0, 40)
 
 # Of the logarithm of the likelihood: what may be lost by fewer degrees of freedom than fit best.
-_CAUTION = 0.25
+_CAUTION = 0.1
 
 
 def agreement(squares: FloatArray, counts: IntArray) -> float:
