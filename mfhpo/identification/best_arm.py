@@ -283,7 +283,7 @@ class BestArmPolicy(RacingPolicy):
             warnings.warn(
                 found.describe(self.labels.arm, self.labels.fidelity),
                 BiasContradictedWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             self.bias = self.bias.widened(found.fidelity, found.widened_to)
         if not contradicted:

@@ -244,7 +244,7 @@ class MFLUCB(BestArmPolicy):
                 f"with smaller bias bounds if they hold, with closer bounds on the two best means, "
                 f"or with explore='C'",
                 FidelityExhaustedWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _reinstate(self) -> None:
