@@ -18,7 +18,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import check_blocks
 from mfhpo.certification.sequential import Certification
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import SigmaLike
+from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
@@ -169,7 +169,8 @@ def certify(
     if timeout != 0:
         timeout = check_limit("timeout", timeout)
     if replicate is not None:
-        check_blocks(replicate, {"sigma": sigma})
+        name_of_fidelity = None if fidelity is None else as_fidelity(fidelity).name
+        check_blocks(replicate, name_of_fidelity, {"sigma": sigma})
     shortlist = shortlist_of(study, top, fidelity, replicate)
 
     def make_certification(seed: int) -> Certification:

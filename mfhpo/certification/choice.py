@@ -138,15 +138,27 @@ _NOT_IN_BLOCKS = (
     "radius",
     "explore",
     "schedule",
+    "best_no_better_than",
+    "second_no_worse_than",
+    "ratio",
+    "safeguard",
     "learning_rate",
     "stop",
+    "max_arms",
+    "pilot_arms",
+    "pilot_pulls",
 )
 
 
-def check_blocks(replicate: str, given: Mapping[str, Any]) -> None:
+def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any]) -> None:
     """Raise ValueError where one of the options that a user gave has no part in blocks."""
     if not isinstance(replicate, str) or not replicate:
         raise TypeError(f"replicate must be the name of a parameter or None, got {replicate!r}.")
+    if replicate == fidelity:
+        raise ValueError(
+            f"replicate={replicate!r} is the fidelity; name the parameter that sets the split or "
+            f"the seed, or leave it out."
+        )
     if given.get("aim", "best arm") != "best arm":
         raise ValueError(
             f"replicate={replicate!r} has no part in aim={given['aim']!r}; leave it out."

@@ -48,7 +48,7 @@ class BlockElimination(BestArmPolicy):
         share is no noise here.
     **options
         See `BestArmPolicy`, without `radius`. epsilon None: one standard deviation of an arm's
-        values, after two rounds.
+        values, as it is known after each round from the second on.
 
     Examples
     --------
@@ -166,7 +166,8 @@ class BlockElimination(BestArmPolicy):
 
     def _lacking(self, winner: int) -> dict[int, int]:
         lacking = super()._lacking(winner)
-        if not lacking and not self._is_probed:
+        has_rival = len(self._in_round) > 1
+        if not lacking and has_rival and not self._is_probed:
             return {self.problem.target: max(1, len(self._probes))}
         return lacking
 
@@ -194,9 +195,6 @@ class BlockElimination(BestArmPolicy):
     def _take_value(self, arm: int, fidelity: int, value: float) -> None:
         # Of an arm's values those of its first blocks count, without a gap: what takes long may be
         # poor. That the winner has enough of them, and what it is worth, rests on these.
-        if fidelity != self.problem.target:
-            super()._take_value(arm, fidelity, value)
-            return
         own = self._blocks.values[arm]
         begun = int(self._evidence.counts[arm, fidelity])
         n_first = int(np.argmax(np.isnan(np.append(own, np.nan))))
@@ -320,7 +318,7 @@ class BlockElimination(BestArmPolicy):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
-        blocks = {**self._blocks.state_dict(), "probes": self._probes}
+        blocks = {**self._blocks.state_dict(), "probes": list(self._probes)}
         return {**super().state_dict(), "blocks": blocks}
 
     def _load_details(self, state: Mapping[str, Any]) -> None:

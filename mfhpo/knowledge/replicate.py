@@ -1,6 +1,10 @@
 """The replicate that the evaluations of a block share, such as a split of the data or a seed."""
 
+from functools import lru_cache
+
 import numpy as np
+
+from mfhpo.knowledge.arrays import IntArray
 
 # Of so many values or fewer, none is drawn twice.
 _MOST_SHUFFLED = 1_000_000
@@ -22,5 +26,10 @@ def replicate_of(block: int, seed: int, n_values: int) -> int:
             f"wider range, such as 0 to 2**31 - 1."
         )
     if n_values <= _MOST_SHUFFLED:
-        return int(np.random.default_rng(seed).permutation(n_values)[block])
+        return int(_shuffled(seed, n_values)[block])
     return int(np.random.default_rng([seed, block]).integers(n_values))
+
+
+@lru_cache(maxsize=4)
+def _shuffled(seed: int, n_values: int) -> IntArray:
+    return np.random.default_rng(seed).permutation(n_values)

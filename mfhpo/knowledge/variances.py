@@ -99,9 +99,15 @@ class ArmVariances:
         An arm's own variance and that of the others are averaged by their degrees of freedom; those
         of the others are at most what `agreement` gives.
         """
-        squares, counts = self._squares, self._counts
-        credit = credited(counts)
+        squares, credit = self._squares, self._lent(credited(self._counts))
         return self._moderated(arms, squares.sum() - squares[arms], credit.sum() - credit[arms])
+
+    def _lent(self, degrees: FloatArray) -> FloatArray:
+        """Degrees of freedom that arms lend to others: none of arms without noise, if some have it.
+
+        Shape (K,).
+        """
+        return np.where((self._squares > 0.0) | ~self._squares.any(), degrees, 0.0)
 
     def of_pairs(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The same for the leader and each of the others as if they had one variance for the pair.
@@ -110,7 +116,8 @@ class ArmVariances:
         each. Where the arms agree all three are those of all values.
         """
         squares, counts = self._squares, self._counts
-        credit, own = credited(counts), np.maximum(counts - 1.0, 0.0)
+        credit = self._lent(credited(counts))
+        own = self._lent(np.maximum(counts - 1.0, 0.0))
         third = credit.sum() - credit[leader] - credit[others]
         total = squares.sum()
         leaders = np.full(len(others), leader)

@@ -420,6 +420,13 @@ class StudyRace(abc.ABC):
         """Whether a trial with a value had the replicate of its block."""
         if self._replicates is None or self._replicates.is_of(pull.block, trial):
             return True
+        if pull.block is None:
+            self._warn_once(
+                "replicate",
+                f"trial {trial.number} was begun without replicate={self._replicates.name!r}: it "
+                f"does not count, nor does any other such trial.",
+            )
+            return False
         self._warn_once(
             f"replicate of trial {trial.number}",
             f"trial {trial.number} was evaluated with "

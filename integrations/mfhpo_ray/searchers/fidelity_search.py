@@ -11,7 +11,7 @@ from mfhpo import Labels, Observation, Policy, Problem, Pull
 from mfhpo.certification.choice import check_blocks, make_block_elimination
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray.experiment.encoding import decode, encode
@@ -178,7 +178,7 @@ class DeclaredSearch(FidelitySearch):
         host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
         replicate = own.pop("replicate", None)
         if replicate is not None:
-            check_blocks(replicate, options)
+            check_blocks(replicate, as_fidelity(fidelity).name, options)
         super().__init__(
             fidelity=fidelity,
             arms=arms,

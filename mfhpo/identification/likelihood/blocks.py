@@ -44,6 +44,7 @@ class Blocks:
     def __init__(self, n_arms: int) -> None:
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
         self.rounds: list[int] = []
+        self._members: list[list[int]] = []
         self.sizes: list[int] = []
         self.squares: list[float] = []
 
@@ -105,6 +106,7 @@ class Blocks:
             errors = self.values[arms, block] - self.means(arms)
             squares = float(((errors - errors.mean()) ** 2).sum()) * done / (done + 1)
         self.rounds.append(block)
+        self._members.append(arms.tolist())
         self.sizes.append(len(arms))
         self.squares.append(squares)
 
@@ -126,9 +128,11 @@ class Blocks:
         differences = np.where(both, differences, 0.0)
         means = differences.sum(axis=1) / np.maximum(counts, 1)
         own = (np.where(both, differences - means[:, None], 0.0) ** 2).sum(axis=1) / 2.0
-        variances, degrees = self._variances(leader, own, counts, both)
+        variances, degrees = self._variances(leader, others, own, counts, both)
         gaps = means + epsilon
-        told = (gaps > 0.0) & (counts > 0) & (degrees > 0.0)
+        # Rounded differences may all be equal by chance.
+        may_vary = (variances > self._tiny) | (counts >= _ROUNDS_WITHOUT_SPREAD)
+        told = (gaps > 0.0) & (counts > 0) & (degrees > 0.0) & may_vary
         found = np.full(len(others), -np.inf)
         if told.any():
             pairs = Pairs(
@@ -140,21 +144,30 @@ class Blocks:
             found[told] = pairs.evidence(prior, wanted)
         return found
 
+    @property
+    def _tiny(self) -> float:
+        """What rounding makes of a variance of 0."""
+        return _TINY * float(np.nanmax(self.values**2, initial=0.0))
+
     def _variances(
-        self, leader: int, own: FloatArray, counts: IntArray, both: BoolArray
+        self, leader: int, others: IntArray, own: FloatArray, counts: IntArray, both: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
         """The noise's variance for pairs with these squares, and its degrees of freedom."""
         sizes = np.array(self.sizes, dtype=np.float64)
         weights = np.arange(len(sizes)) / np.arange(1.0, len(sizes) + 1.0)
         weights[1:2] = 1.0
-        # The difference of the two is left out where both took part.
-        credits = np.maximum(sizes - 1.0 - both, 0.0) @ weights
-        others = np.maximum(sum(self.squares) - own, 0.0)
+        # The difference of the two is left out where both took part when the round was complete,
+        # and its squares if that was so in all that they share.
+        took_part = np.array([np.isin(others, arms) for arms in self._members]).T
+        took_part &= np.array([leader in arms for arms in self._members])
+        credits = np.maximum(sizes - 1.0 - took_part, 0.0) @ weights
+        caught_up = (both & ~took_part).any(axis=1)
+        of_others = np.maximum(sum(self.squares) - np.where(caught_up, 0.0, own), 0.0)
         shared = np.minimum(credits, self._agreement(leader))
-        constant = own <= _TINY * float(np.nanmax(self.values**2, initial=0.0)) * counts
+        constant = own <= self._tiny * counts
         shared = np.where(constant & (counts >= _ROUNDS_WITHOUT_SPREAD), 0.0, shared)
         degrees = shared + np.maximum(counts - 1.0, 0.0)
-        from_others = np.divide(others, credits, out=np.zeros(len(own)), where=credits > 0.0)
+        from_others = np.divide(of_others, credits, out=np.zeros(len(own)), where=credits > 0.0)
         total = np.where(shared > 0.0, np.where(np.isinf(shared), 0.0, shared) * from_others, 0.0)
         return (total + own) / np.maximum(degrees, 1e-300), degrees
 
@@ -181,14 +194,16 @@ class Blocks:
         """The values as nested lists, with None where there is none, and the complete rounds."""
         return {
             "values": [[None if math.isnan(v) else v for v in row] for row in self.values.tolist()],
-            "rounds": self.rounds,
-            "sizes": self.sizes,
-            "squares": self.squares,
+            "rounds": list(self.rounds),
+            "members": [list(arms) for arms in self._members],
+            "sizes": list(self.sizes),
+            "squares": list(self.squares),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
         self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
+        self._members = [list(arms) for arms in state["members"]]
         for name in ("rounds", "sizes", "squares"):
             setattr(self, name, list(state[name]))
 

@@ -95,3 +95,20 @@ def test_a_saved_state_gives_the_same(values):
         strict=True,
     ):
         assert one.tolist() == again.tolist()
+
+
+def test_arms_without_noise_lend_none_to_the_others():
+    """Two noisy arms among twenty that always give the same: the noisy ones keep their variance."""
+    rng = np.random.default_rng(0)
+    statistics = PullStatistics(22, 1)
+    variances = ArmVariances(statistics, 0)
+    for _ in range(5):
+        for arm in range(22):
+            variances.learn(statistics.add(arm, 0, float(rng.standard_normal()) * (arm < 2)))
+    found, degrees = variances.of_arms(np.array([0]))
+    two = statistics.squares[:2, 0].sum()
+    assert found[0] == pytest.approx(two / 8.0, rel=0.5)
+    assert degrees[0] <= 8.0
+    mine, theirs, of_pair = variances.of_pairs(0, np.array([1, 5]))
+    assert min(mine.min(), theirs[0]) > two / 16.0
+    assert (of_pair <= 8.0).all()
