@@ -113,7 +113,9 @@ class BoundedCurves:
         rivals.pop(arm, None)
         incumbent = max(rivals, key=rivals.__getitem__, default=None)
         bar = -math.inf if incumbent is None else rivals[incumbent]
-        return Verdict(reach < bar, reach, bar, incumbent)
+        # What rounding alone makes of equal numbers stops nobody.
+        stop = reach < bar and not math.isclose(reach, bar, rel_tol=1e-12)
+        return Verdict(stop, reach, bar, incumbent)
 
     def _rank(self) -> None:
         self._best = heapq.nlargest(2, self._lows, key=self._lows.__getitem__)

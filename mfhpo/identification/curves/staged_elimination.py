@@ -121,6 +121,10 @@ class StagedElimination(abc.ABC):
             "epsilon": 0.0,
             **what,
         }
+        low, high = content["interval"]
+        if stage == self._n_stages - 1 and low <= high:
+            # The bounds of cheaper levels are sure, and a mean of a few noisy values is not.
+            mean = min(max(mean, low), high)
         return Recommendation(
             arm=arm,
             mean=mean,

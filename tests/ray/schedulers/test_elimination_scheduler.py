@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ray import tune
 from ray.tune.experiment import Trial
@@ -92,6 +92,13 @@ def races(draw):
     st.booleans(),
     st.sampled_from(["max", "min"]),
     st.sampled_from([None, True, False]),
+)
+@example(  # a tie that rounding would break
+    (np.array([0.02, 0.02]), [(0.0, 0.0), (0.0, 1.0)], np.zeros((2, 1, 9)), 0.0, 1),
+    1,
+    False,
+    "max",
+    None,
 )
 def test_the_best_arm_is_never_stopped_while_the_bounds_hold(
     race, slots, checkpoints, mode, breadth_first
