@@ -260,7 +260,8 @@ def _share(flags: np.ndarray[Any, Any]) -> float:
 def _spread(values: np.ndarray[Any, Any]) -> dict[str, float]:
     if not values.size:
         return {}
-    quantiles = np.quantile(values, [0.05, 0.5, 0.95])
+    # Of those that occur: nothing may hold yet, and the mean of infinities is none.
+    quantiles = np.quantile(values, [0.05, 0.5, 0.95], method="inverted_cdf")
     named = dict(zip(("5%", "50%", "95%"), quantiles.tolist(), strict=True))
     return {key: round(value, 4) for key, value in {"mean": float(values.mean()), **named}.items()}
 

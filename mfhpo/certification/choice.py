@@ -128,30 +128,12 @@ def _for_the_best_arm(problem: Problem) -> PolicyChoice:
     )
 
 
-# What is declared of single evaluations, or chooses levels, has no part in blocks.
+# The options that have a part in blocks; the others declare single evaluations, or choose levels.
 _IN_BLOCKS = ("delta", "epsilon", "budget", "measure", "max_failures", "seed")
-_NOT_IN_BLOCKS = (
-    "sigma",
-    "bias",
-    "estimated_bias",
-    "variant",
-    "radius",
-    "explore",
-    "schedule",
-    "best_no_better_than",
-    "second_no_worse_than",
-    "ratio",
-    "safeguard",
-    "learning_rate",
-    "stop",
-    "max_arms",
-    "pilot_arms",
-    "pilot_pulls",
-)
 
 
 def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any]) -> None:
-    """Raise ValueError where one of the options that a user gave has no part in blocks."""
+    """Raise ValueError where one of a policy's options that a user gave has no part in blocks."""
     if not isinstance(replicate, str) or not replicate:
         raise TypeError(f"replicate must be the name of a parameter or None, got {replicate!r}.")
     if replicate == fidelity:
@@ -163,8 +145,8 @@ def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any])
         raise ValueError(
             f"replicate={replicate!r} has no part in aim={given['aim']!r}; leave it out."
         )
-    for name in _NOT_IN_BLOCKS:
-        if given.get(name) is not None:
+    for name in given.keys() - {*_IN_BLOCKS, "aim", "replicate"}:
+        if given[name] is not None:
             raise ValueError(
                 f"{name}={given[name]!r} has no part in a race with replicate={replicate!r}, which "
                 f"compares configurations at the target by their differences in the same blocks; "

@@ -6,7 +6,7 @@ they are biased by their own luck: no mean contains them.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from mfhpo.racing.race import RacingPolicy
 # To which share of the interval's width the tolerance is worked out.
 _PRECISION = 1e-4
 
-# In blocks, that tolerance is looked for up to so many times the values' spread.
+# The tolerance is looked for up to so many times the values' spread.
 _MOST_SPREADS = 1e6
 
 # Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
@@ -226,53 +226,27 @@ def _tolerance(policy: Policy, leader: int) -> float:
     others = policy.active[policy.active != leader]
     if not others.size:
         return 0.0
-    if isinstance(policy, BlockElimination):
-        return _tolerance_in_blocks(policy, leader)
-    _, mean, radius = policy.summary(leader, 0)
-    summaries = [policy.summary(int(arm), 0) for arm in others]
-    by_intervals = max(other + half for _, other, half in summaries) - (mean - radius)
-    if not math.isfinite(by_intervals):
-        return math.inf
-    by_intervals = max(0.0, by_intervals)
-    noisy = radius > 0.0 or any(half > 0.0 for _, _, half in summaries)
-    if not (isinstance(policy, LikelihoodRatioPolicy) and noisy):
-        return by_intervals
-    return _tolerance_by_ratio(policy, leader, by_intervals)
+    found = math.inf
+    if not isinstance(policy, BlockElimination):
+        # In blocks, arms are compared by their differences alone.
+        _, mean, radius = policy.summary(leader, 0)
+        summaries = [policy.summary(int(arm), 0) for arm in others]
+        found = max(0.0, max(other + half for _, other, half in summaries) - (mean - radius))
+    if isinstance(policy, (BlockElimination, LikelihoodRatioPolicy)):
+        found = min(found, _least_tolerance(policy, leader))
+    return found
 
 
-def _tolerance_in_blocks(policy: BlockElimination, leader: int) -> float:
+def _least_tolerance(policy: BlockElimination | LikelihoodRatioPolicy, leader: int) -> float:
     """The epsilon at which the evidence against all others reaches the threshold, or infinity."""
-
-    def falls_short(epsilon: float) -> float:
-        return policy.falls_short(leader, epsilon)
-
-    spread = policy.spread
-    most = spread
-    while falls_short(most) > 0.0:
+    most = spread = policy.spread
+    while policy.falls_short(leader, most) > 0.0:
         if not 0.0 < most < _MOST_SPREADS * spread:
             return math.inf
         most *= 2.0
-    return _least(falls_short, most)
-
-
-def _tolerance_by_ratio(policy: LikelihoodRatioPolicy, leader: int, most: float) -> float:
-    """The epsilon, at most `most`, at which the statistics of all others reach the threshold."""
-    standing = policy._standing
-    assert standing is not None
-    others = policy.active[policy.active != leader]
-
-    def falls_short(epsilon: float) -> float:
-        ratios, _ = standing.likelihood.against(leader, others, epsilon)
-        statistics = standing.likelihood.statistic(leader, others, ratios, epsilon)
-        return policy.threshold - float(statistics.min())
-
-    return most if falls_short(most) >= 0.0 else _least(falls_short, most)
-
-
-def _least(falls_short: Callable[[float], float], most: float) -> float:
-    """The smallest epsilon, at most `most`, at which nothing is missing."""
     low, high = 0.0, most
     while high - low > _PRECISION * most:
         middle = (low + high) / 2.0
-        low, high = (middle, high) if falls_short(middle) > 0.0 else (low, middle)
+        falls_short = policy.falls_short(leader, middle) > 0.0
+        low, high = (middle, high) if falls_short else (low, middle)
     return high

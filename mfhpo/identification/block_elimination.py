@@ -208,7 +208,7 @@ class BlockElimination(BestArmPolicy):
             self._blocks.complete_round(block, self._in_round)
             self._decide()
         winner = self._certificate
-        if winner is not None and not self._probes and not self._lacking_values(winner):
+        if winner is not None and not self._probes and not super()._lacking(winner):
             self._probe(winner)
 
     def _complete_block(self) -> int | None:
@@ -220,9 +220,6 @@ class BlockElimination(BestArmPolicy):
             if block not in done and bool(self._blocks.has(arms, block).all()):
                 return block
         return None
-
-    def _lacking_values(self, winner: int) -> dict[int, int]:
-        return super()._lacking(winner)
 
     def _probe(self, winner: int) -> None:
         """Compare the winner with its closest rival where it alone did unusually badly, if ever.

@@ -187,7 +187,8 @@ class DeclaredSampler(FidelitySampler):
         host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
         replicate = own.pop("replicate", None)
         if replicate is not None:
-            check_blocks(replicate, as_fidelity(fidelity).name, options)
+            given = {name: options[name] for name in options.keys() - host.keys()}
+            check_blocks(replicate, as_fidelity(fidelity).name, given)
         super().__init__(fidelity, arms, replicate, **host)
         kind: Kind = "order" if own.get("variant") == "order" else "max"
         self._declaration = Declaration.of(

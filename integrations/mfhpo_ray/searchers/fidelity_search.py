@@ -178,7 +178,8 @@ class DeclaredSearch(FidelitySearch):
         host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
         replicate = own.pop("replicate", None)
         if replicate is not None:
-            check_blocks(replicate, as_fidelity(fidelity).name, options)
+            given = {name: options[name] for name in options.keys() - host.keys()}
+            check_blocks(replicate, as_fidelity(fidelity).name, given)
         super().__init__(
             fidelity=fidelity,
             arms=arms,

@@ -116,6 +116,7 @@ class PairLikelihood(abc.ABC):
         self.bounds = bounds
         self._prior = prior
         self.means: FloatArray = np.zeros(means.shape)
+        self._counts: FloatArray = np.zeros(means.shape)
         self.variances: FloatArray = np.full(means.shape, np.nan)
         self.weights: FloatArray = np.zeros(means.shape)
         self.penalties: FloatArray = np.zeros(means.shape)
@@ -131,6 +132,7 @@ class PairLikelihood(abc.ABC):
     ) -> None:
         """Take in new observations of some arms; the arrays have shape (n, M)."""
         self.means[arms] = means
+        self._counts[arms] = counts
         self.variances[arms] = variances
         known = np.isfinite(variances)
         with np.errstate(divide="ignore", over="ignore"):
@@ -333,19 +335,7 @@ class TargetLikelihood(OrderBiasLikelihood):
     ) -> None:
         self._threshold = threshold
         self._of_pairs = of_pairs
-        self._counts: FloatArray = np.zeros(len(means))
         super().__init__(means, counts, variances, np.zeros(1), prior)
-
-    def update(
-        self,
-        arms: IntArray,
-        means: FloatArray,
-        counts: IntArray | FloatArray,
-        variances: FloatArray,
-    ) -> None:
-        """See `PairLikelihood.update`."""
-        self._counts[arms] = counts[:, 0]
-        super().update(arms, means, counts, variances)
 
     def statistic(
         self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
@@ -357,7 +347,7 @@ class TargetLikelihood(OrderBiasLikelihood):
         else:
             mine, theirs, degrees = self._of_pairs(leader, others)
         gaps = self.means[leader, 0] - self.means[others, 0] + epsilon
-        counts = np.stack([np.full(len(others), self._counts[leader]), self._counts[others]])
+        counts = np.stack([np.full(len(others), self._counts[leader, 0]), self._counts[others, 0]])
         variances = np.stack([mine, theirs])
         told = (gaps > 0.0) & (counts > 0).all(axis=0) & np.isfinite(variances).all(axis=0)
         told &= degrees > 0.0

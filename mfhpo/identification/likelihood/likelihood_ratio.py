@@ -128,6 +128,19 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _prior(self) -> float:
         return prior_count(self._level)
 
+    @property
+    def spread(self) -> float:
+        """The noise's scale at the target, declared or seen; 0 if nothing is known."""
+        return float(np.nan_to_num(self._evidence.noise_scales()[-1]))
+
+    def falls_short(self, leader: int, epsilon: float) -> float:
+        """How much evidence is missing against any other being better by epsilon, if above 0."""
+        if self._standing is None:
+            return math.inf
+        likelihood, others = self._standing.likelihood, self.active[self.active != leader]
+        ratios, _ = likelihood.against(leader, others, epsilon)
+        return self.threshold - float(likelihood.statistic(leader, others, ratios, epsilon).min())
+
     def _plan(self) -> None:
         self._standing = self._new_standing(self._evidence.counts)
 

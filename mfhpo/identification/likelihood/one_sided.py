@@ -11,6 +11,7 @@ one of the two arms contradicts would vanish.
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.special import ndtr
@@ -116,7 +117,7 @@ class _Average:
 
     def _at_most(self) -> FloatArray:
         """What the evidence on both sides is at most: that of a variance as it is estimated."""
-        explained, _, rest = self._explained()
+        explained, _, rest = self._explained
         of_last = 1.0 if len(explained) == 1 else explained[0] / explained.sum(axis=0)
         found = of_last * explained[-1] * self.pairs.gaps**2
         degrees = self._degrees
@@ -135,6 +136,7 @@ class _Average:
         )
         return _Average(some, self.priors)
 
+    @cached_property
     def _explained(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """What a squared distance of 1 has explained, and left, by twice the variance; the rest.
 
@@ -152,14 +154,14 @@ class _Average:
         shrunk = self.pairs.counts / (self.pairs.counts + self.priors)
         return self.pairs.counts * shrunk / twice, self.priors * shrunk / twice, rest
 
-    @property
+    @cached_property
     def _degrees(self) -> FloatArray | None:
         """The degrees of freedom with those of the means that are compared, rounded."""
         degrees = self.pairs.degrees
         return None if degrees is None else rounded(degrees + float(len(self.priors)))
 
     def _on_both_sides(self) -> FloatArray:
-        explained, left, rest = self._explained()
+        explained, left, rest = self._explained
         squares, degrees = self.pairs.gaps**2, self._degrees
         if degrees is None:
             return self._at_most()
@@ -184,7 +186,7 @@ class _Average:
 
     def _start(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Shares of the gap and logarithms of the precision, and what squares explain in all."""
-        explained, left, rest = self._explained()
+        explained, left, rest = self._explained
         totals = explained.sum(axis=0)
         # Where both means are closest to the null hypothesis.
         splits = explained[1] / totals if len(explained) == 2 else np.ones(len(totals))
@@ -229,7 +231,7 @@ class _Average:
 
     def _averages(self, splits: FloatArray, precisions: FloatArray) -> FloatArray:
         """The evidence at shares of the gap and precisions, shape (n, P) each."""
-        explained, left, rest = self._explained()
+        explained, left, rest = self._explained
         degrees = self._degrees
         exponents, scales = np.zeros((len(rest), 1)), np.ones(1)
         if degrees is not None:

@@ -51,7 +51,7 @@ def test_threads_share_the_work():
     assert sorted(t.user_attrs[PULL]["arm"] for t in pulls(study)) == [0, 1, 2, 3]
 
 
-@pytest.mark.filterwarnings("ignore:trial 1 evaluated")
+@pytest.mark.filterwarnings("ignore:trial 2 evaluated")
 def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
     """One is told what arm 0 is by an enqueued trial, the other draws it; the later ends first."""
     storage = InMemoryStorage()
