@@ -137,10 +137,11 @@ def certify(
     others. A study that has got more trials since makes another shortlist, and another record.
 
     What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
-    about 120 evaluations where they differ by several standard deviations of the noise, and 270
-    where they are all the same. With a `budget` of 25, 50, 100 or 200 evaluations, the tolerance is
-    about 9, 4, 2 or 1.1 standard deviations for 8 candidates, and 5, 2.3, 1 or .5 for 4; where
-    `sigma` is declared, 3.2, 1.9, 1.2 or .8, and 1.6, 1, .5 or .3.
+    about 40 evaluations where they differ by several standard deviations of the noise, and 140
+    where they are all the same. With a `budget` of 50, 100 or 200 evaluations, the tolerance is
+    about 2.3, 1 or .7 standard deviations for 8 candidates, and 1.2, .6 or .3 for 4; where `sigma`
+    is declared, 1.6, .9 or .6, and .6, .4 or .2. With 25, it is 2.6 for 4 candidates, and mostly
+    none for 8; where `sigma` is declared, 2.5 for 8 and 1.4 for 4.
 
     What it brings, in 216 studies of 50 or 100 trials by Optuna's TPE (``make certify``): with
     noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
