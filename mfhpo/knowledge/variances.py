@@ -1,4 +1,9 @@
-"""Each arm's noise variance where nothing is declared: shared as far as the arms agree."""
+"""Each arm's noise variance where nothing is declared: shared as far as the arms agree.
+
+Where they agree on one, the theorem of `mfhpo.knowledge.studentised` holds. Where they do not, an
+arm's variance is a compromise, which no theorem covers; `make assumptions` measures what it is
+worth.
+"""
 
 import math
 from collections.abc import Mapping

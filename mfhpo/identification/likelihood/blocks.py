@@ -36,16 +36,15 @@ class Blocks:
     ----------
     values
         Of every arm in every block, NaN where there is none, shape (K, B).
-    rounds, sizes, squares
-        Of each complete round: its block, the number of arms, and the squares that arms and blocks
-        do not explain.
+    rounds, members, squares
+        Of each complete round: its block, the arms that took part, and the squares that arms and
+        blocks do not explain.
     """
 
     def __init__(self, n_arms: int) -> None:
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
         self.rounds: list[int] = []
-        self._members: list[list[int]] = []
-        self.sizes: list[int] = []
+        self.members: list[list[int]] = []
         self.squares: list[float] = []
 
     def add(self, arm: int, block: int, value: float) -> bool:
@@ -106,8 +105,7 @@ class Blocks:
             errors = self.values[arms, block] - self.means(arms)
             squares = float(((errors - errors.mean()) ** 2).sum()) * done / (done + 1)
         self.rounds.append(block)
-        self._members.append(arms.tolist())
-        self.sizes.append(len(arms))
+        self.members.append(arms.tolist())
         self.squares.append(squares)
 
     def means(self, arms: IntArray) -> FloatArray:
@@ -153,13 +151,13 @@ class Blocks:
         self, leader: int, others: IntArray, own: FloatArray, counts: IntArray, both: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
         """The noise's variance for pairs with these squares, and its degrees of freedom."""
-        sizes = np.array(self.sizes, dtype=np.float64)
+        sizes = np.array([len(arms) for arms in self.members], dtype=np.float64)
         weights = np.arange(len(sizes)) / np.arange(1.0, len(sizes) + 1.0)
         weights[1:2] = 1.0
         # The difference of the two is left out where both took part when the round was complete,
         # and its squares if that was so in all that they share.
-        took_part = np.array([np.isin(others, arms) for arms in self._members]).T
-        took_part &= np.array([leader in arms for arms in self._members])
+        took_part = np.array([np.isin(others, arms) for arms in self.members]).T
+        took_part &= np.array([leader in arms for arms in self.members])
         credits = np.maximum(sizes - 1.0 - took_part, 0.0) @ weights
         caught_up = (both & ~took_part).any(axis=1)
         of_others = np.maximum(sum(self.squares) - np.where(caught_up, 0.0, own), 0.0)
@@ -195,17 +193,15 @@ class Blocks:
         return {
             "values": [[None if math.isnan(v) else v for v in row] for row in self.values.tolist()],
             "rounds": list(self.rounds),
-            "members": [list(arms) for arms in self._members],
-            "sizes": list(self.sizes),
+            "members": [list(arms) for arms in self.members],
             "squares": list(self.squares),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
         self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
-        self._members = [list(arms) for arms in state["members"]]
-        for name in ("rounds", "sizes", "squares"):
-            setattr(self, name, list(state[name]))
+        self.members = [list(arms) for arms in state["members"]]
+        self.rounds, self.squares = list(state["rounds"]), list(state["squares"])
 
 
 def _squares(values: FloatArray, present: BoolArray) -> FloatArray:
