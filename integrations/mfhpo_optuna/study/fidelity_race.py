@@ -210,6 +210,12 @@ class FidelityRace(StudyRace):
             fidelity=lambda fidelity: f"{self.fidelity.name}={levels[fidelity]!r}",
             value=lambda value: self.sign * value,
         )
+        # What was begun blindly most likely asks for the level at which the race begins.
+        first = self.policy.ask()
+        for trial_number, running in self._running.items():
+            if running.blind and first:
+                pull = replace(running.pull, fidelity=first[0].fidelity)
+                self._running[trial_number] = replace(running, pull=pull)
         for trial_number, (arm, cost) in self._early_failures.items():
             self._tell_now(trial_number, Pull(arm, 0), Observation(None, cost))
         self._early_failures.clear()

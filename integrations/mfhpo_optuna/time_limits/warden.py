@@ -63,6 +63,7 @@ class OutOfMemory:
 
 _LOOK_FOR_PARENT = 1.0  # seconds; only where a foreign process holds our end of a connection
 _LOOK_AT_MEMORY = 0.05  # seconds
+_LOOKS_TO_BE_SURE = 3  # a fork or an end during a look makes shared memory count twice
 _MEMORY_DUTY = 10.0  # looking at the memory takes at most this part of the time
 _KEPT_MEMORY = 0.1  # part of its limit that a worker may keep from one trial to the next
 _LET_KEEPERS_END = 0.5  # seconds
@@ -168,7 +169,10 @@ class _Keeper:
             return
         began = time.monotonic()
         allowed = part * self._memory_limit
-        used = memory_below(allowed)
+        for _ in range(_LOOKS_TO_BE_SURE):
+            used = memory_below(allowed)
+            if used <= allowed:
+                break
         self._look_after = max(_LOOK_AT_MEMORY, _MEMORY_DUTY * (time.monotonic() - began))
         if used > allowed:
             self._end_worker()

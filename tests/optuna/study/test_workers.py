@@ -51,6 +51,15 @@ def test_threads_share_the_work():
     assert sorted(t.user_attrs[PULL]["arm"] for t in pulls(study)) == [0, 1, 2, 3]
 
 
+def test_what_was_begun_before_the_levels_were_known_is_not_begun_again():
+    study = optuna.create_study(sampler=IISESampler("epochs", ARMS, seed=0))
+    trials = [study.ask() for _ in range(3)]
+    trials[0].suggest_float("x", -1, 1)
+    trials[0].suggest_int("epochs", 1, 9)  # now the levels are known
+    trials.append(study.ask())
+    assert [trial.user_attrs[PULL]["arm"] for trial in trials] == [0, 1, 2, 3]
+
+
 @pytest.mark.filterwarnings("ignore:trial 2 evaluated")
 def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
     """One is told what arm 0 is by an enqueued trial, the other draws it; the later ends first."""
