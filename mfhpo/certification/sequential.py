@@ -1,8 +1,8 @@
-"""Intervals and certificate that hold at any time: `certify` of a study or of a fitted search.
+"""A race among the best few of a search, which are evaluated again from scratch.
 
-A search's best few are evaluated again, from scratch, by the policy that `recommend_policy`
-chooses, or in blocks by `BlockElimination`. The values of the search have made the shortlist, so
-they are biased by their own luck: no mean contains them.
+The values of the search have made the shortlist, so they are biased by their own luck: no mean
+contains them. The policy is the one that `recommend_policy` chooses, in blocks `BlockElimination`,
+and `GroupSequential` where looks are planned.
 """
 
 import math
@@ -10,26 +10,30 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mfhpo._validation import check_count
-from mfhpo.certification.candidates import Candidate
+from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
-from mfhpo.certification.contest import HIDDEN_NOISE, Contest
-from mfhpo.identification.block_elimination import BlockElimination
-from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
+from mfhpo.certification.tolerance import tolerance
+from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.racing.claims import joined
+from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
 
-# To which share of the interval's width the tolerance is worked out.
-_PRECISION = 1e-4
+HIDDEN_NOISE = (
+    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
+    "seen: with a fixed seed or split, the search's own values say which is best for that one, and "
+    "nothing is known of others"
+)
+"""Why nothing is certified then."""
 
-# The tolerance is looked for up to so many times the values' spread.
-_MOST_SPREADS = 1e6
+# Repeats that must all be equal before it is said that there is no noise to be seen.
+_LEAST_REPEATS = 4
 
 # Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
 _LEAST_REPLICATES = 10
@@ -41,11 +45,12 @@ _HIDDEN_IN_BLOCKS = (
 )
 
 
-class Certification(Contest):
+class Certification:
     """A race among the candidates of a shortlist.
 
-    Evaluate what `ask` names, anywhere and in any order, and `tell` the values. The `policy`
-    chooses the evaluations.
+    Evaluate what `ask` names, anywhere, and `tell` the values: those of a candidate in the order in
+    which its evaluations were begun (see `mfhpo.racing.in_order`), candidates in any order. The
+    `policy` chooses the evaluations.
 
     Parameters
     ----------
@@ -64,6 +69,11 @@ class Certification(Contest):
         are then compared by their differences in the same blocks, and the claim is about the mean
         over replicates. A `sigma` has no part in it, and the budget must pay for one block
         (ValueError).
+    first_look
+        None: the answer is looked at after every evaluation, and holds at all times. Else it is
+        only looked at after so many evaluations of each candidate, at least 2, and after twice,
+        four times, ... as many, which takes fewer where there are few (`GroupSequential`). A
+        `budget` has no part in it.
     max_failures
         See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
     seed
@@ -97,23 +107,42 @@ class Certification(Contest):
         max_failures: int = 3,
         seed: int = 0,
         blocks: bool = False,
+        first_look: int | None = None,
     ) -> None:
-        super().__init__(candidates, luckiest, maximise, delta, epsilon, max_failures)
+        n = len(candidates)
+        if n < 2:
+            raise ValueError(f"candidates must be at least 2, got {n}.")
+        if not 0 <= luckiest < n:
+            raise ValueError(f"luckiest must be 0 to {n - 1}, got {luckiest}.")
         if blocks and sigma is not None:
             raise ValueError(f"sigma={sigma!r} has no part in blocks; leave it out.")
+        if first_look is not None and budget is not None:
+            raise ValueError(
+                f"budget={budget!r} has no part in planned looks, first_look={first_look!r}; leave "
+                f"one of them out."
+            )
+        self.candidates = tuple(candidates)
+        self.counts: IntArray = np.zeros(n, dtype=np.int64)
+        self.failures: IntArray = np.zeros(n, dtype=np.int64)
+        self._luckiest = luckiest
+        self._sign = 1.0 if maximise else -1.0
+        self._delta = check_probability("delta", delta)
+        self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
+        self._lows, self._highs = np.full(n, np.inf), np.full(n, -np.inf)
         noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
-        least = len(candidates) if blocks else 1
-        problem = Problem(len(candidates), costs=(1.0,), bias=Bias.max(0.0), noise=noise)
-        choice = choose_blocks() if blocks else recommend_policy(problem)
-        self.policy: Policy = choice.make(
-            problem,
-            delta=delta,
-            epsilon=epsilon,
-            budget=None if budget is None else check_count("budget", budget, least),
-            measure=measure,
-            max_failures=max_failures,
-            seed=seed,
-        )
+        problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
+        options = {
+            "delta": delta,
+            "epsilon": epsilon,
+            "max_failures": check_count("max_failures", max_failures, 1),
+            "seed": seed,
+        }
+        if first_look is None:
+            choice = choose_blocks() if blocks else recommend_policy(problem)
+            most = None if budget is None else check_count("budget", budget, n if blocks else 1)
+            self.policy: Policy = choice.make(problem, budget=most, measure=measure, **options)
+        else:
+            self.policy = GroupSequential(problem, first_look=first_look, blocks=blocks, **options)
         self.policy.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
             fidelity=lambda fidelity: "the target",
@@ -140,7 +169,17 @@ class Certification(Contest):
 
     def note(self, arm: int, value: float | None) -> None:
         """Take note of an evaluation of which the policy was told by someone else."""
-        self._count(arm, None if Observation(value).failed else value)
+        if value is None or Observation(value).failed:
+            self.failures[arm] += 1
+            return
+        self.counts[arm] += 1
+        self._lows[arm] = min(self._lows[arm], value)
+        self._highs[arm] = max(self._highs[arm], value)
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations were told, failures included."""
+        return int(self.counts.sum() + self.failures.sum())
 
     @property
     def finished(self) -> bool:
@@ -152,7 +191,13 @@ class Certification(Contest):
         """Whether all evaluations of each candidate gave exactly the same value."""
         if self._in_blocks:
             return bool(self.counts.max() >= _LEAST_REPLICATES and not self._vary.any())
-        return not self._noiseless and self._repeats_are_equal
+        repeats = int(np.maximum(self.counts - 1, 0).sum())
+        enough = repeats >= max(_LEAST_REPEATS, len(self.counts))
+        return enough and not self._noiseless and not self._vary.any()
+
+    @property
+    def _vary(self) -> BoolArray:
+        return np.asarray(self._highs > self._lows)
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """The answer so far.
@@ -163,46 +208,92 @@ class Certification(Contest):
         answer = self.policy.recommend()
         hidden = self.noise_is_hidden
         winner = answer.arm if self.counts.any() else None
+        if hidden:
+            winner = int(np.argmax(np.where(self.counts > 0, self._sign * self._lows, -np.inf)))
         certified = answer.certified and not hidden
         within = math.inf
         if winner is not None and not hidden and answer.compared > 1:
-            within = _tolerance(self.policy, winner)
+            within = tolerance(self.policy, winner)
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
                 within = min(within, answer.epsilon)
         arms = range(len(self.candidates))
         counts, means, radii = zip(*(self.policy.summary(arm, 0) for arm in arms), strict=True)
-        assert isinstance(self.policy, RacingPolicy)
         results = self._results(
             winner,
             certified,
-            counts=counts,
-            means=means,
-            radii=[math.inf] * len(arms) if hidden else radii,
-            failed=self.policy._roster.withdrawn,
+            columns=(counts, means, [math.inf] * len(arms) if hidden else radii),
             worse=~np.isin(arms, self.policy.active) & (not hidden),
         )
         epsilon_is_unknown = self._epsilon is None and (hidden or self.policy.piloting)
-        unit = "replicates" if self._in_blocks else "evaluations"
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
-        return self._answer(
-            hidden,
+        certificate = Certificate(
             candidates=results,
+            luckiest=self._luckiest,
+            delta=self._delta,
             finished=self.finished,
             winner=winner,
             epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
             within=within,
             certified=certified,
             reason=self._hidden_in_words if hidden else answer.reason,
-            evaluations=round(answer.cost),
+            evaluations=self.evaluations,
             remaining=None if hidden else answer.remaining_cost,
             about=about,
             shortlist=shortlist,
             assumptions=answer.assumptions,
             conditions=(*answer.conditions, *self._constant_candidates()),
-            unseen=self._unseen(results, winner, unit) if rests_on_what_was_seen else "",
+            unseen=self._unseen(results, winner) if rests_on_what_was_seen else "",
             notices=answer.notices,
         )
+        return certificate.without_claim() if hidden else certificate
+
+    def _results(
+        self,
+        winner: int | None,
+        certified: bool,
+        columns: tuple[Sequence[float], Sequence[float], Sequence[float]],
+        worse: BoolArray,
+    ) -> tuple[CandidateResult, ...]:
+        """What is known of all candidates; `columns` are counts, maximised means and radii."""
+        assert isinstance(self.policy, RacingPolicy)
+        failed = self.policy._roster.withdrawn
+        standings = np.where(failed, "failed", np.where(worse, "worse", "not told apart")).tolist()
+        if winner is not None:
+            standings[winner] = "certified" if certified else "best so far"
+        rows = zip(self.candidates, *columns, standings, strict=True)
+        return tuple(
+            CandidateResult.of(
+                candidate,
+                sign=self._sign,
+                count=int(count),
+                mean=self._sign * mean,
+                radius=radius,
+                standing=standing,
+                values=int(self.counts[arm]),
+                failures=int(self.failures[arm]),
+            )
+            for arm, (candidate, count, mean, radius, standing) in enumerate(rows)
+        )
+
+    def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
+        """Which rare outcomes the values of the winner and its closest rival cannot exclude."""
+        if winner is None:
+            return ""
+        rivals = [
+            result
+            for arm, result in enumerate(results)
+            if arm != winner and result.standing != "failed" and result.evaluations
+        ]
+        # The closest one has the highest upper bound, and if that is infinite, the highest mean.
+        closest = sorted(
+            rivals,
+            key=lambda one: (max(self._sign * b for b in one.interval), self._sign * one.mean),
+            reverse=True,
+        )
+        seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
+        unit = "replicates" if self._in_blocks else "evaluations"
+        return unseen_in_words(seen, self._delta, unit)
 
     @property
     def _hidden_in_words(self) -> str:
@@ -216,37 +307,3 @@ class Certification(Contest):
         if not constant:
             return []
         return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
-
-
-def _tolerance(policy: Policy, leader: int) -> float:
-    """The smallest epsilon for which no candidate is better than the leader by more.
-
-    It rests on the event that the policy's certificate rests on, which does not depend on epsilon.
-    """
-    others = policy.active[policy.active != leader]
-    if not others.size:
-        return 0.0
-    found = math.inf
-    if not isinstance(policy, BlockElimination):
-        # In blocks, arms are compared by their differences alone.
-        _, mean, radius = policy.summary(leader, 0)
-        summaries = [policy.summary(int(arm), 0) for arm in others]
-        found = max(0.0, max(other + half for _, other, half in summaries) - (mean - radius))
-    if isinstance(policy, (BlockElimination, LikelihoodRatioPolicy)):
-        found = min(found, _least_tolerance(policy, leader))
-    return found
-
-
-def _least_tolerance(policy: BlockElimination | LikelihoodRatioPolicy, leader: int) -> float:
-    """The epsilon at which the evidence against all others reaches the threshold, or infinity."""
-    most = spread = policy.spread
-    while policy.falls_short(leader, most) > 0.0:
-        if not 0.0 < most < _MOST_SPREADS * spread:
-            return math.inf
-        most *= 2.0
-    low, high = 0.0, most
-    while high - low > _PRECISION * most:
-        middle = (low + high) / 2.0
-        falls_short = policy.falls_short(leader, middle) > 0.0
-        low, high = (middle, high) if falls_short else (low, middle)
-    return high

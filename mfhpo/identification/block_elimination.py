@@ -9,7 +9,7 @@ import numpy as np
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_prior
 from mfhpo.knowledge.noise import Gaussian
@@ -300,10 +300,7 @@ class BlockElimination(BestArmPolicy):
     # Words.
 
     def _conditions(self) -> tuple[str, ...]:
-        return (
-            "replicates are drawn independently, and the differences of arms on the same one are "
-            "normal",
-        )
+        return BLOCK_CONDITIONS
 
     def _assumptions(self) -> tuple[str, ...]:
         return (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypedDict
 
 from mfhpo._validation import check_count, check_number
+from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.model_search import ModelSearch
@@ -40,6 +41,12 @@ class SearchOptions(TypedDict, total=False):
     checkpoints
         Whether trials go on from the same configuration's last level, so that only the difference
         of the costs is paid.
+    replicate
+        Name of the parameter that sets the split or the seed. The objective asks for it, as for the
+        fidelity, and the search decides it: its own evaluations all have the same one, so that what
+        the split does to all configurations is no noise to it. The shortlist is evaluated with
+        others, the same for all of its configurations, and the certificate is about the mean over
+        these (`mfhpo.BlockElimination`). None: each evaluation has noise of its own.
     """
 
     budget: float | None
@@ -52,6 +59,7 @@ class SearchOptions(TypedDict, total=False):
     sigma: SigmaLike
     checkpoints: bool
     max_failures: int
+    replicate: str | None
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,7 @@ class DeclaredSearch:
 
     fidelity: Fidelity
     checkpoints: bool  # whether an evaluation goes on from the configuration's last level
+    replicate: str | None  # the parameter that evaluations of a block share
     options: Mapping[str, Any]  # further arguments of `SearchRace`
 
     @classmethod
@@ -71,6 +80,7 @@ class DeclaredSearch:
         trials: int | None = None,
         seconds: float | None = None,
         checkpoints: bool = False,
+        replicate: str | None = None,
         **options: Any,
     ) -> DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
@@ -94,7 +104,10 @@ class DeclaredSearch:
             options["budget"] = budget
         if not isinstance(checkpoints, bool):
             raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
-        declared = cls(_fidelity_of(fidelity, seconds is not None), checkpoints, options)
+        known = _fidelity_of(fidelity, seconds is not None)
+        if replicate is not None:
+            check_blocks(replicate, known.name, {})
+        declared = cls(known, checkpoints, replicate, options)
         declared.race((), seed=0, sign=1.0)
         return declared
 
@@ -114,6 +127,7 @@ class DeclaredSearch:
             measured=self.fidelity.costs == "measured",
             sign=sign,
             params=params,
+            blocks=self.replicate is not None,
             **self.options,
         )
 

@@ -10,7 +10,8 @@ import numpy as np
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo.certification.sequential import Certification
+from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
@@ -19,15 +20,20 @@ from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
 
+SEARCH_BLOCK = 0
+"""The block of a search's evaluations; those of its certificate have seen none of its luck."""
+
+_FIRST_BLOCK = SEARCH_BLOCK + 1
+
 
 class SearchRace(Policy):
     """A search, and at its end a race among its best arms, on one budget.
 
     The search spends the budget but for a share that is kept for the end. Then the arms that may be
     the best by what the search knows, the shortlist, are evaluated again from scratch
-    (`GroupSequentialCertification`): a value that a search has selected is a lucky one, and only
-    new ones say what it is worth. The race ends when the best of the shortlist is certified, or the
-    budget is spent.
+    (`mfhpo.certification`): a value that a search has selected is a lucky one, and only new ones
+    say what it is worth. The race ends when the best of the shortlist is certified, or the budget
+    is spent.
 
     Arms are numbered in the order in which they are begun: a pull of an arm that is neither told
     nor pending begins it, and `point_of` says what it is.
@@ -62,6 +68,12 @@ class SearchRace(Policy):
     max_failures
         An arm of the shortlist without any value leaves after so many failures; one with values,
         once more than half of its evaluations surely fail.
+    blocks
+        Whether pulls name the block of their evaluation, whose replicate, a split or a seed, is the
+        same for all arms. The search makes all of its evaluations in block 0, so that it compares
+        arms by values that have the block's effect in common. The certificate evaluates the
+        shortlist in the blocks after it, and is about the mean over replicates; a `sigma` has no
+        part in it.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost
         (`MeasuredCosts`); failures are paid for, but teach nothing about costs. Until anything was
@@ -99,6 +111,7 @@ class SearchRace(Policy):
         epsilon: float | None = None,
         sigma: SigmaLike = None,
         max_failures: int = 3,
+        blocks: bool = False,
         measured: bool = False,
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
@@ -117,8 +130,9 @@ class SearchRace(Policy):
         }
         self._sign = sign
         self._params = params
-        self._certification: GroupSequentialCertification | None = None
-        self._replicates: list[tuple[int, float | None]] = []
+        self._in_blocks = blocks
+        self._certification: Certification | None = None
+        self._replicates: list[tuple[Replicate, float | None]] = []
         self._asked: tuple[int, Point | None] = (-1, None)
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
@@ -137,9 +151,9 @@ class SearchRace(Policy):
         value = None
         if observation.has_value and observation.value is not None:
             value = self._sign * float(observation.value)
-        self._replicates.append((pull.arm, value))
+        self._replicates.append((pull, value))
         if self._certification is not None:
-            self._count(self._certification, pull.arm, value)
+            self._count(self._certification, pull, value)
 
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
         """Take an arm out, as a repeat of another one or for a reason that nobody here sees."""
@@ -156,14 +170,14 @@ class SearchRace(Policy):
         self.shortlist = tuple(shortlist)
         self._certification = None
 
-    def _certifying(self) -> GroupSequentialCertification | None:
+    def _certifying(self) -> Certification | None:
         """The race among the shortlist; None as long as nothing was told of it.
 
         A study that is read again may tell of the shortlist first, and of the search's values
         later.
         """
         if self._certification is None and any(
-            arm in self.shortlist for arm, _ in self._replicates
+            pull.arm in self.shortlist for pull, _ in self._replicates
         ):
             claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
             candidates = [
@@ -172,23 +186,25 @@ class SearchRace(Policy):
             ]
             luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))
             self._certification = self._compare(candidates, luckiest)
-            for arm, value in self._replicates:
-                self._count(self._certification, arm, value)
+            for pull, value in self._replicates:
+                self._count(self._certification, pull, value)
         return self._certification
 
-    def _count(
-        self, certification: GroupSequentialCertification, arm: int, value: float | None
-    ) -> None:
-        if arm in self.shortlist:
-            certification.tell(self.shortlist.index(arm), value)
+    def _count(self, certification: Certification, pull: Replicate, value: float | None) -> None:
+        if pull.arm in self.shortlist:
+            certification.tell(self._candidate(self.shortlist, pull), value)
 
-    def _compare(
-        self, candidates: Sequence[Candidate], luckiest: int
-    ) -> GroupSequentialCertification:
-        return GroupSequentialCertification(
+    def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
+        """The pull of the shortlist's race that a replicate is, whose first block is 0."""
+        block = None if pull.block is None else pull.block - _FIRST_BLOCK
+        return Pull(shortlist.index(pull.arm), 0, block=block)
+
+    def _compare(self, candidates: Sequence[Candidate], luckiest: int) -> Certification:
+        return Certification(
             candidates,
             luckiest=luckiest,
             maximise=self._sign > 0.0,
+            blocks=self._in_blocks,
             first_look=self._budget.first_look(len(candidates)),
             **self._options,
         )
@@ -229,7 +245,9 @@ class SearchRace(Policy):
         chosen = self._next_candidate(shortlist, pending)
         if chosen is None:
             return None
-        replicate = Replicate(chosen, self.search.target, shortlist=shortlist)
+        block = None if chosen.block is None else chosen.block + _FIRST_BLOCK
+        arm, target = shortlist[chosen.arm], self.search.target
+        replicate = Replicate(arm, target, block=block, shortlist=shortlist)
         return replicate if self.fits(replicate, pending) else None
 
     def _search_on(self, pending: Sequence[Pull]) -> Pull:
@@ -241,29 +259,32 @@ class SearchRace(Policy):
             step = Pull(begun, step.fidelity)
         if self._budget.may_be_too_dear(step, pending):
             self._asked = (begun, None)
-            return Pull(begun, self.search.lowest)
-        return step
+            step = Pull(begun, self.search.lowest)
+        return replace(step, block=SEARCH_BLOCK) if self._in_blocks else step
 
-    def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> int | None:
+    def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> Pull | None:
+        """What the shortlist's race wants, with the number of the candidate as its arm."""
         certification = self._certifying()
         if len(shortlist) < 2 or (certification is not None and certification.finished):
             return None
         under_way = [
-            shortlist.index(pull.arm)
+            self._candidate(shortlist, pull)
             for pull in pending
             if isinstance(pull, Replicate) and pull.arm in shortlist
         ]
         if certification is None:  # nothing is known yet: each in its turn
-            return shortlist[len(under_way) % len(shortlist)]
+            block, arm = divmod(len(under_way), len(shortlist))
+            return Pull(arm, 0, block=block if self._in_blocks else None)
         chosen = certification.ask(under_way)
-        if chosen is None:
-            return None
+        policy = certification.policy
+        if chosen is None or not isinstance(policy, GroupSequential):
+            return chosen
         # Further evaluations are only worth it if they will be looked at; the first ones are.
-        if certification.looks_with(under_way) and not self._budget.pays_for(
-            certification.missing(under_way), pending
+        if policy.looks_with(under_way) and not self._budget.pays_for(
+            policy.missing(under_way), pending
         ):
             return None
-        return shortlist[chosen]
+        return chosen
 
     @property
     def finished(self) -> bool:
@@ -401,7 +422,7 @@ class SearchRace(Policy):
         return {
             "search": self.search.state_dict(),
             "shortlist": list(self.shortlist),
-            "replicates": [list(replicate) for replicate in self._replicates],
+            "replicates": [[pull.arm, pull.block, value] for pull, value in self._replicates],
             "begun": self.begun,
             **self._budget.state_dict(),
         }
@@ -416,5 +437,8 @@ class SearchRace(Policy):
         self.search.load_state_dict(state["search"])
         self._budget.load_state_dict(state)
         self.agree(state["shortlist"])
-        self._replicates = [(arm, value) for arm, value in state["replicates"]]
+        self._replicates = [
+            (Replicate(arm, self.search.target, block=block), value)
+            for arm, block, value in state["replicates"]
+        ]
         self.begun = state["begun"]

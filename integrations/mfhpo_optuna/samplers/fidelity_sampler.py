@@ -110,6 +110,9 @@ class FidelitySampler(PolicySampler[FidelityRace]):
 
     # Helpers.
 
+    def _replicates_of(self, seed: int) -> Replicates | None:
+        return None if self._replicate is None else Replicates(self._replicate, seed)
+
     def _note_fidelity(self, study: optuna.Study) -> None:
         """Say in the study which parameter is the fidelity, for whoever reads its trials."""
         if study.user_attrs.get(FIDELITY_KEY) != self._fidelity.name:
@@ -229,7 +232,7 @@ class DeclaredSampler(FidelitySampler):
             self._fidelity,
             make_policy,
             self._lease,
-            None if self._replicate is None else Replicates(self._replicate, seed),
+            self._replicates_of(seed),
         )
 
 

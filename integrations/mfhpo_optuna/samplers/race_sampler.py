@@ -52,7 +52,7 @@ class RaceSampler(FidelitySampler):
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
-    values that the search has selected.
+    values that the search has selected. With `replicate` it is about the mean over replicates.
 
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
     objective asks for like any other parameter. No pruner is needed: a `MedianPruner`, which is
@@ -119,6 +119,7 @@ class RaceSampler(FidelitySampler):
         super().__init__(
             fidelity=self._declared.fidelity,
             arms=1,
+            replicate=self._declared.replicate,
             arm_sampler=proposer,
             lease=lease,
             progress=progress,
@@ -175,7 +176,8 @@ class RaceSampler(FidelitySampler):
             kind = ModelSearch if self._arm_sampler is None else HalvingSearch
             return self._declared.race(levels, seed=seed, sign=sign, params=arms.params, kind=kind)
 
-        return SearchStudy(study, arms, self._fidelity, make_race, self._lease)
+        replicates = self._replicates_of(seed)
+        return SearchStudy(study, arms, self._fidelity, make_race, self._lease, replicates)
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> SearchStudy:
         race = super()._read(study, ending)

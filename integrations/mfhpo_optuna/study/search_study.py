@@ -14,8 +14,10 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
+from mfhpo.search.race import SEARCH_BLOCK
 from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
+from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.under_way import Running
@@ -33,10 +35,11 @@ class SearchStudy(FidelityRace):
         fidelity: Fidelity,
         make_race: MakePolicy,
         lease: float | None = None,
+        replicates: Replicates | None = None,
     ) -> None:
         self._owns_fidelity = has_levels(fidelity)
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
-        super().__init__(study, arms, fidelity, make_race, lease)
+        super().__init__(study, arms, fidelity, make_race, lease, replicates)
         self._most_early_failures = 30
         self._most_without_fidelity = 1
         self._most_overridden = 9  # of the first arms, which are all begun at the lowest level
@@ -153,7 +156,8 @@ class SearchStudy(FidelityRace):
         shortlist = trial.user_attrs[ARM_KEY].get("shortlist")
         if shortlist is not None:
             self._agree(trial.number, tuple(shortlist))
-            return Replicate(pull.arm, pull.fidelity, shortlist=tuple(shortlist))
+            agreed = tuple(shortlist)
+            return Replicate(pull.arm, pull.fidelity, block=pull.block, shortlist=agreed)
         is_running = trial.state == TrialState.RUNNING
         if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
             self._learn_of(pull.arm, trial.params, trial.distributions)
@@ -171,8 +175,12 @@ class SearchStudy(FidelityRace):
     def _next(self, trial_number: int, place: int = 1) -> Pull | None:
         """The pull for a trial, or for the one in this place of several that choose at once."""
         if self.policy is None:
-            return Pull(self._first_new_arm(trial_number) + place - 1, 0)
+            block = None if self._replicates is None else SEARCH_BLOCK
+            return Pull(self._first_new_arm(trial_number) + place - 1, 0, block=block)
         return self._ask(trial_number, place)
+
+    def _open_block(self, arm: int, trial_number: int) -> int:
+        return SEARCH_BLOCK
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
         known = self.arms.known_as(fixed)

@@ -106,9 +106,10 @@ def _pull_to_record(pull: Pull) -> dict[str, Any]:
 
 def _pull_from_record(record: Mapping[str, Any]) -> Pull:
     arm, fidelity, limit = int(record["arm"]), int(record["fidelity"]), record["limit"]
+    block = record.get("block")
     if "shortlist" in record:
-        return Replicate(arm, fidelity, limit, shortlist=tuple(record["shortlist"]))
-    return Pull(arm, fidelity, limit, record.get("block"))
+        return Replicate(arm, fidelity, limit, block, shortlist=tuple(record["shortlist"]))
+    return Pull(arm, fidelity, limit, block)
 
 
 def replicate_seed(

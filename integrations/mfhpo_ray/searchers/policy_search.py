@@ -471,9 +471,12 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 n_fidelities=self._n_fidelities,
             )
             assign(config, self._seed_key, seed)
+        self._assign_replicate(config, pull)
+        return config
+
+    def _assign_replicate(self, config: Config, pull: Pull) -> None:
         if self._replicate is not None and pull.block is not None:
             assign(config, self._replicate, replicate_of(pull.block, self._seed, _N_REPLICATES))
-        return config
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """The metric, or None if it is missing, no number or not finite."""

@@ -59,7 +59,7 @@ class RaceSearch(FidelitySearch):
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
-    values that the search has selected.
+    values that the search has selected. With `replicate` it is about the mean over replicates.
 
     Each trial is one evaluation of one configuration at one level of the fidelity. No scheduler
     that stops trials early is needed, nor allowed. When the budget is spent or the answer is
@@ -166,6 +166,7 @@ class RaceSearch(FidelitySearch):
             bias=None,
             prices=prices,
             seed_key=seed_key,
+            replicate=self._declared.replicate,
             seed=seed,
             options=self._declared.options,
         )
@@ -234,6 +235,7 @@ class RaceSearch(FidelitySearch):
             assign(config, self._training_key, self._training_of(pull, replicate))
         if self._seed_key is not None:
             assign(config, self._seed_key, self._seed_of(pull, replicate))
+        self._assign_replicate(config, pull)
         return config
 
     def _training_of(self, pull: Pull, replicate: int) -> str:

@@ -28,6 +28,11 @@ from mfhpo.knowledge.variances import agreement
 _ROUNDS_WITHOUT_SPREAD = 10
 _TINY = 1e-24  # of the squared values: what rounding makes of equal differences
 
+BLOCK_CONDITIONS = (
+    "replicates are drawn independently, and the differences of arms on the same one are normal",
+)
+"""What must be true for a certificate that compares arms in blocks."""
+
 
 class Blocks:
     """The values of K arms in blocks, and what complete rounds say of pairs of arms.

@@ -406,6 +406,29 @@ def test_a_repeat_takes_a_number_all_the_same():
     assert race.tried == 1
 
 
+def test_in_blocks_the_search_has_the_first_one_and_its_certificate_those_after_it():
+    race = make(blocks=True, budget=400.0, certify_share=0.4, epsilon=0.05)
+    effects, run = np.random.default_rng(7).normal(0.0, 1.0, 100), Run(race)
+    pulls = []
+    while asked := race.ask(3, pulls[-2:] if race.shortlist else []):
+        for pull in asked:
+            run.begin(pull)
+            own = np.random.default_rng([pull.arm, pull.fidelity, pull.block]).normal(0.0, 0.01)
+            value = true_value(run.points[pull.arm], pull.fidelity) + effects[pull.block] + own
+            race.tell(pull, Observation(value))
+        pulls += asked
+    blocks = {pull.block for pull in pulls if isinstance(pull, Replicate)}
+    assert {pull.block for pull in pulls if not isinstance(pull, Replicate)} == {0}
+    assert blocks == set(range(1, max(blocks) + 1))
+    answer = race.recommend()
+    assert answer.certified
+    truths = {arm: true_value(run.points[arm], 2) for arm in race.shortlist}
+    assert max(truths.values()) - truths[answer.arm] <= 0.05
+    restored = make(blocks=True, budget=400.0, certify_share=0.4, epsilon=0.05)
+    restored.load_state_dict(json.loads(json.dumps(race.state_dict())))
+    assert str(restored.recommend()) == str(answer)
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_sign_mirrors_the_certificate_alone(sign):
     race = finished_search(sign=sign)

@@ -18,6 +18,7 @@ SEARCHES = {
     "checkpoints": lambda: make(budget=45, checkpoints=True),
     "no fidelity": lambda: make(fidelity=None, space={"x": tune.uniform(-1, 1)}, budget=15),
     "seconds, checkpoints": lambda: make(budget=None, seconds=40, checkpoints=True),
+    "replicate": lambda: make(budget=80, certify_share=0.4, replicate="data/split"),
     "few": lambda: make(space={"x": tune.choice([-0.5, 0.2, 0.9])}, budget=60),
 }
 
@@ -35,6 +36,7 @@ def _result(config):
         pytest.param("no fidelity", "state", marks=pytest.mark.slow),
         pytest.param("seconds, checkpoints", "file", marks=pytest.mark.slow),
         ("few", "pickle"),
+        ("replicate", "file"),
     ],
 )
 def test_a_search_that_is_restored_at_every_step_knows_what_it_knew(name, way, tmp_path):

@@ -1,0 +1,135 @@
+"""A search whose evaluations share their split, and a certificate over others."""
+
+import numpy as np
+import optuna
+import pytest
+
+from mfhpo_optuna import RaceSampler
+from tests.optuna.samplers.races import PULL, pulls
+
+
+def objective(trial):
+    """The effect of the split is the same for all, and ten times what is a trial's own."""
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, 9)
+    split = trial.suggest_int("split", 0, 2**31 - 1)
+    of_split = 0.5 * np.random.default_rng(split).standard_normal()
+    own = 0.05 * np.random.default_rng([split, int(1e6 * (x + 1.0))]).standard_normal()
+    return (x - 0.3) ** 2 + 0.1 / epochs + of_split + own
+
+
+def make(**options):
+    given = {"budget": 540, "certify_share": 0.4, "epsilon": 0.1, "replicate": "split", "seed": 0}
+    return RaceSampler("epochs", **(given | options))
+
+
+def run(sampler, objective=objective, **options):
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective, **options)
+    return study
+
+
+def splits(study):
+    """The splits of the search, and by block those of the certificate."""
+    searched, certified = set(), {}
+    for trial in pulls(study):
+        tag = trial.user_attrs[PULL]
+        of_block = certified.setdefault(tag["block"], set()) if "shortlist" in tag else searched
+        of_block.add(trial.params["split"])
+    return searched, certified
+
+
+def test_the_search_has_one_split_and_the_certificate_others():
+    study = run(make())
+    searched, certified = splits(study)
+    assert len(searched) == 1
+    assert all(len(of_block) == 1 for of_block in certified.values())
+    of_blocks = [next(iter(of_block)) for of_block in certified.values()]
+    assert len({*searched, *of_blocks}) == 1 + len(of_blocks) >= 3
+    answer = study.sampler.recommendation(study)
+    assert answer.certified
+    assert abs(study.best_params["x"] - 0.3) < 0.4
+    assert "the mean over replicates" in str(answer)
+    assert answer.cost == sum(trial.params["epochs"] for trial in pulls(study)) <= 540
+
+
+def test_noise_that_all_have_in_common_hides_no_differences():
+    def with_own_splits(trial):
+        trial = optuna.trial.FixedTrial({**asked_of(trial), "split": 1000 + trial.number})
+        return objective(trial)
+
+    def asked_of(trial):
+        return {"x": trial.suggest_float("x", -1, 1), "epochs": trial.suggest_int("epochs", 1, 9)}
+
+    within = [
+        study.sampler.recommendation(study).certificate.within
+        for study in (run(make()), run(make(replicate=None), with_own_splits))
+    ]
+    assert 3.0 * within[0] < within[1]
+
+
+def test_an_interrupted_study_goes_on_the_same(tmp_path):
+    def resumed():
+        return optuna.create_study(
+            storage=f"sqlite:///{tmp_path / 'study.db'}",
+            study_name="search",
+            load_if_exists=True,
+            sampler=make(budget=150),
+        )
+
+    whole = run(make(budget=150))
+    for _ in range(4):
+        study = resumed()
+        study.optimize(objective, n_trials=25)
+    assert len(pulls(study)) < 100
+    assert [trial.params for trial in pulls(study)] == [trial.params for trial in pulls(whole)]
+    assert study.best_params == whole.best_params
+
+
+def test_several_workers_and_failures():
+    def failing(trial):
+        value = objective(trial)
+        if trial.number % 11 == 10:
+            raise RuntimeError
+        return value
+
+    study = run(make(max_failures=8), failing, n_jobs=4, catch=(RuntimeError,))
+    searched, certified = splits(study)
+    assert len(searched) == 1
+    assert all(len(of_block) == 1 for of_block in certified.values())
+    assert study.sampler.recommendation(study).certified
+
+
+def test_an_enqueued_configuration_is_of_the_search():
+    study = optuna.create_study(sampler=make())
+    study.enqueue_trial({"x": 0.3})
+    study.optimize(objective, n_trials=10)
+    assert study.trials[0].params["x"] == 0.3
+    assert {trial.user_attrs[PULL]["block"] for trial in pulls(study)} == {0}
+    assert len(splits(study)[0]) == 1
+
+
+def test_without_a_fidelity():
+    def no_levels(trial):
+        split = trial.suggest_int("split", 0, 2**31 - 1)
+        x = trial.suggest_float("x", -1, 1)
+        own = np.random.default_rng([split, int(1e6 * (x + 1.0))]).standard_normal()
+        return (x - 0.3) ** 2 + np.random.default_rng(split).standard_normal() + 0.02 * own
+
+    sampler = RaceSampler(trials=50, certify_share=0.4, replicate="split", seed=0, epsilon=0.1)
+    study = run(sampler, no_levels)
+    assert len(splits(study)[0]) == 1
+    assert study.sampler.recommendation(study).certified
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"replicate": "epochs"}, ValueError, "replicate='epochs' is the fidelity"),
+        ({"replicate": 3}, TypeError, "replicate must be the name of a parameter"),
+        ({"sigma": 0.1}, ValueError, "sigma=0.1 has no part in blocks"),
+    ],
+)
+def test_wrong_arguments(options, error, words):
+    with pytest.raises(error, match=words):
+        make(**options)
