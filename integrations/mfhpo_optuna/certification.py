@@ -101,8 +101,9 @@ def certify(
         by ``trial.suggest_int("split", 0, 2**31 - 1)``. All candidates are then evaluated with the
         same replicates and compared by their differences, so that what a replicate does to all of
         them is no noise; the claim is about the mean over replicates. Configurations of the study
-        that differ in nothing else are one candidate, and `sigma` has no part in it. None:
-        evaluations are independent.
+        that differ in nothing else are one candidate, and `sigma` has no part in it. If it
+        has few values, such as five folds, the race ends when all were used, certified or not.
+        None: evaluations are independent.
     delta, sigma, measure, max_failures
         See `mfhpo.certification.sequential.Certification`. An evaluation fails if it raises what is
         in `catch`, returns NaN or infinity, or prunes itself.
@@ -198,7 +199,7 @@ def certify(
         return objective(Replicate(trial, first_number))
 
     race = sampler.race(record)
-    if timeout != 0 and (race.awaits_trials or not race.certification.finished):
+    if timeout != 0 and (race.waits_for or not race.certification.finished):
         record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=catch)
     sampler.conclude(record)
     answer = sampler.race(record).certificate()

@@ -177,7 +177,7 @@ class RacingPolicy(Policy):
         """Apply the rules to all that is known, after an arm was withdrawn."""
 
     @abc.abstractmethod
-    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
         """The next pull after the pilot, given counts (K, M) that include what is under way."""
 
     @property
@@ -392,7 +392,7 @@ class RacingPolicy(Policy):
             return self._pull_of_winner(winner)
         return self._race_pull(counts, arms)
 
-    def _pull_of_winner(self, winner: int) -> Pull:
+    def _pull_of_winner(self, winner: int) -> Pull | None:
         return Pull(winner, self.problem.target)
 
     def _settle(self) -> bool:

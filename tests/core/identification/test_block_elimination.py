@@ -210,6 +210,77 @@ class TestRace:
         assert one.recommend() == other.recommend()
 
 
+class TestFewReplicates:
+    def of_five(self, sd, **options):
+        policy = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05, **options)
+        policy.most_blocks = 5
+        return policy, noisy([0.0, 0.4, 0.2, 1.0], np.random.default_rng(0), sd=sd)
+
+    def test_five_suffice_where_the_difference_is_large(self):
+        # Without an end the winner would be evaluated 17 times.
+        policy, draw = self.of_five(sd=0.02, measure=10)
+        answer = race(policy, draw)
+        assert (answer.finished, answer.certified, answer.arm) == (True, True, 3)
+        assert policy.summary(3, 0)[0] == 5
+        assert "(5 seen)" in answer.unseen
+
+    def test_the_race_is_over_when_five_do_not_suffice(self):
+        policy, draw = self.of_five(sd=1.0)
+        assert policy.ask(30) == [
+            Pull(arm, 0, block=block) for block in range(5) for arm in range(4)
+        ]
+        answer = race(policy, draw)
+        assert (answer.finished, answer.certified, answer.pulls) == (True, False, 20)
+        assert answer.reason == "all 5 replicates were used and 4 arms are not told apart yet"
+
+    def test_more_rounds_than_there_are_would_never_end(self):
+        policy, draw = self.of_five(sd=0.3)
+        rounds = [Pull(arm, 0, block=block) for block in range(4) for arm in range(4)]
+        for pull in rounds:
+            policy.tell(pull, Observation(draw(pull)))
+        assert policy.recommend().remaining_cost == math.inf
+        policy.most_blocks = 500
+        assert 0.0 < policy.recommend().remaining_cost < math.inf
+
+    def test_nothing_is_proposed_while_the_rest_is_under_way(self):
+        policy, draw = self.of_five(sd=1.0)
+        *first, last = policy.ask(20)
+        for pull in first:
+            policy.tell(pull, Observation(draw(pull)))
+        assert policy.ask(3, [last]) == []
+        assert not policy.finished
+        assert policy.ask(3) == [last]
+        policy.tell(last, Observation(draw(last)))
+        assert policy.finished
+
+    def test_what_was_begun_on_a_replicate_that_is_none_does_not_count(self):
+        policy, _ = self.of_five(sd=1.0)
+        policy.tell(Pull(0, 0, block=5), Observation(9.0))
+        assert (policy.summary(0, 0)[0], policy.cost) == (0, 1.0)
+
+    def test_a_saved_race_knows_how_many_there_are(self):
+        policy, _ = self.of_five(sd=1.0)
+        other = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
+        other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
+        assert len(other.ask(30)) == 20
+
+    @given(seed=st.integers(0, 2**32 - 1), n_blocks=st.integers(1, 6))
+    @settings(max_examples=25, deadline=None)
+    def test_ends_whatever_the_order_and_whatever_fails(self, seed, n_blocks):
+        rng = np.random.default_rng(seed)
+        n_arms = int(rng.integers(2, 6))
+        policy = BlockElimination(Problem(n_arms, costs=(1.0,)), epsilon=0.1, max_failures=50)
+        policy.most_blocks = n_blocks
+        draw, under_way = noisy(rng.uniform(0.0, 3.0, n_arms), rng), []
+        while not policy.finished:
+            under_way += policy.ask(3, under_way)[: 4 - len(under_way)]
+            pull = under_way.pop(int(rng.integers(len(under_way))))
+            policy.tell(pull, Observation(None if rng.random() < 0.1 else draw(pull)))
+        assert policy.pulls <= n_arms * n_blocks
+        answer = policy.recommend()
+        assert answer.certified or f"all {n_blocks} replicates were used" in answer.reason
+
+
 def test_values_of_the_winner_count_without_a_gap():
     # What is slow may be poor: values of later blocks do not tell what the winner is worth.
     policy, rng = BlockElimination(Problem(2, costs=(1.0,))), np.random.default_rng(0)

@@ -78,6 +78,26 @@ def test_what_a_split_does_to_all_is_no_noise():
     assert len(blocks[0]) == 4
 
 
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize(("sd", "certified"), [(0.001, True), (0.5, False)])
+def test_five_folds(sd, certified, n_jobs):
+    def on_fold(trial):
+        k, fold = trial.suggest_int("k", 0, 3), trial.suggest_int("split", 0, 4)
+        return WORTH[k] + fold + sd * np.random.default_rng([fold, k]).normal()
+
+    study = searched()
+    answer = certify(study, on_fold, replicate="split", epsilon=0.05, n_jobs=n_jobs)
+    assert (answer.finished, answer.certified) == (True, certified)
+    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
+    assert record.best_params == answer.params
+    if certified:
+        assert (answer.params, answer.candidates[0].evaluations) == ({"k": 3}, 5)
+    else:
+        assert answer.evaluations == 20
+        assert "all 5 replicates were used" in str(answer)
+        assert certify(study, on_fold, replicate="split", epsilon=0.05) == answer
+
+
 def test_it_goes_on_where_it_was_stopped(tmp_path):
     whole = certify(searched(), on_split, replicate="split", epsilon=0.05)
     storage = f"sqlite:///{tmp_path / 'study.db'}"

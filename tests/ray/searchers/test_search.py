@@ -1,5 +1,6 @@
 """The searchers, driven by plain calls in the order in which Tune makes them."""
 
+import json
 import logging
 import math
 import warnings
@@ -479,3 +480,30 @@ def test_replicates_are_shared_by_the_arms(cls):
     assert {config["epochs"] for config in configs} == {9}
     first = [config["seed"] for config in configs[:8]]
     assert first == [first[0]] * 4 + [first[4]] * 4
+
+
+FOLDS = {
+    "choice": tune.choice(["a", "b", "c", "d", "e"]),
+    "grid": tune.grid_search([1, 3, 4, 5, 9]),
+    "range": tune.randint(0, 5),
+}
+
+
+@pytest.mark.parametrize("folds", FOLDS.values(), ids=FOLDS.keys())
+@pytest.mark.parametrize(("sd", "certified"), [(0.001, True), (1.0, False)])
+def test_the_space_may_have_few_replicates(folds, sd, certified):
+    def on_fold(config):
+        rng = np.random.default_rng([ord(str(config["fold"])), int(1000 * (config["x"] + 1))])
+        return float(config["x"] ** 2 + ord(str(config["fold"])) + sd * rng.normal())
+
+    search = make(MFSearch, replicate="fold", seed_key=None, epsilon=0.05)
+    search.set_search_properties(None, None, {"fold": folds})
+    configs = run(search, on_fold)
+    restored = make(MFSearch, replicate="fold", seed_key=None, epsilon=0.05)
+    restored.set_state(json.loads(json.dumps(search.get_state())))
+    for answer in (search.recommendation(), restored.recommendation()):
+        assert (answer.finished, answer.certified) == (True, certified)
+        assert certified or answer.reason.startswith("all 5 replicates were used")
+    used = [(config["x"], config["fold"]) for config in configs]
+    assert len(used) == len(set(used))
+    assert len({fold for _, fold in used}) == 5
