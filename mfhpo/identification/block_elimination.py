@@ -321,6 +321,14 @@ class BlockElimination(BestArmPolicy):
             return surest_at_target(self._evidence, active, self.bias)
         return int(seen[np.argmax(blocks.means(seen))])
 
+    def _lost_leader(self, winner: int) -> int | None:
+        failed = self._roster.withdrawn & self._failures.any(axis=1)
+        for arm in np.flatnonzero(failed).tolist():
+            gain = self._blocks.gain(arm, winner)
+            if self._roster.led[arm] if math.isnan(gain) else gain > 0.0:
+                return int(arm)
+        return None
+
     def _remaining_cost(self, leader: int | None) -> float | None:
         rounds = len(self._blocks.rounds)
         if leader is None or self.winner is not None:

@@ -121,11 +121,9 @@ def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
     return len(means) > 1 and mean >= float(means.max())
 
 
-def lost_leader(
-    evidence: Evidence, roster: Roster, failures: IntArray, winner: int | None
-) -> int | None:
+def lost_leader(evidence: Evidence, roster: Roster, failures: IntArray, winner: int) -> int | None:
     """An arm that left because it failed, and was or would be the best by its values."""
-    if winner is None or not roster.withdrawn.any():
+    if not roster.withdrawn.any():
         return None
     target = evidence.counts.shape[1] - 1
     counts = evidence.counts[:, target]

@@ -319,7 +319,7 @@ class RacingPolicy(Policy):
         )
 
     def _refusal(self, winner: int | None) -> str:
-        lost = lost_leader(self._evidence, self._roster, self._failures, winner)
+        lost = None if winner is None else self._lost_leader(winner)
         if lost is None:
             return self.withheld
         values = int(self._evidence.counts[lost].sum())
@@ -329,6 +329,10 @@ class RacingPolicy(Policy):
             f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
             f"for it, or leave it out"
         )
+
+    def _lost_leader(self, winner: int) -> int | None:
+        """An arm that left because it failed, and was or would be the best by its values."""
+        return lost_leader(self._evidence, self._roster, self._failures, winner)
 
     # What adapters show while the race runs.
 

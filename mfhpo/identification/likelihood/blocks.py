@@ -112,6 +112,12 @@ class Blocks:
         """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
         return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
+    def gain(self, arm: int, other: int) -> float:
+        """By how much an arm is better than another in the blocks that they share; NaN if none."""
+        differences = self.values[arm] - self.values[other]
+        shared = differences[~np.isnan(differences)]
+        return float(shared.mean()) if shared.size else math.nan
+
     def evidence(
         self, leader: int, others: IntArray, epsilon: float, prior: float, wanted: float
     ) -> FloatArray:

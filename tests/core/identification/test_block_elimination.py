@@ -210,6 +210,46 @@ class TestRace:
         assert one.recommend() == other.recommend()
 
 
+class TestAnArmThatLeftBecauseItFailed:
+    """Arm 0 leaves: its raw mean is over other blocks than the winner's."""
+
+    def race(self, gain, blocks, of_block):
+        """Arm 0 is better by `gain` than arm 1 in these blocks, and fails in all others."""
+        rng = np.random.default_rng(0)
+        policy = BlockElimination(THREE, epsilon=0.1)
+
+        def draw(pull):
+            if pull.arm == 0 and pull.block not in blocks:
+                return math.nan
+            own = {0: 1.0 + gain, 1: 1.0, 2: 0.0}[pull.arm]
+            return own + of_block(pull.block) + 0.05 * rng.standard_normal()
+
+        with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves"):
+            answer = race(policy, draw)
+        assert answer.arm == 1
+        return policy, answer
+
+    @pytest.mark.parametrize("gain", [-0.5, 0.5])
+    def test_is_compared_in_the_blocks_that_both_have(self, gain):
+        # Raw means say the opposite: the blocks that it has values of are poor or rich ones.
+        first = -20.0 * np.sign(gain)
+        policy, answer = self.race(gain, (0, 1), lambda block: first if block < 2 else 0.0)
+        means = [policy.summary(arm, 0)[1] for arm in (0, 1)]
+        assert (means[0] > means[1]) != (gain > 0.0)
+        assert answer.certified == (gain < 0.0)
+        assert answer.reason.startswith("arm 0 led when it left") != answer.certified
+
+    @pytest.mark.parametrize("led", [False, True])
+    def test_that_shares_no_block_counts_if_it_had_led(self, led):
+        policy = BlockElimination(THREE, epsilon=0.1)
+        policy._roster.led[0] = led
+        policy._roster.withdraw(0)
+        policy._failures[0, 0] = 3
+        policy.tell(Pull(0, 0, block=90), Observation(99.0))
+        answer = race(policy, noisy([0.0, 2.0, 1.0], np.random.default_rng(0)))
+        assert answer.certified != led
+
+
 class TestFewReplicates:
     def of_five(self, sd, **options):
         policy = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05, **options)
