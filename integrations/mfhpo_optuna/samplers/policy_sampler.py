@@ -30,6 +30,8 @@ _PERIOD = 0.2
 # Seconds that a trial waits at most; the next one goes on waiting.
 _LONGEST_WAIT = 10.0
 
+_CHOICES = 8  # of a trial that other workers get in the way of
+
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -188,6 +190,8 @@ class PolicySampler(StudySampler[RaceT]):
                 race.reseeded = True
             race.begin(trial, pull)
             self._write(study, trial, race.attributes(pull))
+            if race.avoids_repeats:
+                self._give_way(study, trial)
 
     def after_trial(
         self,
@@ -256,6 +260,15 @@ class PolicySampler(StudySampler[RaceT]):
             study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
             raise
         return True
+
+    def _give_way(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Have a trial evaluate something else if another worker has just chosen the same."""
+        for _ in range(_CHOICES):
+            race = self._read(study)
+            other = race.give_way(trial)
+            if other is None:
+                return
+            self._write(study, trial, race.attributes(other))
 
     def _must_wait(self, study: optuna.Study, trial: FrozenTrial, race: RaceT) -> str:
         """Why a trial cannot evaluate anything now; "" if it can, or is to do so anyway."""

@@ -213,6 +213,29 @@ class StudyRace(abc.ABC):
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
 
+    @property
+    def avoids_repeats(self) -> bool:
+        """Whether what two trials evaluate at the same time must differ."""
+        return self._replicates is not None
+
+    def give_way(self, trial: FrozenTrial) -> Pull | None:
+        """Have a trial evaluate something else, which is returned, if another has chosen the same.
+
+        Workers that choose at the same moment choose the same. Ask this after the trial's
+        attributes were written and the study was read again, so that at least one of the two knows;
+        then write them anew.
+        """
+        pull = self.pull(trial.number)
+        if self.policy is None or pull is None or "fixed_params" in trial.system_attrs:
+            return None
+        rivals = [number for number, other in self._under_way(trial.number) if other == pull]
+        # The others choose again, too, if they have seen this trial: each takes another place.
+        place = 1 + sum(number < trial.number for number in rivals)
+        other = self._ask(trial.number, place) if rivals else None
+        if other is not None:
+            self.begin(trial, other)
+        return other
+
     def pull(self, trial_number: int) -> Pull | None:
         """The pull that a running trial evaluates."""
         running = self._running.get(trial_number)
