@@ -105,6 +105,8 @@ def _in_blocks(scenario: Scenario, world: World, rng: np.random.Generator) -> Ou
             if pull is None:
                 break
             value, seconds = world.draw(pull.arm, 0, rng)
+            if value is not None and pull.block is not None:
+                value += world.of_block(pull.arm, pull.block)
             heapq.heappush(under_way, (now + seconds, begun, pull, value))
             begun += 1
         if not under_way:
@@ -144,6 +146,8 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
     of shortlists know one level only and, but for blocks, run one evaluation at a time here. Bounds
     on the bias are estimated where there are several levels and none are declared.
     """
+    if scenario.only_in_blocks:
+        return contestant == "blocks"
     if contestant.endswith("eliminating"):
         return len(scenario.costs) > 1 and scenario.bias is None
     if contestant in _ADAPTERS:
