@@ -507,3 +507,17 @@ def test_the_space_may_have_few_replicates(folds, sd, certified):
     used = [(config["x"], config["fold"]) for config in configs]
     assert len(used) == len(set(used))
     assert len({fold for _, fold in used}) == 5
+
+
+def test_nothing_is_suggested_while_the_last_replicates_are_under_way():
+    search = make(MFSearch, replicate="fold", epsilon=0.0)
+    search.set_search_properties(None, None, {"fold": tune.choice([1, 2])})
+    configs = [search.suggest(str(number)) for number in range(2 * len(ARMS))]
+    assert {config["fold"] for config in configs} == {1, 2}
+    assert search.suggest("none") is None
+    for number, config in enumerate(configs):
+        assert not search.finished
+        search.on_trial_complete(str(number), {"loss": bowl(config) + config["fold"]})
+    assert search.finished
+    assert search.suggest("none") == search.FINISHED
+    assert search.recommendation().reason.startswith("all 2 replicates were used")
