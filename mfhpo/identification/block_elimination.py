@@ -329,6 +329,10 @@ class BlockElimination(BestArmPolicy):
                 return int(arm)
         return None
 
+    @property
+    def _n_values(self) -> IntArray:
+        return self._blocks.n_values
+
     def _remaining_cost(self, leader: int | None) -> float | None:
         rounds = len(self._blocks.rounds)
         if leader is None or self.winner is not None:

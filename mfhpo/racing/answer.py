@@ -136,10 +136,9 @@ def lost_leader(evidence: Evidence, roster: Roster, failures: IntArray, winner: 
 
 
 def not_compared(
-    evidence: Evidence, roster: Roster, failures: IntArray, labels: Labels
+    values: IntArray, roster: Roster, failures: IntArray, labels: Labels
 ) -> tuple[str, ...]:
-    """The arms that left without a comparison, and their outcomes."""
-    values = evidence.counts.sum(axis=1)
+    """The arms that left without a comparison, and their outcomes: numbers of values, (K,)."""
     return tuple(
         f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures[arm].sum()))}"
         for arm in np.flatnonzero(roster.withdrawn).tolist()

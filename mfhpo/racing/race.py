@@ -313,7 +313,7 @@ class RacingPolicy(Policy):
             remaining_cost=0.0 if certified else None if refused else self._remaining_cost(arm),
             conditions=(*self._conditions(), *self.provisos),
             unseen=unseen(self._evidence, self._roster, arm, self.delta),
-            not_compared=not_compared(self._evidence, self._roster, self._failures, self.labels),
+            not_compared=not_compared(self._n_values, roster, self._failures, self.labels),
             failures=int(self._failures.sum()),
             notices=self._notices(),
         )
@@ -322,8 +322,7 @@ class RacingPolicy(Policy):
         lost = None if winner is None else self._lost_leader(winner)
         if lost is None:
             return self.withheld
-        values = int(self._evidence.counts[lost].sum())
-        outcomes = outcomes_in_words(values, int(self._failures[lost].sum()))
+        outcomes = outcomes_in_words(int(self._n_values[lost]), int(self._failures[lost].sum()))
         return (
             f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
             f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
@@ -333,6 +332,11 @@ class RacingPolicy(Policy):
     def _lost_leader(self, winner: int) -> int | None:
         """An arm that left because it failed, and was or would be the best by its values."""
         return lost_leader(self._evidence, self._roster, self._failures, winner)
+
+    @property
+    def _n_values(self) -> IntArray:
+        """How many values each arm has given, shape (K,)."""
+        return np.asarray(self._evidence.counts.sum(axis=1))
 
     # What adapters show while the race runs.
 

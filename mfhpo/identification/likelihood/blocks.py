@@ -62,6 +62,11 @@ class Blocks:
         """The blocks in which an arm has a value, in their order, shape (n,)."""
         return np.flatnonzero(~np.isnan(self.values[arm]))
 
+    @property
+    def n_values(self) -> IntArray:
+        """How many values each arm has, shape (K,)."""
+        return np.asarray((~np.isnan(self.values)).sum(axis=1))
+
     def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
         """The first block without a value of the arm, of complete rounds if there is one.
 

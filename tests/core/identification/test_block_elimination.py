@@ -249,6 +249,17 @@ class TestAnArmThatLeftBecauseItFailed:
         answer = race(policy, noisy([0.0, 2.0, 1.0], np.random.default_rng(0)))
         assert answer.certified != led
 
+    def test_is_listed_with_all_its_values(self):
+        policy = BlockElimination(THREE)
+        for block in (0, 2):  # the one after a gap does not yet tell what the arm is worth
+            policy.tell(Pull(0, 0, block=block), Observation(1.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ArmWithdrawnWarning)
+            while 0 in policy.active:
+                policy.tell(Pull(0, 0, block=1), Observation(None))
+        failures = policy.recommend().failures
+        assert policy.recommend().not_compared == (f"arm 0: failed {failures} of {failures + 2}",)
+
 
 class TestFewReplicates:
     def of_five(self, sd, **options):
