@@ -66,7 +66,9 @@ class Objective:
         own = self(trial)
         truth = self.true_value(trial.params)
         replicate = trial.suggest_int("replicate", 0, 2**31 - 1)
-        common = self.problem.sigma * np.random.default_rng(replicate).standard_normal()
+        # Of the study, too: studies of one name have the same replicates.
+        rng = np.random.default_rng([self._first, replicate])
+        common = self.problem.sigma * rng.standard_normal()
         return float(truth + (own - truth + common) / np.sqrt(2.0))
 
     def true_value(self, configuration: dict[str, Any]) -> float:
