@@ -55,7 +55,6 @@ from mfhpo import (
     SuccessiveElimination,
 )
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.arrays import FloatArray
@@ -105,7 +104,7 @@ _POLICIES: dict[str, _Make] = {
 }
 _CERTIFICATES: dict[str, _Make] = {
     "certify": Certification,
-    "group-sequential": GroupSequentialCertification,
+    "group-sequential": partial(Certification, first_look=5),
     "blocks": partial(Certification, blocks=True),
 }
 _MOST_PULLS = 1500
@@ -387,7 +386,7 @@ def _compared(
     evaluations = 0
     while not race.finished and evaluations < instance.most_pulls:
         asked = race.ask()
-        arm = asked.arm if isinstance(asked, Pull) else asked
+        arm = asked.arm
         race.tell(asked, instance.draw(rng, Pull(arm, target)))
         evaluations += 1
     answer = race.certificate("all", "by hand")

@@ -39,12 +39,16 @@ class Policy(abc.ABC):
         What else must be true for a claim, as clauses, by what whoever runs the policy supposes.
     held_cost
         What was paid for evaluations that have ended and are not told yet.
+    most_blocks
+        Where pulls carry blocks, how many replicates there are: blocks from 0 to one less. None: as
+        many as are wanted. Whoever runs the policy sets it as soon as it is known.
     """
 
     labels = Labels()
     withheld: str = ""
     provisos: tuple[str, ...] = ()
     held_cost: float = 0.0
+    most_blocks: int | None = None
 
     @abc.abstractmethod
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:

@@ -14,7 +14,6 @@ from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
 from benchmarks.assumptions.truth import Tally
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.certification.sequential import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.noise import EstimatedNoise
@@ -79,7 +78,7 @@ def _shortlist(
         asked = None if race.finished else race.ask()
         if asked is None:
             break
-        arm = asked.arm if isinstance(asked, Pull) else asked
+        arm = asked.arm
         value, _ = world.draw(arm, 0, rng)
         race.tell(asked, value)
         tally.add(arm, value)
@@ -105,6 +104,8 @@ def _in_blocks(scenario: Scenario, world: World, rng: np.random.Generator) -> Ou
             if pull is None:
                 break
             value, seconds = world.draw(pull.arm, 0, rng)
+            if value is not None and pull.block is not None:
+                value += world.of_block(pull.arm, pull.block)
             heapq.heappush(under_way, (now + seconds, begun, pull, value))
             begun += 1
         if not under_way:
@@ -128,7 +129,7 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "MFSampler": race_by_sampler,
     "MFSearch": race_by_searcher,
     "certify": lambda *race: _shortlist(Certification, *race),
-    "group-sequential": lambda *race: _shortlist(GroupSequentialCertification, *race),
+    "group-sequential": lambda *race: _shortlist(partial(Certification, first_look=5), *race),
     "blocks": _in_blocks,
 }
 """Policies, a sampler of Optuna's and a searcher of Ray's, and the certificates of shortlists."""
@@ -144,6 +145,8 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
     of shortlists know one level only and, but for blocks, run one evaluation at a time here. Bounds
     on the bias are estimated where there are several levels and none are declared.
     """
+    if scenario.only_in_blocks:
+        return contestant == "blocks"
     if contestant.endswith("eliminating"):
         return len(scenario.costs) > 1 and scenario.bias is None
     if contestant in _ADAPTERS:

@@ -1,5 +1,6 @@
 """Races that break, or strain, what a certificate supposes."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -23,10 +24,13 @@ class World:
         True means at the target, shape (K,).
     draw
         Evaluates an arm at a level.
+    of_block
+        What an arm's values have besides in a block.
     """
 
     means: FloatArray
     draw: Draw
+    of_block: Callable[[int, int], float] = lambda arm, block: 0.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Scenario:
         Evaluations after which a race is given up.
     with_certificates
         Whether the certificates of shortlists, which know one level only, run it too.
+    only_in_blocks
+        Whether it is about what arms share in a block, so that nobody else runs it.
     """
 
     name: str
@@ -63,6 +69,7 @@ class Scenario:
     workers: int = 1
     most: int = 300
     with_certificates: bool = True
+    only_in_blocks: bool = False
 
 
 def _of(means: list[float], draw_noise: Callable[[int, np.random.Generator], float]) -> World:
@@ -188,6 +195,19 @@ def _shared(rng: np.random.Generator) -> World:
     return World(means, draw)
 
 
+def _alike(rng: np.random.Generator) -> World:
+    """Six arms share nine tenths of their noise in each block, the best and another one nothing."""
+    means = np.array([0.0, *[-1.0] * 6, 0.5])
+    shared = np.sqrt(np.where(np.arange(8) < 6, 0.9, 0.0))
+    effects: defaultdict[int, float] = defaultdict(lambda: float(rng.standard_normal()))
+
+    def draw(arm: int, level: int, rng: np.random.Generator) -> Outcome:
+        own = np.sqrt(1.0 - shared[arm] ** 2)
+        return float(means[arm] + own * rng.standard_normal()), 1.0
+
+    return World(means, draw, lambda arm, block: float(shared[arm] * effects[block]))
+
+
 def _lognormal(rng: np.random.Generator) -> float:
     spread = 0.6937  # of the logarithm, for a variance of 1
     scale = np.exp(spread**2 / 2.0)
@@ -260,5 +280,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         with_certificates=False,
     ),
     Scenario("shared noise", _shared, 0.0),
+    Scenario("six arms alike", _alike, 0.0, most=600, only_in_blocks=True),
 )
 """What is raced; "shared noise" is a control that no data can show."""

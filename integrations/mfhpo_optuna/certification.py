@@ -101,8 +101,9 @@ def certify(
         by ``trial.suggest_int("split", 0, 2**31 - 1)``. All candidates are then evaluated with the
         same replicates and compared by their differences, so that what a replicate does to all of
         them is no noise; the claim is about the mean over replicates. Configurations of the study
-        that differ in nothing else are one candidate, and `sigma` has no part in it. None:
-        evaluations are independent.
+        that differ in nothing else are one candidate, and `sigma` has no part in it. If it
+        has few values, such as five folds, the race ends when all were used, certified or not.
+        None: evaluations are independent.
     delta, sigma, measure, max_failures
         See `mfhpo.certification.sequential.Certification`. An evaluation fails if it raises what is
         in `catch`, returns NaN or infinity, or prunes itself.
@@ -139,14 +140,14 @@ def certify(
     What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
     about 40 evaluations where they differ by several standard deviations of the noise, and 140
     where they are all the same. With a `budget` of 50, 100 or 200 evaluations, the tolerance is
-    about 2.3, 1 or .7 standard deviations for 8 candidates, and 1.2, .6 or .3 for 4; where `sigma`
-    is declared, 1.6, .9 or .6, and .6, .4 or .2. With 25, it is 2.6 for 4 candidates, and mostly
+    about 2.4, 1.2 or .8 standard deviations for 8 candidates, 1.2, .6 or .3 for 4; where `sigma`
+    is declared, 1.6, .9 or .7, and .7, .4 or .2. With 25, it is 3 for 4 candidates, and mostly
     none for 8; where `sigma` is declared, 2.5 for 8 and 1.4 for 4.
 
     What it brings, in 216 studies of 50 or 100 trials by Optuna's TPE (``make certify``): with
     noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
-    certificate .04 (.16). The certified configuration was truly better than the best trial's in
-    60 % (69 %) of the studies, by .2 (.75) points on average, and worse in 3 % (8 %). More trials
+    certificate .03 (.29). The certified configuration was truly better than the best trial's in
+    62 % (69 %) of the studies, by .2 (.7) points on average, and worse in 4 % (10 %). More trials
     of the search, for the same cost, found better ones still in two studies out of three.
 
     Examples
@@ -198,7 +199,7 @@ def certify(
         return objective(Replicate(trial, first_number))
 
     race = sampler.race(record)
-    if timeout != 0 and (race.awaits_trials or not race.certification.finished):
+    if timeout != 0 and (race.waits_for or not race.certification.finished):
         record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=catch)
     sampler.conclude(record)
     answer = sampler.race(record).certificate()

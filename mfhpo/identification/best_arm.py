@@ -244,7 +244,7 @@ class BestArmPolicy(RacingPolicy):
             return False
         return self._values_of(arm) == self._values_awaited
 
-    def _pull_of_winner(self, winner: int) -> Pull:
+    def _pull_of_winner(self, winner: int) -> Pull | None:
         target = self.problem.target
         lacking = self._lacking(winner)
         if not lacking or self._evidence.counts[winner, target] < self._measure:
@@ -321,7 +321,12 @@ class BestArmPolicy(RacingPolicy):
             return "every other arm was eliminated"
         else:
             return "the only arm"
-        return f"the budget of {self.budget:g} is spent and {reason}" if self.finished else reason
+        return f"{self._end} and {reason}" if self.finished else reason
+
+    @property
+    def _end(self) -> str:
+        """Why a race that is not certified is over."""
+        return f"the budget of {self.budget:g} is spent"
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         if leader is None or self._piloting:

@@ -38,6 +38,9 @@ class BlockElimination(BestArmPolicy):
     closest rival is evaluated on the replicates where it did unusually badly, and all is judged
     again: what a leader loses on rare replicates is seen like this.
 
+    There may be few replicates, such as five folds (`most_blocks`). When all of them were used, the
+    race is over, and a winner needs no more values than that.
+
     Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
     repeated in its block.
 
@@ -65,7 +68,7 @@ class BlockElimination(BestArmPolicy):
     (1, True)
     """
 
-    _saved = (*BestArmPolicy._saved, "_design", "_is_probed")
+    _saved = (*BestArmPolicy._saved, "_design", "_is_probed", "most_blocks")
     _certificate_reason = "no other arm can be better by more than epsilon on the same replicates"
 
     def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
@@ -123,6 +126,8 @@ class BlockElimination(BestArmPolicy):
         pulls = []
         for _ in range(n):
             pull = self._open_pull(taken)
+            if pull is None:
+                break
             taken.setdefault(pull.arm, set()).add(pull.block or 0)
             pulls.append(pull)
         return pulls
@@ -139,7 +144,7 @@ class BlockElimination(BestArmPolicy):
                 taken.setdefault(int(pull.arm), set()).add(pull.block)
         return taken
 
-    def _open_pull(self, taken: Mapping[int, set[int]]) -> Pull:
+    def _open_pull(self, taken: Mapping[int, set[int]]) -> Pull | None:
         winner = self.winner
         if self._probes:
             for arm in self._in_round.tolist():
@@ -148,15 +153,33 @@ class BlockElimination(BestArmPolicy):
                     if block not in closed:
                         return Pull(arm, self.problem.target, block=block)
         arms = self._in_round.tolist() if winner is None else [winner]
-        blocks = [self._blocks.first_open(arm, taken.get(arm, set())) for arm in arms]
-        first = int(np.argmin([self._blocks.place(block) for block in blocks]))
-        return Pull(arms[first], self.problem.target, block=blocks[first])
+        firsts = [(self._blocks.first_open(arm, taken.get(arm, set())), arm) for arm in arms]
+        left = [(block, arm) for block, arm in firsts if self._exists(block)]
+        if not left:
+            return None
+        block, arm = min(left, key=lambda each: self._blocks.place(each[0]))
+        return Pull(arm, self.problem.target, block=block)
 
-    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
         return self._open_pull({})
 
-    def _pull_of_winner(self, winner: int) -> Pull:
+    def _pull_of_winner(self, winner: int) -> Pull | None:
         return self._open_pull({})
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over (see `Policy.finished`)."""
+        return super().finished or self._all_were_used
+
+    def _exists(self, block: int) -> bool:
+        return self.most_blocks is None or block < self.most_blocks
+
+    @property
+    def _all_were_used(self) -> bool:
+        """Whether there is no replicate on which anything is left to evaluate."""
+        if self.most_blocks is None or self._blocks.values.shape[1] < self.most_blocks:
+            return False
+        return self.active.size > 0 and self._open_pull({}) is None
 
     @property
     def _in_round(self) -> IntArray:
@@ -165,19 +188,27 @@ class BlockElimination(BestArmPolicy):
         return design if design.size else self.active
 
     def _lacking(self, winner: int) -> dict[int, int]:
-        lacking = super()._lacking(winner)
+        lacking = self._values_lacking(winner)
         has_rival = len(self._in_round) > 1
         if not lacking and has_rival and not self._is_probed:
             return {self.problem.target: max(1, len(self._probes))}
         return lacking
+
+    def _values_lacking(self, winner: int) -> dict[int, int]:
+        """How many values a winner lacks, of those that there may be."""
+        lacking = super()._lacking(winner)
+        if self.most_blocks is None:
+            return lacking
+        left = self.most_blocks - int(self._evidence.counts[winner, self.problem.target])
+        return {m: min(missing, left) for m, missing in lacking.items() if left > 0}
 
     # Learning.
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`).
 
-        What counts is the first value of an arm in a block, at the target. A ValueError says that
-        the pull has no block.
+        What counts is the first value of an arm in a block, at the target; none in a block beyond
+        `most_blocks`. A ValueError says that the pull has no block.
         """
         if pull.block is None or pull.block < 0:
             raise ValueError(
@@ -185,9 +216,9 @@ class BlockElimination(BestArmPolicy):
             )
         self._check(pull)
         if observation.has_value and observation.value is not None:
-            at_target = pull.fidelity == self.problem.target
+            counts = pull.fidelity == self.problem.target and self._exists(pull.block)
             value = float(observation.value)
-            if not (at_target and self._blocks.add(int(pull.arm), pull.block, value)):
+            if not (counts and self._blocks.add(int(pull.arm), pull.block, value)):
                 self._pay(pull.fidelity, observation)
                 return
         super().tell(pull, observation)
@@ -208,7 +239,7 @@ class BlockElimination(BestArmPolicy):
             self._blocks.complete_round(block, self._in_round)
             self._decide()
         winner = self._certificate
-        if winner is not None and not self._probes and not super()._lacking(winner):
+        if winner is not None and not self._probes and not self._values_lacking(winner):
             self._probe(winner)
 
     def _complete_block(self) -> int | None:
@@ -283,6 +314,18 @@ class BlockElimination(BestArmPolicy):
             return surest_at_target(self._evidence, active, self.bias)
         return int(seen[np.argmax(blocks.means(seen))])
 
+    def _lost_leader(self, winner: int) -> int | None:
+        failed = self._roster.withdrawn & self._failures.any(axis=1)
+        for arm in np.flatnonzero(failed).tolist():
+            gain = self._blocks.gain(arm, winner)
+            if self._roster.led[arm] if math.isnan(gain) else gain > 0.0:
+                return int(arm)
+        return None
+
+    @property
+    def _n_values(self) -> IntArray:
+        return self._blocks.n_values
+
     def _remaining_cost(self, leader: int | None) -> float | None:
         rounds = len(self._blocks.rounds)
         if leader is None or self.winner is not None:
@@ -295,9 +338,17 @@ class BlockElimination(BestArmPolicy):
             return None
         # Evidence grows about as the rounds do, and the leader takes part in all of them.
         more = rounds * np.maximum(self.threshold / evidence - 1.0, 0.0)
+        if self.most_blocks is not None and rounds + more.max() > self.most_blocks:
+            return math.inf
         return float(more.sum() + more.max()) * self._cost_of(self.problem.target)
 
     # Words.
+
+    @property
+    def _end(self) -> str:
+        if self._all_were_used:
+            return f"all {self.most_blocks} replicates were used"
+        return super()._end
 
     def _conditions(self) -> tuple[str, ...]:
         return BLOCK_CONDITIONS

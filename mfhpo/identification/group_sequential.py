@@ -77,6 +77,7 @@ class GroupSequential(BestArmPolicy):
 
     _saved = (
         *BestArmPolicy._saved,
+        "most_blocks",
         "looks",
         "_behind",
         "_radius",
@@ -141,6 +142,22 @@ class GroupSequential(BestArmPolicy):
     def _lacking(self, winner: int) -> dict[int, int]:
         missing = self._first_look - int(self._counts()[winner])
         return {self.problem.target: missing} if missing > 0 else {}
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over (see `Policy.finished`)."""
+        return super().finished or self._all_were_used
+
+    @property
+    def _all_were_used(self) -> bool:
+        """Whether there are too few replicates for another look."""
+        return self.most_blocks is not None and self._size(self.looks) > self.most_blocks
+
+    @property
+    def _end(self) -> str:
+        if self._all_were_used:
+            return f"{self.most_blocks} replicates are all there are"
+        return super()._end
 
     # Pulls.
 
@@ -318,7 +335,8 @@ class GroupSequential(BestArmPolicy):
         look = f"after {self._size(self.looks)} evaluations of each"
         if not self.looks:
             return f"nothing can be said yet; the first look is {look}"
-        return f"{super()._reason(arm)}; the next look is {look}"
+        reason = super()._reason(arm)
+        return reason if self.finished else f"{reason}; the next look is {look}"
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess: the radius shrinks as the root of the count, and the lead stays."""

@@ -121,11 +121,9 @@ def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
     return len(means) > 1 and mean >= float(means.max())
 
 
-def lost_leader(
-    evidence: Evidence, roster: Roster, failures: IntArray, winner: int | None
-) -> int | None:
+def lost_leader(evidence: Evidence, roster: Roster, failures: IntArray, winner: int) -> int | None:
     """An arm that left because it failed, and was or would be the best by its values."""
-    if winner is None or not roster.withdrawn.any():
+    if not roster.withdrawn.any():
         return None
     target = evidence.counts.shape[1] - 1
     counts = evidence.counts[:, target]
@@ -138,10 +136,9 @@ def lost_leader(
 
 
 def not_compared(
-    evidence: Evidence, roster: Roster, failures: IntArray, labels: Labels
+    values: IntArray, roster: Roster, failures: IntArray, labels: Labels
 ) -> tuple[str, ...]:
-    """The arms that left without a comparison, and their outcomes."""
-    values = evidence.counts.sum(axis=1)
+    """The arms that left without a comparison, and their outcomes: numbers of values, (K,)."""
     return tuple(
         f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures[arm].sum()))}"
         for arm in np.flatnonzero(roster.withdrawn).tolist()

@@ -136,7 +136,10 @@ class BlockOptions(TypedDict, total=False):
         blocks, and compared within these (`mfhpo.BlockElimination`). That takes far fewer
         evaluations where the split is a large part of the noise. The certificate is about the mean
         over replicates. Only values at the target are evidence, and nothing is declared of the
-        noise or the bias. None: each evaluation has noise of its own.
+        noise or the bias. Where the replicate has few values, such as five folds, the race ends
+        when all were used, certified or not (at delta 0.05, a race of two arms needs at least six).
+        In Ray its values are those of the search space, or else seeds. None: each evaluation has
+        noise of its own.
     """
 
     replicate: str | None

@@ -177,7 +177,7 @@ class RacingPolicy(Policy):
         """Apply the rules to all that is known, after an arm was withdrawn."""
 
     @abc.abstractmethod
-    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
         """The next pull after the pilot, given counts (K, M) that include what is under way."""
 
     @property
@@ -313,22 +313,30 @@ class RacingPolicy(Policy):
             remaining_cost=0.0 if certified else None if refused else self._remaining_cost(arm),
             conditions=(*self._conditions(), *self.provisos),
             unseen=unseen(self._evidence, self._roster, arm, self.delta),
-            not_compared=not_compared(self._evidence, self._roster, self._failures, self.labels),
+            not_compared=not_compared(self._n_values, roster, self._failures, self.labels),
             failures=int(self._failures.sum()),
             notices=self._notices(),
         )
 
     def _refusal(self, winner: int | None) -> str:
-        lost = lost_leader(self._evidence, self._roster, self._failures, winner)
+        lost = None if winner is None else self._lost_leader(winner)
         if lost is None:
             return self.withheld
-        values = int(self._evidence.counts[lost].sum())
-        outcomes = outcomes_in_words(values, int(self._failures[lost].sum()))
+        outcomes = outcomes_in_words(int(self._n_values[lost]), int(self._failures[lost].sum()))
         return (
             f"{self.labels.arm(lost)} led when it left the race, or would lead by its values: "
             f"it {outcomes} evaluations, so that it could not be compared; mend the objective "
             f"for it, or leave it out"
         )
+
+    def _lost_leader(self, winner: int) -> int | None:
+        """An arm that left because it failed, and was or would be the best by its values."""
+        return lost_leader(self._evidence, self._roster, self._failures, winner)
+
+    @property
+    def _n_values(self) -> IntArray:
+        """How many values each arm has given, shape (K,)."""
+        return np.asarray(self._evidence.counts.sum(axis=1))
 
     # What adapters show while the race runs.
 
@@ -392,7 +400,7 @@ class RacingPolicy(Policy):
             return self._pull_of_winner(winner)
         return self._race_pull(counts, arms)
 
-    def _pull_of_winner(self, winner: int) -> Pull:
+    def _pull_of_winner(self, winner: int) -> Pull | None:
         return Pull(winner, self.problem.target)
 
     def _settle(self) -> bool:

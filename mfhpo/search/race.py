@@ -11,7 +11,7 @@ from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.sequential import Certification
-from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.identification.group_sequential import LEAST_FIRST_LOOK, GroupSequential
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
@@ -200,14 +200,23 @@ class SearchRace(Policy):
         return Pull(shortlist.index(pull.arm), 0, block=block)
 
     def _compare(self, candidates: Sequence[Candidate], luckiest: int) -> Certification:
-        return Certification(
+        certification = Certification(
             candidates,
             luckiest=luckiest,
             maximise=self._sign > 0.0,
             blocks=self._in_blocks,
-            first_look=self._budget.first_look(len(candidates)),
+            first_look=self._first_look(len(candidates)),
             **self._options,
         )
+        if self.most_blocks is not None:
+            certification.policy.most_blocks = self.most_blocks - _FIRST_BLOCK
+        return certification
+
+    def _first_look(self, n: int) -> int:
+        first_look = self._budget.first_look(n)
+        if self.most_blocks is None:
+            return first_look
+        return max(LEAST_FIRST_LOOK, min(first_look, self.most_blocks - _FIRST_BLOCK))
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """What to evaluate next: up to `n` pulls, none when the race is over."""

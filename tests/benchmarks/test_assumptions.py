@@ -22,6 +22,7 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("noisy best", "MFLUCB"),
         ("noisy rival", "group-sequential"),
         ("noisy rival", "blocks"),
+        ("six arms alike", "blocks"),
         ("low values fail", "blocks"),
         ("order, 4 workers", "blocks"),
         ("failures 25 %", "blocks"),

@@ -30,6 +30,8 @@ _PERIOD = 0.2
 # Seconds that a trial waits at most; the next one goes on waiting.
 _LONGEST_WAIT = 10.0
 
+_CHOICES = 8  # of a trial that other workers get in the way of
+
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
@@ -160,8 +162,7 @@ class PolicySampler(StudySampler[RaceT]):
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
         if len(study.directions) > 1:
             return  # the first suggestion raises; raising here would leave the trial running
-        # What was enqueued is evaluated anyway.
-        waited = "fixed_params" not in trial.system_attrs and self._wait(study, trial)
+        waited = self._wait(study, trial)
         with self._lock:
             race = self._read(study)
             if self._is_over(race) and stop(study):
@@ -176,10 +177,10 @@ class PolicySampler(StudySampler[RaceT]):
                         stacklevel=4,
                     )
                 return
-            if waited:
-                # Its clock has run while it waited, and so would tell what it costs wrongly.
-                race.idle.add(trial.number)
             pull = None if waited else race.propose(trial)
+            if waited or (pull is None and self._must_wait(study, trial, race)):
+                # The clock of one that waited would tell what it costs wrongly.
+                race.idle.add(trial.number)
             if pull is None:
                 self._write(study, trial, race.attributes_outside(trial))
                 return
@@ -189,6 +190,8 @@ class PolicySampler(StudySampler[RaceT]):
                 race.reseeded = True
             race.begin(trial, pull)
             self._write(study, trial, race.attributes(pull))
+            if race.avoids_repeats:
+                self._give_way(study, trial)
 
     def after_trial(
         self,
@@ -231,19 +234,19 @@ class PolicySampler(StudySampler[RaceT]):
 
     def _is_over(self, race: RaceT) -> bool:
         """Whether nothing is left to evaluate, nor to wait for."""
-        return race.policy is not None and race.policy.finished and not race.awaits_trials
+        return race.policy is not None and race.policy.finished and not race.waits_for
 
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Wait while only trials under way keep the answer from being certified; False if none do.
+        """Wait while nothing is left to do until trials under way end; False if it is not so.
 
         It ends with their lease at the latest, and is short for each trial, so that ``optimize``
         looks at its timeout in between. Nothing waits under ask and tell, where whoever asks may be
         the one who is to tell.
         """
         with self._lock:
-            race = self._of(study)  # as it was left: reading it is only worth it if it waits
-            reason = race.policy.withheld if race.policy is not None and race.awaits_trials else ""
-        if not reason or not study._thread_local.in_optimize_loop:
+            # As it was left: reading it is only worth it if it waits.
+            reason = self._must_wait(study, trial, self._of(study))
+        if not reason:
             return False
         _logger.info(f"nothing is evaluated for now: {reason}")
         until = time.monotonic() + _LONGEST_WAIT
@@ -251,12 +254,26 @@ class PolicySampler(StudySampler[RaceT]):
             while time.monotonic() < until and not study._stop_flag:
                 time.sleep(_PERIOD)
                 with self._lock:
-                    if not self._read(study).awaits_trials:
+                    if not self._read(study).waits_for:
                         break
         except KeyboardInterrupt:
             study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
             raise
         return True
+
+    def _give_way(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Have a trial evaluate something else if another worker has just chosen the same."""
+        for _ in range(_CHOICES):
+            race = self._read(study)
+            other = race.give_way(trial)
+            if other is None:
+                return
+            self._write(study, trial, race.attributes(other))
+
+    def _must_wait(self, study: optuna.Study, trial: FrozenTrial, race: RaceT) -> str:
+        """Why a trial cannot evaluate anything now; "" if it can, or is to do so anyway."""
+        is_enqueued = "fixed_params" in trial.system_attrs
+        return race.waits_for if study._thread_local.in_optimize_loop and not is_enqueued else ""
 
     def _write(
         self, study: optuna.Study, trial: FrozenTrial, attributes: Mapping[str, Any]

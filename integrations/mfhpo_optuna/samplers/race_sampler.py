@@ -36,8 +36,6 @@ from mfhpo_optuna.study.search_study import SearchStudy
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-_CHOICES = 8  # of a trial that other workers get in the way of
-
 
 @runs(SearchRace, SearchOptions, checkpoints=False)
 class RaceSampler(FidelitySampler):
@@ -155,12 +153,8 @@ class RaceSampler(FidelitySampler):
         if len(study.directions) > 1:
             return
         with self._lock:
-            for _ in range(_CHOICES):
-                race = self._read(study)
-                other = race.give_way(trial)
-                if other is None:
-                    break
-                self._write(study, trial, race.attributes(other))
+            race = self._of(study)
+            assert isinstance(race, SearchStudy)
             if trial.number in race.over:
                 self._end(study, race, trial)
 

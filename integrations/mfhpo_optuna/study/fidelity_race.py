@@ -19,6 +19,9 @@ from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 
+# In the tag of a pull that was begun before the levels were known: its level is not what is noted.
+_BLIND = "blind"
+
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 
 
@@ -161,8 +164,12 @@ class FidelityRace(StudyRace):
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attribute that tells other workers of a pull."""
-        block = {} if pull.block is None else {"block": pull.block}
-        return {ARM_KEY: {"arm": pull.arm, "fidelity": pull.fidelity, **block}}
+        tag = {"arm": pull.arm, "fidelity": pull.fidelity}
+        if pull.block is not None:
+            tag["block"] = pull.block
+        if self.policy is None:
+            tag[_BLIND] = True
+        return {ARM_KEY: tag}
 
     def _noted(self, trial: FrozenTrial) -> Pull:
         tag = trial.user_attrs[ARM_KEY]
@@ -204,6 +211,7 @@ class FidelityRace(StudyRace):
 
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         self.policy = self._make_policy(len(self.arms), levels, self.sign)
+        self._note_replicates({})
         self.levels = levels
         self.policy.labels = Labels(
             arm=lambda arm: f"arm {arm} {self.arms.params(arm)}",
@@ -237,7 +245,7 @@ class FidelityRace(StudyRace):
             return planned, False
         fidelity = self.levels.index(level)
         self._levels_told.add(fidelity)
-        if fidelity != planned.fidelity:
+        if fidelity != planned.fidelity and _BLIND not in trial.user_attrs[ARM_KEY]:
             self._overridden += 1
         elif len(self._levels_told) > 1:  # else it may be what is always set
             self._overridden = 0

@@ -76,20 +76,28 @@ class Replicates:
     def of(self, block: int, distribution: BaseDistribution) -> Any:
         """The replicate of a block, for an objective that asks with this distribution.
 
-        Raises TypeError for numbers that are not whole, ValueError if there are too few values.
+        Raises TypeError for numbers that are not whole.
+        """
+        chosen = replicate_of(block, self.seed, self.count(distribution))
+        if isinstance(distribution, CategoricalDistribution):
+            return distribution.choices[chosen]
+        assert isinstance(distribution, IntDistribution)
+        return distribution.low + distribution.step * chosen
+
+    def count(self, distribution: BaseDistribution) -> int:
+        """How many replicates there are, for an objective that asks with this distribution.
+
+        Raises TypeError for numbers that are not whole.
         """
         if isinstance(distribution, CategoricalDistribution):
-            choices = distribution.choices
-            return choices[replicate_of(block, self.seed, len(choices))]
+            return len(distribution.choices)
         if not isinstance(distribution, IntDistribution):
             raise TypeError(
                 f"replicate={self.name!r} must be suggested as a whole number or as one of several "
                 f"values, such as trial.suggest_int({self.name!r}, 0, 2**31 - 1), got "
                 f"{distribution}."
             )
-        step = distribution.step
-        n_values = (distribution.high - distribution.low) // step + 1
-        return distribution.low + step * replicate_of(block, self.seed, n_values)
+        return (distribution.high - distribution.low) // distribution.step + 1
 
     def is_of(self, block: int | None, trial: FrozenTrial) -> bool:
         """Whether a trial that gave a value was evaluated with the replicate of its block.

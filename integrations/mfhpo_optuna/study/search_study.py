@@ -27,6 +27,7 @@ class SearchStudy(FidelityRace):
     """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
 
     arms: OpenArms
+    avoids_repeats = True
 
     def __init__(
         self,
@@ -70,12 +71,7 @@ class SearchStudy(FidelityRace):
         super().begin(trial, pull)
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
-        """Have a trial evaluate something else, which is returned, if another has chosen the same.
-
-        Workers that choose at the same moment would give the same number to different arms. Ask
-        this after the trial's attributes were written and the study was read again, so that at
-        least one of the two knows; then write them anew.
-        """
+        """See the base: two workers would give the same number to different arms."""
         pull = self.pull(trial.number)
         if pull is None or isinstance(pull, Replicate):
             return None

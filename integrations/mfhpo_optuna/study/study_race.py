@@ -33,6 +33,8 @@ from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
+_ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
+
 Listener = Callable[[int, Pull, Observation], None]
 
 
@@ -67,6 +69,7 @@ class StudyRace(abc.ABC):
         # What the user was warned about, also by an earlier race in whose place this one goes on.
         self.warned: set[str] = set()
         self._replicates = replicates
+        self._n_replicates: int | None = None  # until an objective has asked for one
         self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
         self._begun_here: set[int] = set()  # the others are as their attributes say
@@ -170,6 +173,7 @@ class StudyRace(abc.ABC):
 
     def _see(self, trial: FrozenTrial) -> None:
         """Note what a trial under way evaluates."""
+        self._note_replicates(trial.distributions)
         pull, number = self._noted(trial), trial.number
         is_new = number not in self._running
         self._begun += is_new
@@ -190,6 +194,7 @@ class StudyRace(abc.ABC):
             return False
         if ARM_KEY not in trial.user_attrs:
             return self._is_single(trial)
+        self._note_replicates(trial.distributions)
         pull = self._noted(trial)
         self.begun_by.setdefault(pull.arm, trial)
         if state != TrialState.COMPLETE:
@@ -208,6 +213,29 @@ class StudyRace(abc.ABC):
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
 
+    @property
+    def avoids_repeats(self) -> bool:
+        """Whether what two trials evaluate at the same time must differ."""
+        return self._replicates is not None
+
+    def give_way(self, trial: FrozenTrial) -> Pull | None:
+        """Have a trial evaluate something else, which is returned, if another has chosen the same.
+
+        Workers that choose at the same moment choose the same. Ask this after the trial's
+        attributes were written and the study was read again, so that at least one of the two knows;
+        then write them anew.
+        """
+        pull = self.pull(trial.number)
+        if self.policy is None or pull is None or "fixed_params" in trial.system_attrs:
+            return None
+        rivals = [number for number, other in self._under_way(trial.number) if other == pull]
+        # The others choose again, too, if they have seen this trial: each takes another place.
+        place = 1 + sum(number < trial.number for number in rivals)
+        other = self._ask(trial.number, place) if rivals else None
+        if other is not None:
+            self.begin(trial, other)
+        return other
+
     def pull(self, trial_number: int) -> Pull | None:
         """The pull that a running trial evaluates."""
         running = self._running.get(trial_number)
@@ -218,7 +246,15 @@ class StudyRace(abc.ABC):
         assert self._replicates is not None
         block = self._running[trial_number].pull.block
         assert block is not None
+        self._note_replicates({self._replicates.name: distribution})
         return self._replicates.of(block, distribution)
+
+    def _note_replicates(self, distributions: Mapping[str, BaseDistribution]) -> None:
+        """Tell the policy how many replicates there are, if an objective has asked for one."""
+        if self._replicates is not None and self._replicates.name in distributions:
+            self._n_replicates = self._replicates.count(distributions[self._replicates.name])
+        if self.policy is not None:
+            self.policy.most_blocks = self._n_replicates
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
@@ -249,15 +285,19 @@ class StudyRace(abc.ABC):
             self._tell_now(ended.number, ended.pull, ended.observation)
 
     @property
-    def awaits_trials(self) -> bool:
-        """Whether the race is over but for trials under way, whose lease is not over."""
+    def waits_for(self) -> str:
+        """Why nothing is left to do until trials under way end, whose lease is not over; or ""."""
         policy = self.policy
-        if policy is None or not policy.withheld or not policy.finished:
-            return False
+        if policy is None:
+            return ""
+        if self._replicates is not None and not policy.finished:
+            return "" if policy.ask(1, self._pending(-1)) else _ALL_ARE_TAKEN
+        if not policy.withheld or not policy.finished:
+            return ""
         now = datetime.now()
         if all(self._expired(self._running[number], now) for number in self._turns.given_up):
-            return False
-        return policy.recommend().reason == policy.withheld
+            return ""
+        return policy.withheld if policy.recommend().reason == policy.withheld else ""
 
     @property
     def answer_is_stale(self) -> bool:

@@ -21,6 +21,9 @@ from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 
 Config: TypeAlias = dict[str, Any]
 
+# Seeds are from 0 to one less than this.
+_N_SEEDS = 2**31
+
 # So many repeats in a row, and a space is taken to have no more configurations.
 _MOST_REPEATS = 1000
 # How the placeholders begin that Tune puts in the place of functions and other objects.
@@ -179,6 +182,13 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
         raise ValueError(_no_levels(fidelity.name, domain, space))
     fidelity.check_levels(levels)
     return tuple(levels)
+
+
+def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
+    """The values of a replicate: those that the space has, or seeds if these have no end."""
+    domain = find(space, name) if has(space, name) else None
+    values = _values(domain) if isinstance(domain, Domain) else _categories(domain)
+    return range(_N_SEEDS) if values is None else values
 
 
 def _no_levels(name: str, domain: Any, space: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ from mfhpo_ray.experiment.open_pulls import with_waiting
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
-from mfhpo_ray.experiment.space import levels_of
+from mfhpo_ray.experiment.space import levels_of, replicates_of
 from mfhpo_ray.searchers.arms import ArmsLike
 from mfhpo_ray.searchers.options import FidelitySearchOptions, SearchOptions
 from mfhpo_ray.searchers.policy_search import PolicySearch
@@ -76,7 +76,13 @@ class FidelitySearch(PolicySearch[Policy]):
 
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
         problem = self._declaration.problem(n_arms, self._levels, sign)
-        return self._make(problem, sign, self._options | {"seed": self._seed})
+        policy = self._make(problem, sign, self._options | {"seed": self._seed})
+        policy.most_blocks = self._most_blocks
+        return policy
+
+    @property
+    def _most_blocks(self) -> int | None:
+        return None if self._replicate is None else len(self._replicates)
 
     def _settings(self, pull: Pull) -> Any:
         return self._levels[pull.fidelity]
@@ -121,7 +127,12 @@ class FidelitySearch(PolicySearch[Policy]):
         levels = levels_of(self._fidelity, space)
         self._fidelity.costs_of(levels)  # raises where costs are left to levels that are no numbers
         self._levels = levels
+        self._look_up_replicates(space)
         self._check_budget()
+
+    def _look_up_replicates(self, space: Mapping[str, Any]) -> None:
+        if self._replicate is not None:
+            self._replicates = replicates_of(self._replicate, space)
 
     def _while_drawing(self) -> Any:
         return self._levels[-1]
@@ -134,7 +145,11 @@ class FidelitySearch(PolicySearch[Policy]):
         )
 
     def _details(self) -> dict[str, Any]:
-        return {"levels": encode(self._levels), "stopped": self._n_stopped}
+        return {
+            "levels": encode(self._levels),
+            "replicates": encode(self._replicates),
+            "stopped": self._n_stopped,
+        }
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         levels = tuple(decode(state["levels"]))
@@ -144,6 +159,7 @@ class FidelitySearch(PolicySearch[Policy]):
                 f" but {list(levels)} in the saved race; restore it with those."
             )
         self._levels = levels
+        self._replicates = decode(state["replicates"])
         self._n_stopped = int(state["stopped"])
 
     def _check_companion(self) -> None:

@@ -33,9 +33,6 @@ PolicyT = TypeVar("PolicyT", bound=Policy)
 
 _logger = logging.getLogger("mfhpo_ray")
 
-# Replicates are seeds from 0 to one less than this.
-_N_REPLICATES = 2**31
-
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
 
@@ -72,6 +69,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._owned = owned
         self._seed_key = seed_key
         self._replicate = replicate
+        self._replicates: Sequence[Any] = ()  # its values, once the space is known
         self._keys = tuple(key for key in (owned, seed_key, replicate) if key is not None)
         self._candidates = Candidates(arms, space, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
@@ -476,7 +474,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _assign_replicate(self, config: Config, pull: Pull) -> None:
         if self._replicate is not None and pull.block is not None:
-            assign(config, self._replicate, replicate_of(pull.block, self._seed, _N_REPLICATES))
+            chosen = replicate_of(pull.block, self._seed, len(self._replicates))
+            assign(config, self._replicate, self._replicates[chosen])
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
         """The metric, or None if it is missing, no number or not finite."""

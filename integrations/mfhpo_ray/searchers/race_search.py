@@ -187,6 +187,7 @@ class RaceSearch(FidelitySearch):
     def _make_policy(self, n_arms: int, sign: float) -> SearchRace:
         race = self._race(sign, self._seed)
         race.search.space = SearchSpace(self._candidates.kinds)
+        race.most_blocks = self._most_blocks
         return race
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> SearchRace:
@@ -205,6 +206,8 @@ class RaceSearch(FidelitySearch):
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         if has_levels(self._fidelity):
             super()._look_up_levels(space)
+        else:
+            self._look_up_replicates(space)
 
     def _check_budget(self) -> None:
         if self._declared.options.get("unit") != "evaluations":

@@ -67,6 +67,11 @@ class Blocks:
         """The blocks in which an arm has a value, in their order, shape (n,)."""
         return np.flatnonzero(~np.isnan(self.values[arm]))
 
+    @property
+    def n_values(self) -> IntArray:
+        """How many values each arm has, shape (K,)."""
+        return np.asarray((~np.isnan(self.values)).sum(axis=1))
+
     def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
         """The first block without a value of the arm, of complete rounds if there is one.
 
@@ -116,6 +121,12 @@ class Blocks:
     def means(self, arms: IntArray) -> FloatArray:
         """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
         return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
+
+    def gain(self, arm: int, other: int) -> float:
+        """By how much an arm is better than another in the blocks that they share; NaN if none."""
+        differences = self.values[arm] - self.values[other]
+        shared = differences[~np.isnan(differences)]
+        return float(shared.mean()) if shared.size else math.nan
 
     def evidence(
         self, leader: int, others: IntArray, epsilon: float, prior: float, wanted: float

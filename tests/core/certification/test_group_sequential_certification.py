@@ -189,12 +189,24 @@ def test_more_values_than_a_look_takes_do_not_count():
 def test_missing_and_looks_with():
     race = race_of(2, epsilon=0.0)
     assert (race.policy.missing(), race.policy.looks_with(under_way())) == (10, 0)
-    assert (race.policy.missing(under_way(0, 0, 1)), race.policy.looks_with(under_way(0, 0, 1))) == (7, 0)
+    assert (
+        race.policy.missing(under_way(0, 0, 1)),
+        race.policy.looks_with(under_way(0, 0, 1)),
+    ) == (7, 0)
     # One of them is ahead: what it has beyond the look is of no use to the other.
-    assert (race.policy.missing(under_way(*[0] * 8)), race.policy.looks_with(under_way(*[0] * 8))) == (5, 0)
+    assert (
+        race.policy.missing(under_way(*[0] * 8)),
+        race.policy.looks_with(under_way(*[0] * 8)),
+    ) == (5, 0)
     # Where those under way will do, the look after it is meant.
-    assert (race.policy.missing(under_way(*[0, 1] * 5)), race.policy.looks_with(under_way(*[0, 1] * 5))) == (10, 1)
-    assert (race.policy.missing(under_way(*[0, 1] * 6)), race.policy.looks_with(under_way(*[0, 1] * 10))) == (8, 2)
+    assert (
+        race.policy.missing(under_way(*[0, 1] * 5)),
+        race.policy.looks_with(under_way(*[0, 1] * 5)),
+    ) == (10, 1)
+    assert (
+        race.policy.missing(under_way(*[0, 1] * 6)),
+        race.policy.looks_with(under_way(*[0, 1] * 10)),
+    ) == (8, 2)
     tell_pattern(race, [0.0, 0.0], [1.0, 1.0])
     assert (race.policy.missing(), race.policy.looks_with(under_way())) == (10, 1)
     tell(race, 0, 0.0)
@@ -214,7 +226,10 @@ def test_whom_it_asks_for():
             asked.append(pull.arm)
     assert asked == [0, 2, 3] * 5
     tell(race, 0, 0.0)
-    assert [race.ask().arm, race.ask(under_way(3, 3)).arm] == [3, 0]  # neither the beaten one nor the failed one
+    assert [race.ask().arm, race.ask(under_way(3, 3)).arm] == [
+        3,
+        0,
+    ]  # neither the beaten one nor the failed one
 
 
 def test_failures_are_told_from_a_tendency_to_fail():

@@ -210,6 +210,128 @@ class TestRace:
         assert one.recommend() == other.recommend()
 
 
+class TestAnArmThatLeftBecauseItFailed:
+    """Arm 0 leaves: its raw mean is over other blocks than the winner's."""
+
+    def race(self, gain, blocks, of_block):
+        """Arm 0 is better by `gain` than arm 1 in these blocks, and fails in all others."""
+        rng = np.random.default_rng(0)
+        policy = BlockElimination(THREE, epsilon=0.1)
+
+        def draw(pull):
+            if pull.arm == 0 and pull.block not in blocks:
+                return math.nan
+            own = {0: 1.0 + gain, 1: 1.0, 2: 0.0}[pull.arm]
+            return own + of_block(pull.block) + 0.05 * rng.standard_normal()
+
+        with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves"):
+            answer = race(policy, draw)
+        assert answer.arm == 1
+        return policy, answer
+
+    @pytest.mark.parametrize("gain", [-0.5, 0.5])
+    def test_is_compared_in_the_blocks_that_both_have(self, gain):
+        # Raw means say the opposite: the blocks that it has values of are poor or rich ones.
+        first = -20.0 * np.sign(gain)
+        policy, answer = self.race(gain, (0, 1), lambda block: first if block < 2 else 0.0)
+        means = [policy.summary(arm, 0)[1] for arm in (0, 1)]
+        assert (means[0] > means[1]) != (gain > 0.0)
+        assert answer.certified == (gain < 0.0)
+        assert answer.reason.startswith("arm 0 led when it left") != answer.certified
+
+    @pytest.mark.parametrize("led", [False, True])
+    def test_that_shares_no_block_counts_if_it_had_led(self, led):
+        policy = BlockElimination(THREE, epsilon=0.1)
+        policy._roster.led[0] = led
+        policy._roster.withdraw(0)
+        policy._failures[0, 0] = 3
+        policy.tell(Pull(0, 0, block=90), Observation(99.0))
+        answer = race(policy, noisy([0.0, 2.0, 1.0], np.random.default_rng(0)))
+        assert answer.certified != led
+
+    def test_is_listed_with_all_its_values(self):
+        policy = BlockElimination(THREE)
+        for block in (0, 2):  # the one after a gap does not yet tell what the arm is worth
+            policy.tell(Pull(0, 0, block=block), Observation(1.0))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ArmWithdrawnWarning)
+            while 0 in policy.active:
+                policy.tell(Pull(0, 0, block=1), Observation(None))
+        failures = policy.recommend().failures
+        assert policy.recommend().not_compared == (f"arm 0: failed {failures} of {failures + 2}",)
+
+
+class TestFewReplicates:
+    def of_five(self, sd, **options):
+        policy = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05, **options)
+        policy.most_blocks = 5
+        return policy, noisy([0.0, 0.4, 0.2, 1.0], np.random.default_rng(0), sd=sd)
+
+    def test_five_suffice_where_the_difference_is_large(self):
+        # Without an end the winner would be evaluated 17 times.
+        policy, draw = self.of_five(sd=0.02, measure=10)
+        answer = race(policy, draw)
+        assert (answer.finished, answer.certified, answer.arm) == (True, True, 3)
+        assert policy.summary(3, 0)[0] == 5
+        assert "(5 seen)" in answer.unseen
+
+    def test_the_race_is_over_when_five_do_not_suffice(self):
+        policy, draw = self.of_five(sd=1.0)
+        assert policy.ask(30) == [
+            Pull(arm, 0, block=block) for block in range(5) for arm in range(4)
+        ]
+        answer = race(policy, draw)
+        assert (answer.finished, answer.certified, answer.pulls) == (True, False, 20)
+        assert answer.reason == "all 5 replicates were used and 4 arms are not told apart yet"
+
+    def test_more_rounds_than_there_are_would_never_end(self):
+        policy, draw = self.of_five(sd=0.3)
+        rounds = [Pull(arm, 0, block=block) for block in range(4) for arm in range(4)]
+        for pull in rounds:
+            policy.tell(pull, Observation(draw(pull)))
+        assert policy.recommend().remaining_cost == math.inf
+        policy.most_blocks = 500
+        assert 0.0 < policy.recommend().remaining_cost < math.inf
+
+    def test_nothing_is_proposed_while_the_rest_is_under_way(self):
+        policy, draw = self.of_five(sd=1.0)
+        *first, last = policy.ask(20)
+        for pull in first:
+            policy.tell(pull, Observation(draw(pull)))
+        assert policy.ask(3, [last]) == []
+        assert not policy.finished
+        assert policy.ask(3) == [last]
+        policy.tell(last, Observation(draw(last)))
+        assert policy.finished
+
+    def test_what_was_begun_on_a_replicate_that_is_none_does_not_count(self):
+        policy, _ = self.of_five(sd=1.0)
+        policy.tell(Pull(0, 0, block=5), Observation(9.0))
+        assert (policy.summary(0, 0)[0], policy.cost) == (0, 1.0)
+
+    def test_a_saved_race_knows_how_many_there_are(self):
+        policy, _ = self.of_five(sd=1.0)
+        other = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
+        other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
+        assert len(other.ask(30)) == 20
+
+    @given(seed=st.integers(0, 2**32 - 1), n_blocks=st.integers(1, 6))
+    @settings(max_examples=25, deadline=None)
+    def test_ends_whatever_the_order_and_whatever_fails(self, seed, n_blocks):
+        rng = np.random.default_rng(seed)
+        n_arms = int(rng.integers(2, 6))
+        policy = BlockElimination(Problem(n_arms, costs=(1.0,)), epsilon=0.1, max_failures=50)
+        policy.most_blocks = n_blocks
+        draw, under_way = noisy(rng.uniform(0.0, 3.0, n_arms), rng), []
+        while not policy.finished:
+            under_way += policy.ask(3, under_way)[: 4 - len(under_way)]
+            pull = under_way.pop(int(rng.integers(len(under_way))))
+            policy.tell(pull, Observation(None if rng.random() < 0.1 else draw(pull)))
+        assert policy.pulls <= n_arms * n_blocks
+        answer = policy.recommend()
+        assert answer.certified or f"all {n_blocks} replicates were used" in answer.reason
+
+
 def test_values_of_the_winner_count_without_a_gap():
     # What is slow may be poor: values of later blocks do not tell what the winner is worth.
     policy, rng = BlockElimination(Problem(2, costs=(1.0,))), np.random.default_rng(0)

@@ -167,9 +167,7 @@ def test_unequal_variances(truth, scales, options):
     runs, delta, n = 1000, 0.05, len(truth)
     wrong, missed = 0, np.zeros((3, n))
     for seed in range(runs):
-        race = race_of(
-            by_looks, n, **{"epsilon": 0.0, "delta": delta, **options}
-        )
+        race = race_of(by_looks, n, **{"epsilon": 0.0, "delta": delta, **options})
         size = race.policy.missing() // n
         values = np.random.default_rng(seed).normal(truth, scales, (4 * size, n))
         false = False

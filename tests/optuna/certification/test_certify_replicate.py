@@ -5,6 +5,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import certify
+from tests.optuna.workers import certified_in_blocks, kill, start, wait
 
 WORTH = [0.0, 0.1, 0.2, 0.3]
 DISTRIBUTIONS = {
@@ -78,6 +79,26 @@ def test_what_a_split_does_to_all_is_no_noise():
     assert len(blocks[0]) == 4
 
 
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize(("sd", "certified"), [(0.001, True), (0.5, False)])
+def test_five_folds(sd, certified, n_jobs):
+    def on_fold(trial):
+        k, fold = trial.suggest_int("k", 0, 3), trial.suggest_int("split", 0, 4)
+        return WORTH[k] + fold + sd * np.random.default_rng([fold, k]).normal()
+
+    study = searched()
+    answer = certify(study, on_fold, replicate="split", epsilon=0.05, n_jobs=n_jobs)
+    assert (answer.finished, answer.certified) == (True, certified)
+    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
+    assert record.best_params == answer.params
+    if certified:
+        assert (answer.params, answer.candidates[0].evaluations) == ({"k": 3}, 5)
+    else:
+        assert answer.evaluations == 20
+        assert "all 5 replicates were used" in str(answer)
+        assert certify(study, on_fold, replicate="split", epsilon=0.05) == answer
+
+
 def test_it_goes_on_where_it_was_stopped(tmp_path):
     whole = certify(searched(), on_split, replicate="split", epsilon=0.05)
     storage = f"sqlite:///{tmp_path / 'study.db'}"
@@ -101,6 +122,51 @@ def test_threads_evaluate_whole_blocks():
         for trial in trials
     ]
     assert len(done) == len(set(done))
+
+
+def evaluated(study, answer):
+    """Candidate, block and split of each evaluation with a value."""
+    return [
+        (
+            trial.user_attrs["mfhpo:pull"]["arm"],
+            trial.user_attrs["mfhpo:pull"]["block"],
+            trial.params["split"],
+        )
+        for trial in evaluations(study, answer)
+        if trial.values
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["study.db", "study.log"])
+def test_three_processes_go_on_after_one_was_killed(tmp_path, name):
+    path = str(tmp_path / name)
+    kill(f"certified_in_blocks({path!r}, kill_at=20)")
+    call = f"assert certified_in_blocks({path!r})[1].certified"
+    wait(start(call), start(call), start(call))
+    study, answer = certified_in_blocks(path, timeout=0)
+    assert (answer.certified, answer.params) == (True, {"k": 3})
+    done = evaluated(study, answer)
+    assert len({split for _, _, split in done}) == len({block for _, block, _ in done})
+    assert len({(block, split) for _, block, split in done}) == len({b for _, b, _ in done})
+    # Processes that choose at the same moment choose again, but not all of them may know.
+    assert len(set(done)) >= 0.85 * len(done)
+    assert answer.evaluations == len(done)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["study.db", "study.log"])
+def test_three_processes_share_five_folds(tmp_path, name):
+    path = str(tmp_path / name)
+    certified_in_blocks(path, most=4, budget=4, epsilon=0.001)
+    call = f"assert certified_in_blocks({path!r}, most=4, epsilon=0.001)[1].finished"
+    wait(start(call), start(call), start(call))
+    study, answer = certified_in_blocks(path, most=4, epsilon=0.001, timeout=0)
+    assert (answer.finished, answer.certified) == (True, False)
+    assert answer.reason.startswith("all 5 replicates were used")
+    done = evaluated(study, answer)
+    assert {block for _, block, _ in done} == set(range(5))
+    assert len(set(done)) >= 0.85 * len(done)
 
 
 def test_what_fails_is_evaluated_again_on_its_split():

@@ -123,4 +123,6 @@ def counted_for_their_arm(study):
 def finished(study):
     """What succeeded: pulls, whichever worker made them, parameters and values."""
     done = [trial for trial in pulls(study) if trial.state == TrialState.COMPLETE]
-    return [({**t.user_attrs[PULL], "worker": None}, t.params, t.value) for t in done]
+    return [
+        ({**t.user_attrs[PULL], "worker": None, "blind": None}, t.params, t.value) for t in done
+    ]

@@ -1,3 +1,5 @@
+import threading
+import time
 import warnings
 
 import numpy as np
@@ -98,6 +100,87 @@ def test_a_split_that_was_set_by_somebody_else_does_not_count():
     assert study.best_params["x"] in (0.0, 0.2)
 
 
+def on_folds(sd, ask=lambda trial: trial.suggest_int("fold", 0, 8, step=2), seconds=0.0):
+    """What a fold does to all arms, and noise of an arm's own, on the folds that are asked for."""
+
+    def objective(trial):
+        x, fold = trial.suggest_float("x", -1, 1), ask(trial)
+        epochs = trial.suggest_int("epochs", 1, 9)
+        rng = np.random.default_rng([5, ord(str(fold)), int(1000 * (x + 1))])
+        time.sleep(seconds * rng.random())
+        return x**2 + 0.1 / epochs + np.cos(ord(str(fold))) + sd * rng.standard_normal()
+
+    return objective
+
+
+def folds_of(study):
+    found = {}
+    for trial in pulls(study):
+        found.setdefault(trial.params["x"], []).append(trial.params["fold"])
+    return found
+
+
+@pytest.mark.parametrize("n_jobs", [1, 4])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda trial: trial.suggest_int("fold", 0, 8, step=2),
+        lambda trial: trial.suggest_categorical("fold", list("abcde")),
+    ],
+)
+def test_five_folds_are_enough_where_arms_differ_clearly(ask, n_jobs):
+    sampler = make(replicate="fold", delta=0.2)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(on_folds(0.002, ask, seconds=0.01), n_jobs=n_jobs, timeout=120)
+    answer = sampler.recommendation(study)
+    assert (answer.certified, answer.params["x"]) == (True, 0.0)
+    assert len(folds_of(study)[0.0]) == len(set(folds_of(study)[0.0])) == 5
+    assert study.best_params["x"] == 0.0
+
+
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_the_race_ends_without_a_certificate_when_all_folds_were_used(n_jobs):
+    sampler = make(replicate="fold", epsilon=0.001)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(on_folds(0.5, seconds=0.01), n_jobs=n_jobs, timeout=120)
+    answer = sampler.recommendation(study)
+    assert (answer.finished, answer.certified) == (True, False)
+    assert answer.reason.startswith("all 5 replicates were used and ")
+    assert study.best_params == answer.params | {"epochs": 9}
+    assert all(sorted(folds) == [0, 2, 4, 6, 8] for folds in folds_of(study).values())
+    assert len(folds_of(study)) == 5
+    again = make(replicate="fold", epsilon=0.001).recommendation(study)
+    assert (again.finished, again.params) == (True, answer.params)
+
+
+def test_what_is_begun_before_the_number_of_folds_is_known_does_no_harm():
+    study = optuna.create_study(sampler=make(replicate="fold", epsilon=0.001))
+    objective = on_folds(0.5)
+    trials = [study.ask() for _ in range(28)]  # three more than there are
+    for trial in trials:
+        study.tell(trial, objective(trial))
+    answer = study.sampler.recommendation(study)
+    assert (answer.finished, answer.certified) == (True, False)
+    assert answer.reason.startswith("all 5 replicates were used")
+
+
+def test_a_worker_waits_while_the_last_fold_is_under_way():
+    study = optuna.create_study(sampler=make(replicate="fold", epsilon=0.001))
+    objective = on_folds(0.5)
+    trials = [study.ask() for _ in range(25)]
+    values = [objective(trial) for trial in trials]
+    for trial, value in zip(trials[:-1], values, strict=False):
+        study.tell(trial, value)
+    late = threading.Timer(1.0, study.tell, (trials[-1], values[-1]))
+    late.start()
+    study.optimize(objective, timeout=60)
+    late.join()
+    assert study.sampler.recommendation(study).finished
+    assert len(pulls(study)) == 25
+    [waited] = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
+    assert waited.params == {}
+
+
 def without(trial):
     return trial.suggest_float("x", -1, 1) + trial.suggest_int("epochs", 1, 9)
 
@@ -106,16 +189,11 @@ def fraction(trial):
     return without(trial) + trial.suggest_float("split", 0, 1)
 
 
-def three(trial):
-    return without(trial) + trial.suggest_categorical("split", "abc").__hash__() % 7
-
-
 @pytest.mark.parametrize(
     ("asked", "error", "words"),
     [
         (without, ValueError, "did not ask for it in trial 0"),
         (fraction, TypeError, "as a whole number"),
-        (three, ValueError, "the replicate has 3 values"),
     ],
 )
 def test_how_the_objective_must_ask(asked, error, words):

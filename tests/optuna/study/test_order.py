@@ -200,7 +200,7 @@ def overtaken_for_a_while(monkeypatch):
     wait = PolicySampler._wait
 
     def watched(self, study, trial):
-        if self._of(study).awaits_trials:
+        if self._of(study).waits_for:
             threading.Timer(0.5, ended.set).start()
         return wait(self, study, trial)
 

@@ -1,5 +1,6 @@
 """The searchers, driven by plain calls in the order in which Tune makes them."""
 
+import json
 import logging
 import math
 import warnings
@@ -479,3 +480,44 @@ def test_replicates_are_shared_by_the_arms(cls):
     assert {config["epochs"] for config in configs} == {9}
     first = [config["seed"] for config in configs[:8]]
     assert first == [first[0]] * 4 + [first[4]] * 4
+
+
+FOLDS = {
+    "choice": tune.choice(["a", "b", "c", "d", "e"]),
+    "grid": tune.grid_search([1, 3, 4, 5, 9]),
+    "range": tune.randint(0, 5),
+}
+
+
+@pytest.mark.parametrize("folds", FOLDS.values(), ids=FOLDS.keys())
+@pytest.mark.parametrize(("sd", "certified"), [(0.001, True), (1.0, False)])
+def test_the_space_may_have_few_replicates(folds, sd, certified):
+    def on_fold(config):
+        rng = np.random.default_rng([ord(str(config["fold"])), int(1000 * (config["x"] + 1))])
+        return float(config["x"] ** 2 + ord(str(config["fold"])) + sd * rng.normal())
+
+    search = make(MFSearch, replicate="fold", seed_key=None, epsilon=0.05)
+    search.set_search_properties(None, None, {"fold": folds})
+    configs = run(search, on_fold)
+    restored = make(MFSearch, replicate="fold", seed_key=None, epsilon=0.05)
+    restored.set_state(json.loads(json.dumps(search.get_state())))
+    for answer in (search.recommendation(), restored.recommendation()):
+        assert (answer.finished, answer.certified) == (True, certified)
+        assert certified or answer.reason.startswith("all 5 replicates were used")
+    used = [(config["x"], config["fold"]) for config in configs]
+    assert len(used) == len(set(used))
+    assert len({fold for _, fold in used}) == 5
+
+
+def test_nothing_is_suggested_while_the_last_replicates_are_under_way():
+    search = make(MFSearch, replicate="fold", epsilon=0.0)
+    search.set_search_properties(None, None, {"fold": tune.choice([1, 2])})
+    configs = [search.suggest(str(number)) for number in range(2 * len(ARMS))]
+    assert {config["fold"] for config in configs} == {1, 2}
+    assert search.suggest("none") is None
+    for number, config in enumerate(configs):
+        assert not search.finished
+        search.on_trial_complete(str(number), {"loss": bowl(config) + config["fold"]})
+    assert search.finished
+    assert search.suggest("none") == search.FINISHED
+    assert search.recommendation().reason.startswith("all 2 replicates were used")

@@ -18,7 +18,7 @@ SEARCHES = {
     "checkpoints": lambda: make(budget=45, checkpoints=True),
     "no fidelity": lambda: make(fidelity=None, space={"x": tune.uniform(-1, 1)}, budget=15),
     "seconds, checkpoints": lambda: make(budget=None, seconds=40, checkpoints=True),
-    "replicate": lambda: make(budget=80, certify_share=0.4, replicate="data/split"),
+    "replicate": lambda: make(budget=80, certify_share=0.4, replicate="split"),
     "few": lambda: make(space={"x": tune.choice([-0.5, 0.2, 0.9])}, budget=60),
 }
 
