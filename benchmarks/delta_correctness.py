@@ -55,8 +55,7 @@ from mfhpo import (
     SuccessiveElimination,
 )
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import stitched_boundary
@@ -105,7 +104,7 @@ _POLICIES: dict[str, _Make] = {
 }
 _CERTIFICATES: dict[str, _Make] = {
     "certify": Certification,
-    "group-sequential": GroupSequentialCertification,
+    "group-sequential": partial(Certification, first_look=5),
     "blocks": partial(Certification, blocks=True),
 }
 _MOST_PULLS = 1500
@@ -386,9 +385,8 @@ def _compared(
     race: Any = _CERTIFICATES[variant](candidates, **options)
     evaluations = 0
     while not race.finished and evaluations < instance.most_pulls:
-        asked = race.ask()
-        arm = asked.arm if isinstance(asked, Pull) else asked
-        race.tell(asked, instance.draw(rng, Pull(arm, target)))
+        pull = race.ask()
+        race.tell(pull, instance.draw(rng, Pull(pull.arm, target)))
         evaluations += 1
     answer = race.certificate("all", "by hand")
     behind = targets.max() - targets[answer.winner]

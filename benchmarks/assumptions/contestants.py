@@ -14,8 +14,7 @@ from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
 from benchmarks.assumptions.truth import Tally
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.in_order import InOrder
@@ -76,13 +75,12 @@ def _shortlist(
     )
     tally = Tally(n)
     for _ in range(scenario.most):
-        asked = None if race.finished else race.ask()
-        if asked is None:
+        pull = None if race.finished else race.ask()
+        if pull is None:
             break
-        arm = asked.arm if isinstance(asked, Pull) else asked
-        value, _ = world.draw(arm, 0, rng)
-        race.tell(asked, value)
-        tally.add(arm, value)
+        value, _ = world.draw(pull.arm, 0, rng)
+        race.tell(pull, value)
+        tally.add(pull.arm, value)
     certificate = race.certificate(f"the {n} best of 100 trials", "by their values")
     return outcome_of_certificate(certificate, scenario, world, tally)
 
@@ -128,7 +126,7 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "MFSampler": race_by_sampler,
     "MFSearch": race_by_searcher,
     "certify": lambda *race: _shortlist(Certification, *race),
-    "group-sequential": lambda *race: _shortlist(GroupSequentialCertification, *race),
+    "group-sequential": lambda *race: _shortlist(partial(Certification, first_look=5), *race),
     "blocks": _in_blocks,
 }
 """Policies, a sampler of Optuna's and a searcher of Ray's, and the certificates of shortlists."""

@@ -13,6 +13,7 @@ _ROOT = Path(__file__).parents[2]
 _CODE = (
     "mfhpo/search/*.py",
     "mfhpo/certification/*.py",
+    "mfhpo/identification/group_sequential.py",
     "mfhpo/knowledge/space.py",
     "integrations/mfhpo_optuna/samplers/*.py",
     "integrations/mfhpo_optuna/study/*.py",

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from mfhpo._validation import check_number
-from mfhpo.certification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
+from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.measured_costs import MeasuredCosts
 from mfhpo.search.policy import Replicate, SearchPolicy

@@ -158,7 +158,7 @@ def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once():
 
 FILES = (
     "mfhpo/search/a.py",
-    "mfhpo/certification/group_sequential.py",
+    "mfhpo/identification/group_sequential.py",
     "integrations/mfhpo_optuna/samplers/b.py",
 )
 

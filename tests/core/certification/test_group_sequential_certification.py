@@ -8,27 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from mfhpo import Bounded, Gaussian, SubGaussian
-from mfhpo.certification.group_sequential import GroupSequentialCertification
+from mfhpo import Bounded, Gaussian, Pull, SubGaussian
 from mfhpo.racing.race import ArmWithdrawnWarning
 from tests.core.certification import races
+from tests.core.certification.races import tell
 
 PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
 
 
-race_of = partial(races.race_of, GroupSequentialCertification)
+race_of = partial(races.race_of, races.by_looks)
 
 
 def tell_pattern(race, means, spreads, arms=None):
     """Five values of each: its mean, and around it the pattern times its spread."""
     for step in PATTERN:
         for arm in range(len(means)) if arms is None else arms:
-            race.tell(arm, means[arm] + spreads[arm] * step)
+            tell(race, arm, means[arm] + spreads[arm] * step)
 
 
 def tell_all(race, arm, values):
     for value in values:
-        race.tell(arm, value)
+        tell(race, arm, value)
 
 
 def fail(race, arm, failure=None):
@@ -36,10 +36,20 @@ def fail(race, arm, failure=None):
     for count in itertools.count(1):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            race.tell(arm, failure)
+            tell(race, arm, failure)
         if caught:
             assert [warning.category for warning in caught] == [ArmWithdrawnWarning]
             return count
+
+
+def ahead(race, arms):
+    """What the next look takes, and the number of looks, once these are evaluated."""
+    pulls = [Pull(arm, 0) for arm in arms]
+    return race.policy.missing(pulls), race.policy.looks_with(pulls)
+
+
+def asked_of(race, *under_way):
+    return race.ask([Pull(arm, 0) for arm in under_way]).arm
 
 
 def answer_of(race):
@@ -134,7 +144,7 @@ def test_certified_from_the_tolerance_that_holds_on():
         assert answer.epsilon == epsilon
         assert standings(race) == ["not told apart", "certified" if certified else "best so far"]
         assert (answer.remaining == 0.0) == certified
-    assert "2 candidates are not told apart yet; the next look is after 10" in answer.reason
+    assert "2 arms are not told apart yet; the next look is after 10" in answer.reason
 
 
 def test_how_many_more():
@@ -144,7 +154,7 @@ def test_how_many_more():
     assert answer_of(race).remaining is None
     tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
     assert answer_of(race).remaining == 30.0
-    race.tell(0, 0.0)
+    tell(race, 0, 0.0)
     assert answer_of(race).remaining == 29.0
     tie = race_of(2, epsilon=0.0)
     tell_pattern(tie, [0.0, 0.0], [1.0, 1.0])
@@ -155,9 +165,9 @@ def test_nothing_is_known_before_the_first_look():
     race = race_of(2, epsilon=1.0)
     assert answer_of(race).winner is None
     tell_all(race, 1, [3.0, 4.0])
-    race.tell(0, 3.0)
+    tell(race, 0, 3.0)
     answer = answer_of(race)
-    assert (answer.winner, answer.mean, race.looks) == (0, 3.0, 0)
+    assert (answer.winner, answer.mean, race.policy.looks) == (0, 3.0, 0)
     assert math.isinf(answer.within)
     assert half_widths(answer) == [math.inf, math.inf]
     assert standings(race) == ["best so far", "not told apart"]
@@ -168,35 +178,35 @@ def test_nothing_is_known_before_the_first_look():
 def test_more_values_than_a_look_takes_do_not_count():
     race = race_of(2, delta=0.2, epsilon=0.5)
     tell_all(race, 0, [*PATTERN, 9.0, 10.0, 11.0, 12.0, 13.0, 1e6])
-    assert race.looks == 0
+    assert race.policy.looks == 0
     tell_all(race, 1, [1.0 + 2.0 * step for step in PATTERN])
     answer = answer_of(race)
-    assert race.looks == 1
+    assert race.policy.looks == 1
     assert (answer.winner, answer.candidates[0].mean, answer.candidates[0].evaluations) == (1, 0, 5)
     assert answer.within == pytest.approx(1.533 * math.sqrt(2 * 6.25 / 5) - 1.0, abs=1e-3)
     assert answer.evaluations == 16
     tell_all(race, 1, [1.0 + 2.0 * step for step in PATTERN])
     answer = answer_of(race)
-    assert race.looks == 2
+    assert race.policy.looks == 2
     assert answer.candidates[0].mean == 5.5  # the eleventh value does not count
     assert answer.candidates[0].evaluations == 10
 
 
 def test_missing_and_looks_with():
     race = race_of(2, epsilon=0.0)
-    assert (race.missing(), race.looks_with([])) == (10, 0)
-    assert (race.missing([0, 0, 1]), race.looks_with([0, 0, 1])) == (7, 0)
+    assert ahead(race, []) == (10, 0)
+    assert ahead(race, [0, 0, 1]) == (7, 0)
     # One of them is ahead: what it has beyond the look is of no use to the other.
-    assert (race.missing([0] * 8), race.looks_with([0] * 8)) == (5, 0)
+    assert ahead(race, [0] * 8) == (5, 0)
     # Where those under way will do, the look after it is meant.
-    assert (race.missing([0, 1] * 5), race.looks_with([0, 1] * 5)) == (10, 1)
-    assert (race.missing([0, 1] * 6), race.looks_with([0, 1] * 10)) == (8, 2)
+    assert ahead(race, [0, 1] * 5) == (10, 1)
+    assert (ahead(race, [0, 1] * 6)[0], ahead(race, [0, 1] * 10)[1]) == (8, 2)
     tell_pattern(race, [0.0, 0.0], [1.0, 1.0])
-    assert (race.missing(), race.looks_with([])) == (10, 1)
-    race.tell(0, 0.0)
-    assert (race.missing([1, 1]), race.looks_with([1, 1])) == (7, 1)
-    assert race.looks_with([0] * 4 + [1] * 5) == 2
-    assert race.looks == 1
+    assert ahead(race, []) == (10, 1)
+    tell(race, 0, 0.0)
+    assert ahead(race, [1, 1]) == (7, 1)
+    assert ahead(race, [0] * 4 + [1] * 5)[1] == 2
+    assert race.policy.looks == 1
 
 
 def test_whom_it_asks_for():
@@ -204,12 +214,13 @@ def test_whom_it_asks_for():
     assert fail(race, 1) == 3
     for value in PATTERN:
         for mean in (0.0, -50.0, 0.0):
-            asked.append(race.ask())
-            assert race.ask() == asked[-1]  # nothing is changed by asking
-            race.tell(asked[-1], mean + value)
+            asked.append(asked_of(race))
+            assert asked_of(race) == asked[-1]  # nothing is changed by asking
+            tell(race, asked[-1], mean + value)
     assert asked == [0, 2, 3] * 5
-    race.tell(0, 0.0)
-    assert (race.ask(), race.ask([3, 3])) == (3, 0)  # neither the beaten one nor the failed one
+    tell(race, 0, 0.0)
+    # Neither the beaten one nor the failed one.
+    assert (asked_of(race), asked_of(race, 3, 3)) == (3, 0)
 
 
 def test_failures_are_told_from_a_tendency_to_fail():
@@ -217,24 +228,24 @@ def test_failures_are_told_from_a_tendency_to_fail():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for value in (None, math.nan, 1.0, math.inf, -math.inf, None):
-            race.tell(1, value)
+            tell(race, 1, value)
     assert standings(race)[1] == "best so far"
     failures = 5 + fail(race, 1)
-    race.tell(1, 7.0)  # back too late
+    tell(race, 1, 7.0)  # back too late
     answer = answer_of(race)
     assert standings(race)[1] == "failed"
     assert answer.candidates[1].outcomes == f"failed {failures} of {failures + 2}"
-    assert (race.ask(), race.ask([0])) == (0, 2)
+    assert (asked_of(race), asked_of(race, 0)) == (0, 2)
 
 
 def test_a_failure_makes_a_look_due():
     race = race_of(3, delta=0.2, epsilon=0.0)
     tell_pattern(race, [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], arms=[0, 1])
     tell_all(race, 2, [400.0, -300.0])
-    assert race.looks == 0
+    assert race.policy.looks == 0
     fail(race, 2)
     answer = answer_of(race)
-    assert race.looks == 1
+    assert race.policy.looks == 1
     assert answer.within == pytest.approx(2.132 * math.sqrt(2 * 2.5 / 5) - 1.0, abs=1e-3)
     assert answer.winner == 1
     assert standings(race) == ["not told apart", "best so far", "failed"]
@@ -266,18 +277,18 @@ def test_one_is_left():
     answer = answer_of(race)
     assert (race.finished, answer.certified, answer.winner, answer.mean) == (False, False, 0, -1.5)
     assert math.isinf(answer.within)
-    assert answer.reason == "every other candidate failed without being compared"
+    assert answer.reason == "the winner's value at the target is still being measured"
     assert standings(race) == ["best so far", "failed"]
-    assert (race.ask(), race.missing()) == (0, 3)
+    assert (asked_of(race), race.policy.missing()) == (0, 3)
     tell_all(race, 0, PATTERN[2:])
     answer = answer_of(race)
     assert (race.finished, answer.certified, answer.mean) == (True, False, 0.0)
-    assert race.ask() is None
+    assert asked_of(race) == 0  # what is evaluated beyond the end changes nothing
     # Level .025 of .05 for two means on two sides, 4 degrees.
     expected = stats.t.isf(0.025 / 4, 4) * math.sqrt(2.5 / 5)
     assert half_widths(answer) == pytest.approx([expected])
     tell_all(race, 0, PATTERN)
-    assert race.looks == 1
+    assert race.policy.looks == 1
 
 
 def test_a_failed_leader_gives_back_what_it_had_beaten():
@@ -289,9 +300,43 @@ def test_a_failed_leader_gives_back_what_it_had_beaten():
     assert not race.finished
     assert standings(race)[2] == "not told apart"
     while not race.finished:
-        arm = race.ask()
-        race.tell(arm, [0.0, 7.0, 8.0, 7.0][arm])
+        arm = asked_of(race)
+        tell(race, arm, [0.0, 7.0, 8.0, 7.0][arm])
     assert answer_of(race).winner == 2
+
+
+def test_who_comes_back_is_compared_with_the_leader_first():
+    # After five, 2 is beaten by 1 alone; after ten, 1 by 0.
+    race = race_of(3, sigma=3.0, epsilon=0.0)
+    tell_pattern(race, [9.0, 10.0, 4.0], [0.125] * 3)
+    tell_pattern(race, [20.0, 10.0], [0.125] * 2)
+    assert standings(race) == ["certified", "worse", "worse"]
+    fail(race, 1)
+    answer = answer_of(race)
+    assert (answer.certified, race.finished, answer.within) == (False, False, math.inf)
+    assert standings(race) == ["best so far", "failed", "not told apart"]
+    assert asked_of(race) == 2
+
+
+def test_what_holds_is_about_those_that_are_left():
+    race = race_of(3, delta=0.2, epsilon=1.2)
+    tell_pattern(race, [1.0, 0.5, 0.0], [1.0] * 3)
+    # Level .1 among 2 comparisons, 4 degrees: t = 2.132.
+    assert answer_of(race).within == pytest.approx(2.132 - 0.5, abs=1e-3)
+    fail(race, 1)
+    answer = answer_of(race)
+    assert (answer.certified, answer.winner, answer.within) == (
+        True,
+        0,
+        pytest.approx(2.132 - 1.0, abs=1e-3),
+    )
+
+
+def test_sums_are_refused():
+    race = race_of(2, sigma=1.0, epsilon=0.0)
+    with pytest.raises(ValueError, match="tell the values one by one"):
+        race.policy.tell_sum(Pull(0, 0), 5, 1.0)
+    assert race.policy.pulls == 0
 
 
 def test_rounded_values_are_not_believed_before_ten():
@@ -302,16 +347,16 @@ def test_rounded_values_are_not_believed_before_ten():
     tell_all(race, 0, [0.25] * 5)
     tell_all(race, 1, [0.75] * 5)
     answer = answer_of(race)
-    assert race.looks == 1
+    assert race.policy.looks == 1
     assert standings(race)[:2] == ["not told apart", "best so far"]
     assert math.isinf(answer.within)
     assert half_widths(answer)[:2] == [math.inf, math.inf]
     tell_all(race, 0, [0.25] * 5)
     tell_all(race, 1, [0.75] * 5)
     answer = answer_of(race)
-    assert race.looks == 2
+    assert race.policy.looks == 2
     assert (answer.finished, answer.within, answer.interval) == (True, 0.0, (0.75, 0.75))
-    assert not answer.certified  # nobody was ahead of the third one when it left
+    assert answer.certified  # the third one had .5, and nobody else had a value when it left
 
 
 def test_equal_values_whose_mean_is_rounded_are_not_believed():
@@ -326,7 +371,7 @@ def test_declared_without_noise():
     race = race_of(3, sigma=0.0)
     for arm, value in enumerate([1.0, 3.0, 3.0]):
         assert not race.finished
-        race.tell(arm, value)
+        tell(race, arm, value)
     answer = answer_of(race)
     assert not race.noise_is_hidden
     assert (answer.certified, answer.epsilon, answer.within) == (True, 0.0, 0.0)
@@ -345,7 +390,7 @@ def race_on(table, order, scale=1.0, shift=0.0, **options):
     race = race_of(len(table), **options)
     rest = [iter(values) for values in table]
     for arm in order:
-        race.tell(arm, scale * next(rest[arm]) + shift)
+        tell(race, arm, scale * next(rest[arm]) + shift)
     return race
 
 
@@ -365,7 +410,7 @@ def test_order_unit_direction_and_shift_do_not_matter(table, sigma, epsilon, sca
     random.shuffle(order)
     same = race_on(table, order, delta=0.3, sigma=sigma, epsilon=epsilon)
     assert repr(answer_of(same)) == repr(answer_of(one))
-    assert (same.looks, same.ask(), same.missing()) == (one.looks, one.ask(), one.missing())
+    assert (asked_of(same), ahead(same, [])) == (asked_of(one), ahead(one, []))
     other = race_on(
         table,
         order,
@@ -377,7 +422,8 @@ def test_order_unit_direction_and_shift_do_not_matter(table, sigma, epsilon, sca
         epsilon=None if epsilon is None else abs(scale) * epsilon,
     )
     here, there = answer_of(one), answer_of(other)
-    assert (one.looks, here.winner, here.reason) == (other.looks, there.winner, there.reason)
+    assert (here.winner, here.reason) == (there.winner, there.reason)
+    assert one.policy.looks == other.policy.looks
     assert standings(one) == standings(other)
     close = {"rel": 1e-6, "abs": 1e-6 * abs(scale), "nan_ok": True}
     assert there.within == pytest.approx(abs(scale) * here.within, **close)

@@ -12,9 +12,8 @@ from mfhpo import (
     Pull,
     SubGaussian,
 )
-from mfhpo.certification.group_sequential import GroupSequentialCertification
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseAudit
-from tests.core.certification.races import race_of
+from tests.core.certification.races import by_looks, race_of, tell
 from tests.core.racing.plays import play
 
 
@@ -87,20 +86,20 @@ def test_arms_that_left_by_a_false_sigma_come_back():
 
 
 def test_a_shortlist_is_compared_again_without_a_false_sigma():
-    race = race_of(GroupSequentialCertification, 3, sigma=0.01, epsilon=0.1, first_look=4)
+    race = race_of(by_looks, 3, sigma=0.01, epsilon=0.1, first_look=4)
     values = np.random.default_rng(0).standard_normal((4, 3))
 
     def tell_four_of_each():
         for row in values:
             for arm, value in enumerate(row):
-                race.tell(arm, value + (arm == 0))
+                tell(race, arm, value + (arm == 0))
 
-    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows; each cand"):
+    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows at the target"):
         tell_four_of_each()
     answer = race.certificate("all", "by hand")
     assert not answer.certified
     assert answer.notices[0] == CONTRADICTED
-    assert "the noise of each candidate is normal" in answer.conditions
+    assert "the noise is normal" in answer.conditions
     # Student's intervals of 4 values each, at level .05 / 2 / 3 on two sides.
     low, high = answer.candidates[0].interval
     assert high - low == pytest.approx(2 * t.isf(0.05 / 12, 3) * values[:, 0].std(ddof=1) / 2)

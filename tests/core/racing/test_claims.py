@@ -5,10 +5,9 @@ import pytest
 from scipy import stats
 
 from mfhpo import Gaussian
-from mfhpo.certification.group_sequential import GroupSequentialCertification
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo.racing.claims import unseen_in_words, unseen_share
-from tests.core.certification.races import KINDS, evaluate, in_blocks, race_of
+from tests.core.certification.races import KINDS, by_looks, evaluate, in_blocks, race_of, tell
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
@@ -62,7 +61,7 @@ def test_a_candidate_without_values_is_not_claimed_about(kind):
     assert (
         text.count("not compared  ") == text.count("not compared  row 0: failed 3 of 3 eval") == 1
     )
-    assert "every other candidate was found worse" not in text
+    assert "every other arm was eliminated" not in text
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -88,7 +87,7 @@ def test_a_leader_that_leaves_is_not_forgotten(kind):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("rate", [0.1, 0.25, 0.4])
 def test_failures_at_random_do_not_make_claims_false(kind, rate):
-    runs, delta = 500 if kind is GroupSequentialCertification else 100, 0.05
+    runs, delta = 500 if kind is by_looks else 100, 0.05
     truth = [2.0, 0.0, -0.5, 0.0]
     found = [run(race_of(kind, 4, epsilon=0.5), truth, [rate] * 4, seed) for seed in range(runs)]
     assert sum(is_false(one, truth) for one in found) <= most(runs, delta)
@@ -168,16 +167,14 @@ def test_unequal_variances(truth, scales, options):
     runs, delta, n = 1000, 0.05, len(truth)
     wrong, missed = 0, np.zeros((3, n))
     for seed in range(runs):
-        race = race_of(
-            GroupSequentialCertification, n, **{"epsilon": 0.0, "delta": delta, **options}
-        )
-        size = race.missing() // n
+        race = race_of(by_looks, n, **{"epsilon": 0.0, "delta": delta, **options})
+        size = race.policy.missing() // n
         values = np.random.default_rng(seed).normal(truth, scales, (4 * size, n))
         false = False
         for number, (start, end) in enumerate([(0, size), (size, 2 * size), (2 * size, 4 * size)]):
             for row in values[start:end].tolist():
                 for arm, value in enumerate(row):
-                    race.tell(arm, value)
+                    tell(race, arm, value)
             answer = race.certificate("all", "by hand")
             false |= is_false(answer, truth)
             for arm, (result, mean) in enumerate(zip(answer.candidates, truth, strict=True)):
@@ -206,8 +203,8 @@ def test_a_rival_that_loses_low_values_is_compared_by_its_successes():
         return None if lost else noise - 0.2 * (arm == 1)
 
     for _ in range(runs):
-        race = race_of(GroupSequentialCertification, 4, epsilon=0.1)
-        while not race.finished and race.looks < 5:
+        race = race_of(by_looks, 4, epsilon=0.1)
+        while not race.finished and race.policy.looks < 5:
             evaluate(race, outcome)
         wrong += is_false(race.certificate("all 4", "by hand"), truth)
     assert wrong <= most(runs, 0.05)

@@ -1,0 +1,297 @@
+"""The race among the candidates of a shortlist, and its certificate.
+
+A search's best few are evaluated again, from scratch. Which policy chooses the evaluations and
+computes the intervals depends on who asks. `certify` of a study: the one that `recommend_policy`
+chooses. `certify` where candidates share their splits or seeds: `BlockElimination`. A search on a
+budget, which looks a few times: `GroupSequential`. The values of the search have made the
+shortlist, so they are biased by their own luck: no mean contains them.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mfhpo._validation import check_count
+from mfhpo.certification.candidates import Candidate, CandidateResult
+from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.choice import choose_blocks, recommend_policy
+from mfhpo.certification.tolerance import tolerance
+from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.knowledge.arrays import BoolArray, IntArray
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.noise import Bounded, SubGaussian
+from mfhpo.policy import Labels, Policy
+from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.racing.claims import joined, unseen_in_words
+from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
+from mfhpo.racing.race import RacingPolicy
+
+# Repeats that must all be equal before it is said that there is no noise to be seen.
+_LEAST_REPEATS = 4
+
+# Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
+_LEAST_REPLICATES = 10
+
+_HIDDEN_NOISE = (
+    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
+    "seen: with a fixed seed or split, the search's own values say which is best for that one, and "
+    "nothing is known of others"
+)
+_HIDDEN_IN_BLOCKS = (
+    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
+    "seen: a score that has few values on such data, or a seed or split that is always the same; "
+    "take a finer score or more data, and draw a new seed in every replicate"
+)
+
+
+class Certification:
+    """A race among the candidates of a shortlist.
+
+    Evaluate what `ask` names, anywhere, and `tell` the values. The `policy` chooses the
+    evaluations.
+
+    Parameters
+    ----------
+    candidates, luckiest, maximise
+        The shortlist, at least two; the position of the one that the search would have handed over;
+        and whether larger values are better.
+    delta, epsilon
+        Probability of a wrong certificate, in (0, 1), and tolerance in the unit of the values;
+        None: one standard deviation of the noise.
+    budget, measure
+        Largest number of evaluations, failures included, or None; and least number for the winner.
+    sigma
+        What is known of the noise (see `mfhpo.racing.declaration.as_noise`); None: estimated.
+    blocks
+        Whether evaluations of the same block share their replicate, a split or a seed. Candidates
+        are then compared by their differences in the same blocks, and the claim is about the mean
+        over replicates. A `sigma` has no part in it, and the budget must pay for one block
+        (ValueError).
+    first_look
+        Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
+        at least 2. Blocks and a budget have no part in it (ValueError), nor has `measure`. None:
+        the race is looked at after each evaluation.
+    max_failures
+        See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
+    seed
+        Of the order in which candidates are evaluated first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> truth, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
+    >>> candidates = [Candidate(f"trial {k}", {"x": k}, claim=1.0) for k in range(3)]
+    >>> race = Certification(candidates, luckiest=0, maximise=True)
+    >>> while not race.finished:
+    ...     pull = race.ask()
+    ...     race.tell(pull, rng.normal(truth[pull.arm], 0.1))
+    >>> answer = race.certificate("the 3 best of 10 trials", "by their values")
+    >>> answer.params, answer.certified
+    ({'x': 1}, True)
+    """
+
+    def __init__(
+        self,
+        candidates: Sequence[Candidate],
+        *,
+        luckiest: int,
+        maximise: bool,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        budget: int | None = None,
+        sigma: SigmaLike = None,
+        measure: int = 10,
+        max_failures: int = 3,
+        seed: int = 0,
+        blocks: bool = False,
+        first_look: int | None = None,
+    ) -> None:
+        n = len(candidates)
+        if n < 2:
+            raise ValueError(f"candidates must be at least 2, got {n}.")
+        if not 0 <= luckiest < n:
+            raise ValueError(f"luckiest must be 0 to {n - 1}, got {luckiest}.")
+        if blocks and sigma is not None:
+            raise ValueError(f"sigma={sigma!r} has no part in blocks; leave it out.")
+        if first_look is not None and (blocks or budget is not None):
+            other = "blocks" if blocks else f"a race with budget={budget!r}"
+            raise ValueError(f"first_look={first_look!r} has no part in {other}; leave one out.")
+        self.candidates = tuple(candidates)
+        self.counts: IntArray = np.zeros(n, dtype=np.int64)
+        self.failures: IntArray = np.zeros(n, dtype=np.int64)
+        self._lows, self._highs = np.full(n, np.inf), np.full(n, -np.inf)
+        self._luckiest = luckiest
+        self._sign = 1.0 if maximise else -1.0
+        noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
+        problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
+        options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "seed": seed}
+        options["max_failures"] = max_failures
+        policy: Policy
+        if first_look is not None:
+            policy = GroupSequential(problem, first_look=first_look, **options)
+        else:
+            least = n if blocks else 1
+            options["budget"] = None if budget is None else check_count("budget", budget, least)
+            choice = choose_blocks() if blocks else recommend_policy(problem)
+            policy = choice.make(problem, measure=measure, **options)
+        assert isinstance(policy, RacingPolicy)
+        self.policy = policy
+        policy.labels = Labels(
+            arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
+            fidelity=lambda fidelity: "the target",
+            value=lambda value: self._sign * value,
+        )
+        self._finds_epsilon = epsilon is None
+        # Whoever declares that there is no noise is not told that none is seen.
+        self._noiseless = isinstance(noise, SubGaussian) and noise.at(0, 1) == 0.0
+        self._is_bounded = isinstance(noise, Bounded)
+        self._in_blocks = blocks
+
+    def ask(self, pending: Sequence[Pull] = ()) -> Pull | None:
+        """The pull to evaluate next, given those under way; None when all have failed.
+
+        Its `arm` is the candidate, and its `block` names the replicate.
+        """
+        pulls = self.policy.ask(1, pending)
+        return pulls[0] if pulls else None
+
+    def tell(self, pull: Pull, value: float | None) -> None:
+        """Learn from an evaluation that was asked for; None or what is not finite is a failure.
+
+        Values of a candidate belong in the order in which their evaluations were begun (see
+        `mfhpo.racing.in_order`); in blocks, and for candidates, any order does.
+        """
+        observation = Observation(None if value is None else self._sign * value)
+        self.policy.tell(pull, observation)
+        self.note(pull.arm, value)
+
+    def note(self, arm: int, value: float | None) -> None:
+        """Take note of an evaluation of which the policy was told by someone else."""
+        if value is None or Observation(value).failed:
+            self.failures[arm] += 1
+            return
+        self.counts[arm] += 1
+        self._lows[arm] = min(self._lows[arm], value)
+        self._highs[arm] = max(self._highs[arm], value)
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations were told, failures included."""
+        return int(self.counts.sum() + self.failures.sum())
+
+    @property
+    def finished(self) -> bool:
+        """Whether the race is over: certified, out of budget, or without a noise to be seen."""
+        return self.policy.finished or self.noise_is_hidden
+
+    @property
+    def noise_is_hidden(self) -> bool:
+        """Whether all evaluations of each candidate gave exactly the same value."""
+        if self._noiseless or self._vary.any():
+            return False
+        if self._in_blocks:
+            return bool(self.counts.max() >= _LEAST_REPLICATES)
+        repeats = int(np.maximum(self.counts - 1, 0).sum())
+        return repeats >= max(_LEAST_REPEATS, len(self.counts))
+
+    @property
+    def _vary(self) -> BoolArray:
+        return np.asarray(self._highs > self._lows)
+
+    def certificate(self, about: str, shortlist: str) -> Certificate:
+        """The answer so far.
+
+        `about` is what the claim is about, such as "the 8 best of 200 trials", and `shortlist` how
+        these were chosen.
+        """
+        answer = self.policy.recommend()
+        hidden, blocks = self.noise_is_hidden, self._in_blocks
+        winner = None if math.isnan(answer.mean) else answer.arm
+        if hidden:
+            seen = [arm for arm in self.policy.active.tolist() if self.counts[arm]]
+            winner = max(seen, key=lambda arm: self._sign * self._lows[arm], default=None)
+        certified = answer.certified and not hidden
+        within = math.inf
+        if winner is not None and not hidden and answer.compared > 1:
+            within = tolerance(self.policy, winner)
+            if certified:
+                # A certificate stays true when further evaluations make it look less sure.
+                within = min(within, answer.epsilon)
+        results = self._results(winner, certified, hidden)
+        epsilon_is_unknown = self._finds_epsilon and (hidden or self.policy.piloting)
+        rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
+        certificate = Certificate(
+            luckiest=self._luckiest,
+            delta=answer.delta,
+            candidates=results,
+            finished=self.finished,
+            winner=winner,
+            epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
+            within=within,
+            certified=certified,
+            reason=answer.reason if not hidden else _HIDDEN_IN_BLOCKS if blocks else _HIDDEN_NOISE,
+            evaluations=round(answer.cost),
+            remaining=None if hidden else answer.remaining_cost,
+            about=about,
+            shortlist=shortlist,
+            assumptions=answer.assumptions,
+            conditions=(*answer.conditions, *self._constant_candidates()),
+            unseen=self._unseen(results, winner) if rests_on_what_was_seen else "",
+            notices=answer.notices,
+        )
+        return certificate.without_claim() if hidden else certificate
+
+    def _results(
+        self, winner: int | None, certified: bool, hidden: bool
+    ) -> tuple[CandidateResult, ...]:
+        """What the new evaluations say of all candidates."""
+        arms = np.arange(len(self.candidates))
+        worse = ~np.isin(arms, self.policy.active) & (not hidden)
+        standings = np.where(worse, "worse", "not told apart")
+        standings[self.policy._roster.withdrawn] = "failed"
+        if winner is not None:
+            standings[winner] = "certified" if certified else "best so far"
+        results = []
+        for arm, candidate in enumerate(self.candidates):
+            count, mean, radius = self.policy.summary(arm, 0)
+            results.append(
+                CandidateResult.of(
+                    candidate,
+                    sign=self._sign,
+                    count=count,
+                    mean=self._sign * mean,
+                    radius=math.inf if hidden else radius,
+                    standing=standings[arm].item(),
+                    values=int(self.counts[arm]),
+                    failures=int(self.failures[arm]),
+                )
+            )
+        return tuple(results)
+
+    def _constant_candidates(self) -> list[str]:
+        vary = self._vary
+        constant = [self.candidates[arm].name for arm in np.flatnonzero(~vary & (self.counts >= 3))]
+        if self._noiseless or not (constant and vary.any()):
+            return []
+        return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
+
+    def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
+        """Which rare outcomes the values of the winner and its closest rival cannot exclude."""
+        if winner is None:
+            return ""
+        rivals = [
+            result
+            for arm, result in enumerate(results)
+            if arm != winner and result.standing != "failed" and result.evaluations
+        ]
+        # The closest one has the highest upper bound, and if that is infinite, the highest mean.
+        closest = sorted(
+            rivals,
+            key=lambda one: (max(self._sign * b for b in one.interval), self._sign * one.mean),
+            reverse=True,
+        )
+        seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
+        unit = "replicates" if self._in_blocks else "evaluations"
+        return unseen_in_words(seen, self.policy.delta, unit)

@@ -1,0 +1,50 @@
+"""The tolerance that holds for a race's leader, as far as it goes."""
+
+import math
+
+from mfhpo.identification.block_elimination import BlockElimination
+from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
+from mfhpo.policy import Policy
+
+# To which share of the interval's width the tolerance is worked out.
+_PRECISION = 1e-4
+
+# The tolerance is looked for up to so many times the values' spread.
+_MOST_SPREADS = 1e6
+
+
+def tolerance(policy: Policy, leader: int) -> float:
+    """The smallest epsilon for which no candidate is better than the leader by more.
+
+    It rests on the event that the policy's certificate rests on, which does not depend on epsilon.
+    """
+    others = policy.active[policy.active != leader]
+    if not others.size:
+        return 0.0
+    if isinstance(policy, GroupSequential):
+        return policy.behind
+    found = math.inf
+    if not isinstance(policy, BlockElimination):
+        # In blocks, arms are compared by their differences alone.
+        _, mean, radius = policy.summary(leader, 0)
+        summaries = [policy.summary(int(arm), 0) for arm in others]
+        found = max(0.0, max(other + half for _, other, half in summaries) - (mean - radius))
+    if isinstance(policy, (BlockElimination, LikelihoodRatioPolicy)):
+        found = min(found, _least_tolerance(policy, leader))
+    return found
+
+
+def _least_tolerance(policy: BlockElimination | LikelihoodRatioPolicy, leader: int) -> float:
+    """The epsilon at which the evidence against all others reaches the threshold, or infinity."""
+    most = spread = policy.spread
+    while policy.falls_short(leader, most) > 0.0:
+        if not 0.0 < most < _MOST_SPREADS * spread:
+            return math.inf
+        most *= 2.0
+    low, high = 0.0, most
+    while high - low > _PRECISION * most:
+        middle = (low + high) / 2.0
+        falls_short = policy.falls_short(leader, middle) > 0.0
+        low, high = (middle, high) if falls_short else (low, middle)
+    return high

@@ -1,0 +1,321 @@
+"""A few looks at arms that are evaluated equally often at the target level.
+
+All arms are looked at after 5, 10, 20, ... evaluations of each (a group-sequential design).
+Intervals that hold at all times are much wider after five evaluations of an unknown noise.
+
+Why it is valid. A look rests on the first so many values of each arm, in the order in which the
+evaluations were begun, so each mean is one of independent values. Each arm has a variance and a
+Student interval of its own. For the difference of two, the same quantile is taken with the sum of
+both variances, which is conservative for every ratio of these (Mickey and Brown 1966). Look j has
+the error probability delta / 2^j, divided among the K - 1 comparisons with the best arm, each on
+one side. So with probability 1 - delta the best is never found worse, and whoever is within epsilon
+of all that are left is within epsilon of the best. The intervals of the arms' own means, at level
+delta / (2^j K) on two sides, are another event of the same probability.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from mfhpo._validation import check_count
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
+from mfhpo.problem import Problem, Pull
+
+FIRST_LOOK = 5
+"""Evaluations of each arm before the first look, by default."""
+
+LEAST_FIRST_LOOK = 2
+"""Fewer do not show any noise."""
+
+# Normal values are never all equal. Rounded ones may be, by chance: an interval of no width is only
+# believed after so many.
+_COUNT_WITHOUT_SPREAD = 10
+
+
+class GroupSequential(BestArmPolicy):
+    """A race at the target level that is looked at a few times.
+
+    Whoever is left is evaluated in turn. Each look takes twice as many evaluations of each arm as
+    the one before; it may eliminate arms and certify the leader. Before the first look the answer
+    is the first arm that gave a value: a few values do not change the order that the arms come in.
+
+    The race ends with the certificate: it waits for no repeats, and evaluates a winner until the
+    first look only. A declared sigma that the values contradict is given up, with a warning.
+
+    Parameters
+    ----------
+    problem
+        Of its costs the last one matters. A bias is not used. Each arm has a variance of its own,
+        unless a sigma or bounds are declared.
+    epsilon
+        See `BestArmPolicy`. None: the declared scale of the noise, or else the root of the arms'
+        mean variance, as it is known at each look.
+    first_look
+        Evaluations of each arm before the first look, at least 2 (else ValueError). One does if
+        sigma says that there is no noise.
+    **options
+        See `BestArmPolicy`, without `measure` and `radius`.
+
+    Attributes
+    ----------
+    looks
+        Number of looks so far.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mfhpo import Observation, Problem
+    >>> policy = GroupSequential(Problem(3, costs=(1.0,)), epsilon=0.2)
+    >>> means, rng = [0.2, 0.9, 0.5], np.random.default_rng(0)
+    >>> while not policy.finished:
+    ...     [pull] = policy.ask()
+    ...     policy.tell(pull, Observation(rng.normal(means[pull.arm], 0.1)))
+    >>> policy.recommend().arm, policy.recommend().certified, policy.pulls
+    (1, True, 15)
+    """
+
+    _saved = (*BestArmPolicy._saved, "looks", "_void", "_looked_at", "_leader", "_sigma")
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        epsilon: float | None = 0.0,
+        first_look: int = FIRST_LOOK,
+        **options: Any,
+    ) -> None:
+        if isinstance(problem.noise, EstimatedNoise):
+            problem = replace(problem, noise=Gaussian())
+        sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
+        self._sigma = None if sigmas is None else sigmas[problem.target]
+        check_count("first_look", first_look, LEAST_FIRST_LOOK)
+        self._first_look = 1 if self._sigma == 0.0 else first_look
+        if epsilon is None:
+            epsilon = self._sigma
+        self._finds_epsilon = epsilon is None
+        self.looks = self._void = 0  # the first so many say nothing any more
+        # Of each arm: its values at the target, and how many of them its last look took.
+        self._values: list[list[float]] = [[] for _ in range(problem.n_arms)]
+        self._looked_at: IntArray = np.zeros(problem.n_arms, dtype=np.int64)
+        self._leader: int | None = None  # of the last look, if it is still in the race
+        super().__init__(
+            replace(problem, bias=None), epsilon=epsilon, measure=self._first_look, **options
+        )
+        self._waits_for_audit = False
+
+    @property
+    def piloting(self) -> bool:
+        """Whether epsilon is still to be found out."""
+        return self._epsilon is None
+
+    def _needs_pilot(self) -> bool:
+        return False
+
+    def _plan(self) -> None:
+        """Give up a declared sigma once it is contradicted, and what the looks said by it."""
+        if self._sigma is not None and self._evidence.noise.widened:
+            self._sigma = self._certificate = None
+            self._void = self.looks
+
+    # Pulls.
+
+    def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
+        target = self.problem.target
+        return Pull(int(arms[np.argmin(counts[arms, target])]), target)
+
+    def looks_with(self, pending: Sequence[Pull] = ()) -> int:
+        """Number of looks once what is under way has ended, if all of it gives values."""
+        looks, winner = self.looks, self.winner
+        if not self.active.size or (winner is not None and self._looked_at[winner]):
+            return looks
+        counts = self._expected(pending)[self.active]
+        while (counts >= self._size(looks)).all():
+            looks += 1
+        return looks
+
+    def missing(self, pending: Sequence[Pull] = ()) -> int:
+        """Evaluations that the next look takes besides those that are under way.
+
+        Where those will do for it, the look after it is meant.
+        """
+        size = self._size(self.looks_with(pending))
+        return int(np.maximum(size - self._expected(pending)[self.active], 0).sum())
+
+    def _expected(self, pending: Sequence[Pull] = ()) -> IntArray:
+        """Number of values of each arm once what is under way has ended, shape (K,)."""
+        counts = self._evidence.counts[:, self.problem.target].copy()
+        for pull in pending:
+            self._check(pull)
+            counts[pull.arm] += pull.fidelity == self.problem.target
+        return counts
+
+    def _size(self, look: int) -> int:
+        return self._first_look << look
+
+    # Learning.
+
+    def _take_value(self, arm: int, fidelity: int, value: float) -> None:
+        if fidelity == self.problem.target:
+            self._values[arm].append(value)
+        super()._take_value(arm, fidelity, value)
+
+    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
+        raise ValueError("looks rest on the first values of each arm; tell the values one by one.")
+
+    def _judge(self, fidelity: int) -> None:
+        while self.looks_with() > self.looks:
+            self._look()
+
+    def _judge_anew(self) -> None:
+        if self._leader is not None and not self._roster.active[self._leader]:
+            self._leader = None
+        self._certify()
+        self._judge(self.problem.target)
+
+    def _certify(self) -> None:
+        if self.behind > self.epsilon:  # an arm may be back that was not compared with the leader
+            self._certificate = None
+        elif len(self.active) > 1 and not self._evidence.noise.unaudited:
+            self._certificate = self._leader
+
+    def _look(self) -> None:
+        arms = self.active
+        self._looked_at[arms] = self._size(self.looks)
+        self.looks += 1
+        means, variances = self._at_look(arms)
+        leader = self._leader = int(arms[np.argmax(means)])
+        if len(arms) == 1:
+            return
+        if self._finds_epsilon:
+            self._epsilon = float(np.sqrt(variances.mean()))
+        if not self._evidence.noise.unaudited:  # else a declared sigma may be far too small
+            others, ahead, radii = self._lead()
+            self._roster.eliminate(others[ahead > radii], leader)
+        self._certify()
+
+    def _at_look(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Means and variances of the values that one look took of each of these arms."""
+        size = int(self._looked_at[arms[0]])
+        values = np.array([self._values[arm][:size] for arm in arms.tolist()])
+        means = values.mean(axis=1)
+        # Rounding must not give values that are all the same a variance.
+        squares = ((values - means[:, None]) ** 2).sum(axis=1) / max(size - 1, 1)
+        return means, np.where(np.ptp(values, axis=1) == 0.0, 0.0, squares)
+
+    def _radii(
+        self, size: int, variances: FloatArray, shares: int, of_two: bool = False
+    ) -> FloatArray:
+        """Radii on one side of means, or of differences of two, with such variances of a value.
+
+        The level of the look that took so many values is divided into equal shares.
+        """
+        look = (size // self._first_look).bit_length()
+        level = self.delta / (2.0**look * shares)
+        if look <= self._void or (self._sigma is None and size < LEAST_FIRST_LOOK):
+            return np.full(variances.shape, np.inf)
+        if self._sigma is not None:
+            times = 2.0 if of_two else 1.0
+            width = self._sigma * math.sqrt(2.0 * times * math.log(1.0 / level) / size)
+            return np.full(variances.shape, width)
+        radii = -stdtrit(size - 1, level) * np.sqrt(variances / size)
+        return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
+
+    def _lead(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """The others, by how much the leader is ahead of each, and radii of that, shape (n,) each.
+
+        A radius is infinite where the last look did not compare the two.
+        """
+        leader = self._leader
+        others = self.active[self.active != leader]
+        ahead, radii = np.zeros(len(others)), np.full(len(others), np.inf)
+        if leader is None:
+            return others, ahead, radii
+        size = int(self._looked_at[leader])
+        compared = self._looked_at[others] == size
+        if compared.any():
+            means, variances = self._at_look(np.append(leader, others[compared]))
+            sums, shares = variances[1:] + variances[0], self.problem.n_arms - 1
+            ahead[compared] = means[0] - means[1:]
+            radii[compared] = self._radii(size, sums, shares, of_two=True)
+        return others, ahead, radii
+
+    @property
+    def behind(self) -> float:
+        """The tolerance that holds: no other arm is better than the last look's leader by more.
+
+        It is infinite before the first look, and once that leader has left the race.
+        """
+        _, ahead, radii = self._lead()
+        return math.inf if self._leader is None else float((radii - ahead).max(initial=0.0))
+
+    # Answers.
+
+    def _surest_arm(self) -> int:
+        active = self.active
+        if self._leader is not None:
+            return self._leader
+        seen = active[self._evidence.counts[active, self.problem.target] > 0]
+        if not self.looks or not seen.size:
+            return int(np.append(seen, active)[0])
+        return int(seen[np.argmax(self._evidence.means(seen, self.problem.target))])
+
+    def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
+        """Count, mean and radius of an arm's values: at the target of those of its last look.
+
+        What no look compared has an infinite radius.
+        """
+        size = int(self._looked_at[arm])
+        if fidelity != self.problem.target or not size or self._roster.withdrawn[arm]:
+            return *super().summary(arm, fidelity)[:2], math.inf
+        means, variances = self._at_look(np.array([arm]))
+        [radius] = self._radii(size, variances, 2 * self.problem.n_arms).tolist()
+        return size, float(means[0]), radius
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """Bounds on the arm's mean at the target, valid at all looks with the others."""
+        _, mean, radius = self.summary(arm, self.problem.target)
+        return mean - radius, mean + radius
+
+    def _reason(self, arm: int | None) -> str:
+        reason = super()._reason(arm)
+        if arm is None or self.winner is not None:
+            return reason
+        look = f"look is after {self._size(self.looks)} evaluations of each"
+        if not self.looks:
+            return f"nothing can be said yet; the first {look}"
+        return f"{reason}; the next {look}"
+
+    def _assumptions(self) -> tuple[str, ...]:
+        looks = f"looks after {self._size(0)}, {self._size(1)}, ... evaluations of each"
+        return looks, *super()._assumptions()
+
+    def _remaining_cost(self, leader: int | None) -> float | None:
+        """A guess: the radius shrinks as the root of the count, and the lead stays."""
+        _, ahead, radii = self._lead()
+        if self.winner is not None or leader is None or self._epsilon is None:
+            return None
+        worst = int(np.argmax(radii - ahead))
+        radius = float(radii[worst])
+        if not math.isfinite(radius):
+            return None
+        lead = min(float(ahead[worst]), radius) + self.epsilon
+        if lead <= 0.0:
+            return math.inf
+        looks = max(1, math.ceil(2.0 * math.log2(max(1.0, radius / lead))))
+        missing = self._size(self.looks - 1 + looks) - self._expected()[self.active]
+        return float(np.maximum(missing, 0).sum()) * self._cost_of(self.problem.target)
+
+    # State.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return {**super().state_dict(), "values": [list(values) for values in self._values]}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        self._values = [list(values) for values in state["values"]]
