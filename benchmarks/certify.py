@@ -37,7 +37,7 @@ from benchmarks.hpo.problems.known import NoisyProblem
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float
 from benchmarks.provenance import provenance
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo_optuna import StudyCertificate, certify
 
 SIGMAS = (0.5, 2.0)

@@ -55,7 +55,7 @@ from mfhpo import (
     SuccessiveElimination,
 )
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.confidence import stitched_boundary
@@ -385,9 +385,8 @@ def _compared(
     race: Any = _CERTIFICATES[variant](candidates, **options)
     evaluations = 0
     while not race.finished and evaluations < instance.most_pulls:
-        asked = race.ask()
-        arm = asked.arm
-        race.tell(asked, instance.draw(rng, Pull(arm, target)))
+        pull = race.ask()
+        race.tell(pull, instance.draw(rng, Pull(pull.arm, target)))
         evaluations += 1
     answer = race.certificate("all", "by hand")
     behind = targets.max() - targets[answer.winner]

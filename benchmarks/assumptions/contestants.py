@@ -14,7 +14,7 @@ from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
 from benchmarks.assumptions.truth import Tally
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.in_order import InOrder
@@ -75,13 +75,12 @@ def _shortlist(
     )
     tally = Tally(n)
     for _ in range(scenario.most):
-        asked = None if race.finished else race.ask()
-        if asked is None:
+        pull = None if race.finished else race.ask()
+        if pull is None:
             break
-        arm = asked.arm
-        value, _ = world.draw(arm, 0, rng)
-        race.tell(asked, value)
-        tally.add(arm, value)
+        value, _ = world.draw(pull.arm, 0, rng)
+        race.tell(pull, value)
+        tally.add(pull.arm, value)
     certificate = race.certificate(f"the {n} best of 100 trials", "by their values")
     return outcome_of_certificate(certificate, scenario, world, tally)
 
@@ -104,8 +103,6 @@ def _in_blocks(scenario: Scenario, world: World, rng: np.random.Generator) -> Ou
             if pull is None:
                 break
             value, seconds = world.draw(pull.arm, 0, rng)
-            if value is not None and pull.block is not None:
-                value += world.of_block(pull.arm, pull.block)
             heapq.heappush(under_way, (now + seconds, begun, pull, value))
             begun += 1
         if not under_way:
@@ -145,8 +142,6 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
     of shortlists know one level only and, but for blocks, run one evaluation at a time here. Bounds
     on the bias are estimated where there are several levels and none are declared.
     """
-    if scenario.only_in_blocks:
-        return contestant == "blocks"
     if contestant.endswith("eliminating"):
         return len(scenario.costs) > 1 and scenario.bias is None
     if contestant in _ADAPTERS:

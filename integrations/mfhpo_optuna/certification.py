@@ -1,6 +1,6 @@
 """`certify`: what the winner of a finished study is really worth.
 
-The best configurations are raced by `mfhpo.certification.sequential`. Every new evaluation is a
+The best configurations are raced by `mfhpo.certification.certification`. Every new evaluation is a
 trial of a second study in the same storage, the record: so it is seen in the dashboard, goes on
 after a kill, and can be shared by several processes.
 """
@@ -15,8 +15,8 @@ from optuna.pruners import NopPruner
 
 from mfhpo._validation import check_limit
 from mfhpo.certification.certificate import Certificate
+from mfhpo.certification.certification import Certification
 from mfhpo.certification.choice import check_blocks
-from mfhpo.certification.sequential import Certification
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
@@ -105,8 +105,8 @@ def certify(
         has few values, such as five folds, the race ends when all were used, certified or not.
         None: evaluations are independent.
     delta, sigma, measure, max_failures
-        See `mfhpo.certification.sequential.Certification`. An evaluation fails if it raises what is
-        in `catch`, returns NaN or infinity, or prunes itself.
+        See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises what
+        is in `catch`, returns NaN or infinity, or prunes itself.
     n_jobs, catch
         As in ``study.optimize``. Several processes may also call `certify` with the same study at
         the same time, and share the work.

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo.problem import Pull
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Split, Splits
@@ -104,7 +104,7 @@ def certify(
         data are alike (one subject's, one day's), shuffled splits look better than they are: give
         `groups`, or a splitter that keeps them together.
     delta, measure, max_failures
-        See `mfhpo.certification.sequential.Certification`.
+        See `mfhpo.certification.certification.Certification`.
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params

@@ -103,9 +103,7 @@ class CandidateResult(Candidate):
         low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
         gaps = sorted(sign * (candidate.claim - bound) for bound in (low, high))
         return cls(
-            name=candidate.name,
-            params=dict(candidate.params),
-            claim=candidate.claim,
+            **vars(candidate),
             evaluations=count,
             mean=mean,
             interval=(low, high),

@@ -1,4 +1,4 @@
-"""By how much another candidate may be better than the leader of a race."""
+"""The tolerance that holds for a race's leader, as far as it goes."""
 
 import math
 
@@ -23,7 +23,7 @@ def tolerance(policy: Policy, leader: int) -> float:
     if not others.size:
         return 0.0
     if isinstance(policy, GroupSequential):
-        return policy.behind_by(leader)
+        return policy.behind
     found = math.inf
     if not isinstance(policy, BlockElimination):
         # In blocks, arms are compared by their differences alone.

@@ -121,12 +121,12 @@ class BestArmPolicy(RacingPolicy):
         for fidelity in range(self.problem.n_fidelities):
             self._judge(fidelity)
 
-    @abc.abstractmethod
     def _reinstate(self) -> None:
         """Put back the arms whose elimination rested on bias bounds that were widened."""
+        self._roster.restore_eliminated()
 
-    @abc.abstractmethod
-    def _explored_fidelity(self) -> int: ...
+    def _explored_fidelity(self) -> int:
+        return self.problem.target
 
     @property
     def finished(self) -> bool:
@@ -318,7 +318,8 @@ class BestArmPolicy(RacingPolicy):
         elif self._alone:
             return "every other arm left without being compared, because its pulls failed"
         elif self._roster.eliminated.any():
-            return "every other arm was eliminated"
+            compared = " that was compared" if self._roster.withdrawn.any() else ""
+            return f"every other arm{compared} was eliminated"
         else:
             return "the only arm"
         return f"{self._end} and {reason}" if self.finished else reason

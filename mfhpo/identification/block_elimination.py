@@ -105,12 +105,6 @@ class BlockElimination(BestArmPolicy):
     def _plan(self) -> None:
         pass
 
-    def _reinstate(self) -> None:
-        self._roster.restore_eliminated()
-
-    def _explored_fidelity(self) -> int:
-        return self.problem.target
-
     def _confirms(self, arm: int) -> bool:
         return False  # later blocks of the winner alone are compared with nothing
 

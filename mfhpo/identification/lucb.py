@@ -247,9 +247,6 @@ class MFLUCB(BestArmPolicy):
                 stacklevel=5,
             )
 
-    def _reinstate(self) -> None:
-        self._roster.restore_eliminated()
-
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         rules, cells = self._current_rules(), self._cells(counts)
         active = self._roster.active

@@ -3,8 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 
-import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtr, stdtr
 
 REMEDY = (
@@ -18,35 +16,6 @@ NORMALITY_LEVEL = 0.001
 
 FEWEST_VALUES = 8
 """Fewer values show neither."""
-
-
-def notices_of(values: Sequence[npt.ArrayLike], names: Sequence[str]) -> tuple[str, ...]:
-    """One sentence for each of some configurations whose values are clearly not normal.
-
-    Examples
-    --------
-    >>> steady = [0.93, 0.94, 0.92, 0.93, 0.92, 0.94, 0.93, 0.92, 0.94]
-    >>> notices_of([[*steady, 0.03], steady], ["trial 3", "trial 8"])[0].split(", 2")[0]
-    'trial 3: one of 10 values, 0.03, is an outlier'
-    """
-    notices = []
-    for name, given in zip(names, values, strict=True):
-        array = np.asarray(given, dtype=np.float64)
-        if len(array) < FEWEST_VALUES:
-            continue
-        deviations = array - array.mean()
-        moments = [float((deviations**power).sum()) for power in (2, 3)]
-        words = departure_in_words(
-            len(array),
-            float(array.mean()),
-            moments,
-            float(array.min()),
-            float(array.max()),
-            NORMALITY_LEVEL / len(values),
-        )
-        if words:
-            notices.append(f"{name}: {words}; {REMEDY}")
-    return tuple(notices)
 
 
 def departure_in_words(

@@ -9,13 +9,14 @@ import numpy as np
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import (
+    EmpiricalBernsteinRadius,
     MixtureRadius,
     Radius,
     default_radius,
     pulls_until,
     studentised_radius,
 )
-from mfhpo.knowledge.noise import EstimatedNoise
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise
 from mfhpo.knowledge.normality import FEWEST_VALUES, NORMALITY_LEVEL, departure_in_words
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.problem import Problem
@@ -57,6 +58,7 @@ class Evidence:
         self._radii = _checked_radii(radius, problem)
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
         has_radius = radius is not None
+        self._is_bounded = isinstance(problem.noise, Bounded) and not has_radius
         self.noise = NoiseEvidence(
             problem, delta, compared, self._statistics, has_radius, variances, audit
         )
@@ -83,6 +85,8 @@ class Evidence:
         """What must be true of the noise, as a clause."""
         if self.noise.is_estimated or self.noise.widened:
             return "the noise is normal"
+        if self._is_bounded:  # by which values are sub-Gaussian too
+            return EmpiricalBernsteinRadius.assumption
         return self._radii[-1].assumption
 
     @property

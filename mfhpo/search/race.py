@@ -10,7 +10,7 @@ import numpy as np
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo.identification.group_sequential import LEAST_FIRST_LOOK, GroupSequential
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point

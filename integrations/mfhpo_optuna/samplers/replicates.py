@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import NoNoiseWarning, Observation, Pull
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop

@@ -268,9 +268,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
         return others[beaten]
 
-    def _reinstate(self) -> None:
-        self._roster.restore_eliminated()
-
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self.bias)
 

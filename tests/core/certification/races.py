@@ -4,7 +4,7 @@ from functools import partial
 
 from mfhpo import Pull
 from mfhpo.certification.candidates import Candidate
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 
 in_blocks = partial(Certification, blocks=True)
 by_looks = partial(Certification, first_look=5)
@@ -24,6 +24,6 @@ def tell(race, arm, value, block=0):
 
 def evaluate(race, outcome):
     """Evaluate what a race asks for; `outcome` is the value of an arm."""
-    asked = race.ask()
-    race.tell(asked, outcome(asked.arm))
-    return asked
+    pull = race.ask()
+    race.tell(pull, outcome(pull.arm))
+    return pull

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
-from mfhpo.certification.sequential import Certification
+from mfhpo.certification.certification import Certification
 from tests.core.certification.races import evaluate, race_of, tell
 
 

@@ -11,12 +11,12 @@ from scipy import stats
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
 from mfhpo.racing.race import ArmWithdrawnWarning
 from tests.core.certification import races
+from tests.core.certification.races import tell
 
 PATTERN = (-2.0, -1.0, 0.0, 1.0, 2.0)  # mean 0, variance 10 / 4 = 2.5; twice over, 20 / 9
 
 
 race_of = partial(races.race_of, races.by_looks)
-tell = races.tell
 
 
 def tell_pattern(race, means, spreads, arms=None):
@@ -24,10 +24,6 @@ def tell_pattern(race, means, spreads, arms=None):
     for step in PATTERN:
         for arm in range(len(means)) if arms is None else arms:
             tell(race, arm, means[arm] + spreads[arm] * step)
-
-
-def under_way(*arms):
-    return [Pull(arm, 0) for arm in arms]
 
 
 def tell_all(race, arm, values):
@@ -44,6 +40,16 @@ def fail(race, arm, failure=None):
         if caught:
             assert [warning.category for warning in caught] == [ArmWithdrawnWarning]
             return count
+
+
+def ahead(race, arms):
+    """What the next look takes, and the number of looks, once these are evaluated."""
+    pulls = [Pull(arm, 0) for arm in arms]
+    return race.policy.missing(pulls), race.policy.looks_with(pulls)
+
+
+def asked_of(race, *under_way):
+    return race.ask([Pull(arm, 0) for arm in under_way]).arm
 
 
 def answer_of(race):
@@ -188,30 +194,18 @@ def test_more_values_than_a_look_takes_do_not_count():
 
 def test_missing_and_looks_with():
     race = race_of(2, epsilon=0.0)
-    assert (race.policy.missing(), race.policy.looks_with(under_way())) == (10, 0)
-    assert (
-        race.policy.missing(under_way(0, 0, 1)),
-        race.policy.looks_with(under_way(0, 0, 1)),
-    ) == (7, 0)
+    assert ahead(race, []) == (10, 0)
+    assert ahead(race, [0, 0, 1]) == (7, 0)
     # One of them is ahead: what it has beyond the look is of no use to the other.
-    assert (
-        race.policy.missing(under_way(*[0] * 8)),
-        race.policy.looks_with(under_way(*[0] * 8)),
-    ) == (5, 0)
+    assert ahead(race, [0] * 8) == (5, 0)
     # Where those under way will do, the look after it is meant.
-    assert (
-        race.policy.missing(under_way(*[0, 1] * 5)),
-        race.policy.looks_with(under_way(*[0, 1] * 5)),
-    ) == (10, 1)
-    assert (
-        race.policy.missing(under_way(*[0, 1] * 6)),
-        race.policy.looks_with(under_way(*[0, 1] * 10)),
-    ) == (8, 2)
+    assert ahead(race, [0, 1] * 5) == (10, 1)
+    assert (ahead(race, [0, 1] * 6)[0], ahead(race, [0, 1] * 10)[1]) == (8, 2)
     tell_pattern(race, [0.0, 0.0], [1.0, 1.0])
-    assert (race.policy.missing(), race.policy.looks_with(under_way())) == (10, 1)
+    assert ahead(race, []) == (10, 1)
     tell(race, 0, 0.0)
-    assert (race.policy.missing(under_way(1, 1)), race.policy.looks_with(under_way(1, 1))) == (7, 1)
-    assert race.policy.looks_with(under_way(*[0] * 4 + [1] * 5)) == 2
+    assert ahead(race, [1, 1]) == (7, 1)
+    assert ahead(race, [0] * 4 + [1] * 5)[1] == 2
     assert race.policy.looks == 1
 
 
@@ -220,16 +214,13 @@ def test_whom_it_asks_for():
     assert fail(race, 1) == 3
     for value in PATTERN:
         for mean in (0.0, -50.0, 0.0):
-            pull = race.ask()
-            assert race.ask() == pull  # nothing is changed by asking
-            race.tell(pull, mean + value)
-            asked.append(pull.arm)
+            asked.append(asked_of(race))
+            assert asked_of(race) == asked[-1]  # nothing is changed by asking
+            tell(race, asked[-1], mean + value)
     assert asked == [0, 2, 3] * 5
     tell(race, 0, 0.0)
-    assert [race.ask().arm, race.ask(under_way(3, 3)).arm] == [
-        3,
-        0,
-    ]  # neither the beaten one nor the failed one
+    # Neither the beaten one nor the failed one.
+    assert (asked_of(race), asked_of(race, 3, 3)) == (3, 0)
 
 
 def test_failures_are_told_from_a_tendency_to_fail():
@@ -244,7 +235,7 @@ def test_failures_are_told_from_a_tendency_to_fail():
     answer = answer_of(race)
     assert standings(race)[1] == "failed"
     assert answer.candidates[1].outcomes == f"failed {failures} of {failures + 2}"
-    assert [race.ask().arm, race.ask(under_way(0)).arm] == [0, 2]
+    assert (asked_of(race), asked_of(race, 0)) == (0, 2)
 
 
 def test_a_failure_makes_a_look_due():
@@ -288,11 +279,11 @@ def test_one_is_left():
     assert math.isinf(answer.within)
     assert answer.reason == "the winner's value at the target is still being measured"
     assert standings(race) == ["best so far", "failed"]
-    assert (race.ask().arm, race.policy.missing()) == (0, 3)
+    assert (asked_of(race), race.policy.missing()) == (0, 3)
     tell_all(race, 0, PATTERN[2:])
     answer = answer_of(race)
     assert (race.finished, answer.certified, answer.mean) == (True, False, 0.0)
-    assert race.ask() is None
+    assert asked_of(race) == 0  # what is evaluated beyond the end changes nothing
     # Level .025 of .05 for two means on two sides, 4 degrees.
     expected = stats.t.isf(0.025 / 4, 4) * math.sqrt(2.5 / 5)
     assert half_widths(answer) == pytest.approx([expected])
@@ -309,8 +300,43 @@ def test_a_failed_leader_gives_back_what_it_had_beaten():
     assert not race.finished
     assert standings(race)[2] == "not told apart"
     while not race.finished:
-        races.evaluate(race, [0.0, 7.0, 8.0, 7.0].__getitem__)
+        arm = asked_of(race)
+        tell(race, arm, [0.0, 7.0, 8.0, 7.0][arm])
     assert answer_of(race).winner == 2
+
+
+def test_who_comes_back_is_compared_with_the_leader_first():
+    # After five, 2 is beaten by 1 alone; after ten, 1 by 0.
+    race = race_of(3, sigma=3.0, epsilon=0.0)
+    tell_pattern(race, [9.0, 10.0, 4.0], [0.125] * 3)
+    tell_pattern(race, [20.0, 10.0], [0.125] * 2)
+    assert standings(race) == ["certified", "worse", "worse"]
+    fail(race, 1)
+    answer = answer_of(race)
+    assert (answer.certified, race.finished, answer.within) == (False, False, math.inf)
+    assert standings(race) == ["best so far", "failed", "not told apart"]
+    assert asked_of(race) == 2
+
+
+def test_what_holds_is_about_those_that_are_left():
+    race = race_of(3, delta=0.2, epsilon=1.2)
+    tell_pattern(race, [1.0, 0.5, 0.0], [1.0] * 3)
+    # Level .1 among 2 comparisons, 4 degrees: t = 2.132.
+    assert answer_of(race).within == pytest.approx(2.132 - 0.5, abs=1e-3)
+    fail(race, 1)
+    answer = answer_of(race)
+    assert (answer.certified, answer.winner, answer.within) == (
+        True,
+        0,
+        pytest.approx(2.132 - 1.0, abs=1e-3),
+    )
+
+
+def test_sums_are_refused():
+    race = race_of(2, sigma=1.0, epsilon=0.0)
+    with pytest.raises(ValueError, match="tell the values one by one"):
+        race.policy.tell_sum(Pull(0, 0), 5, 1.0)
+    assert race.policy.pulls == 0
 
 
 def test_rounded_values_are_not_believed_before_ten():
@@ -330,7 +356,7 @@ def test_rounded_values_are_not_believed_before_ten():
     answer = answer_of(race)
     assert race.policy.looks == 2
     assert (answer.finished, answer.within, answer.interval) == (True, 0.0, (0.75, 0.75))
-    assert answer.certified  # the mean of the third one is lower
+    assert answer.certified  # the third one had .5, and nobody else had a value when it left
 
 
 def test_equal_values_whose_mean_is_rounded_are_not_believed():
@@ -384,8 +410,7 @@ def test_order_unit_direction_and_shift_do_not_matter(table, sigma, epsilon, sca
     random.shuffle(order)
     same = race_on(table, order, delta=0.3, sigma=sigma, epsilon=epsilon)
     assert repr(answer_of(same)) == repr(answer_of(one))
-    assert (same.policy.looks, same.ask()) == (one.policy.looks, one.ask())
-    assert same.policy.missing() == one.policy.missing()
+    assert (asked_of(same), ahead(same, [])) == (asked_of(one), ahead(one, []))
     other = race_on(
         table,
         order,
@@ -397,8 +422,8 @@ def test_order_unit_direction_and_shift_do_not_matter(table, sigma, epsilon, sca
         epsilon=None if epsilon is None else abs(scale) * epsilon,
     )
     here, there = answer_of(one), answer_of(other)
-    assert (one.policy.looks, here.winner) == (other.policy.looks, there.winner)
-    assert here.reason == there.reason
+    assert (here.winner, here.reason) == (there.winner, there.reason)
+    assert one.policy.looks == other.policy.looks
     assert standings(one) == standings(other)
     close = {"rel": 1e-6, "abs": 1e-6 * abs(scale), "nan_ok": True}
     assert there.within == pytest.approx(abs(scale) * here.within, **close)

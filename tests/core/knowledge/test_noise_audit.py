@@ -94,7 +94,7 @@ def test_a_shortlist_is_compared_again_without_a_false_sigma():
             for arm, value in enumerate(row):
                 tell(race, arm, value + (arm == 0))
 
-    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows"):
+    with pytest.warns(NoiseContradictedWarning, match=r"declared sigma=0\.01 allows at the target"):
         tell_four_of_each()
     answer = race.certificate("all", "by hand")
     assert not answer.certified

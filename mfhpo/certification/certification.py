@@ -1,16 +1,19 @@
-"""A race among the best few of a search, which are evaluated again from scratch.
+"""The race among the candidates of a shortlist, and its certificate.
 
-The values of the search have made the shortlist, so they are biased by their own luck: no mean
-contains them. The policy is the one that `recommend_policy` chooses, in blocks `BlockElimination`,
-and `GroupSequential` where looks are planned.
+A search's best few are evaluated again, from scratch. Which policy chooses the evaluations and
+computes the intervals depends on who asks. `certify` of a study: the one that `recommend_policy`
+chooses. `certify` where candidates share their splits or seeds: `BlockElimination`. A search on a
+budget, which looks a few times: `GroupSequential`. The values of the search have made the
+shortlist, so they are biased by their own luck: no mean contains them.
 """
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
@@ -25,19 +28,17 @@ from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
 
-HIDDEN_NOISE = (
-    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
-    "seen: with a fixed seed or split, the search's own values say which is best for that one, and "
-    "nothing is known of others"
-)
-"""Why nothing is certified then."""
-
 # Repeats that must all be equal before it is said that there is no noise to be seen.
 _LEAST_REPEATS = 4
 
 # Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
 _LEAST_REPLICATES = 10
 
+_HIDDEN_NOISE = (
+    "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
+    "seen: with a fixed seed or split, the search's own values say which is best for that one, and "
+    "nothing is known of others"
+)
 _HIDDEN_IN_BLOCKS = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
     "seen: a score that has few values on such data, or a seed or split that is always the same; "
@@ -48,9 +49,8 @@ _HIDDEN_IN_BLOCKS = (
 class Certification:
     """A race among the candidates of a shortlist.
 
-    Evaluate what `ask` names, anywhere, and `tell` the values: those of a candidate in the order in
-    which its evaluations were begun (see `mfhpo.racing.in_order`), candidates in any order. The
-    `policy` chooses the evaluations.
+    Evaluate what `ask` names, anywhere, and `tell` the values. The `policy` chooses the
+    evaluations.
 
     Parameters
     ----------
@@ -70,10 +70,9 @@ class Certification:
         over replicates. A `sigma` has no part in it, and the budget must pay for one block
         (ValueError).
     first_look
-        None: the answer is looked at after every evaluation, and holds at all times. Else it is
-        only looked at after so many evaluations of each candidate, at least 2, and after twice,
-        four times, ... as many, which takes fewer where there are few (`GroupSequential`). A
-        `budget` has no part in it.
+        Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
+        at least 2; they take fewer evaluations where there are few. A budget has no part in it
+        (ValueError), nor has `measure`. None: the race is looked at after each evaluation.
     max_failures
         See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
     seed
@@ -118,36 +117,35 @@ class Certification:
             raise ValueError(f"sigma={sigma!r} has no part in blocks; leave it out.")
         if first_look is not None and budget is not None:
             raise ValueError(
-                f"budget={budget!r} has no part in planned looks, first_look={first_look!r}; leave "
-                f"one of them out."
+                f"first_look={first_look!r} has no part in a race with budget={budget!r}; leave "
+                f"one out."
             )
         self.candidates = tuple(candidates)
         self.counts: IntArray = np.zeros(n, dtype=np.int64)
         self.failures: IntArray = np.zeros(n, dtype=np.int64)
+        self._lows, self._highs = np.full(n, np.inf), np.full(n, -np.inf)
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
-        self._delta = check_probability("delta", delta)
-        self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
-        self._lows, self._highs = np.full(n, np.inf), np.full(n, -np.inf)
         noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
-        options = {
-            "delta": delta,
-            "epsilon": epsilon,
-            "max_failures": check_count("max_failures", max_failures, 1),
-            "seed": seed,
-        }
-        if first_look is None:
-            choice = choose_blocks() if blocks else recommend_policy(problem)
-            most = None if budget is None else check_count("budget", budget, n if blocks else 1)
-            self.policy: Policy = choice.make(problem, budget=most, measure=measure, **options)
+        options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "seed": seed}
+        options["max_failures"] = max_failures
+        policy: Policy
+        if first_look is not None:
+            policy = GroupSequential(problem, first_look=first_look, blocks=blocks, **options)
         else:
-            self.policy = GroupSequential(problem, first_look=first_look, blocks=blocks, **options)
-        self.policy.labels = Labels(
+            least = n if blocks else 1
+            options["budget"] = None if budget is None else check_count("budget", budget, least)
+            choice = choose_blocks() if blocks else recommend_policy(problem)
+            policy = choice.make(problem, measure=measure, **options)
+        assert isinstance(policy, RacingPolicy)
+        self.policy = policy
+        policy.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
             fidelity=lambda fidelity: "the target",
             value=lambda value: self._sign * value,
         )
+        self._finds_epsilon = epsilon is None
         # Whoever declares that there is no noise is not told that none is seen.
         self._noiseless = isinstance(noise, SubGaussian) and noise.at(0, 1) == 0.0
         self._is_bounded = isinstance(noise, Bounded)
@@ -162,7 +160,11 @@ class Certification:
         return pulls[0] if pulls else None
 
     def tell(self, pull: Pull, value: float | None) -> None:
-        """Learn from an evaluation that was asked for; None or what is not finite is a failure."""
+        """Learn from an evaluation that was asked for; None or what is not finite is a failure.
+
+        Values of a candidate belong in the order in which their evaluations were begun (see
+        `mfhpo.racing.in_order`); in blocks, and for candidates, any order does.
+        """
         observation = Observation(None if value is None else self._sign * value)
         self.policy.tell(pull, observation)
         self.note(pull.arm, value)
@@ -189,11 +191,12 @@ class Certification:
     @property
     def noise_is_hidden(self) -> bool:
         """Whether all evaluations of each candidate gave exactly the same value."""
+        if self._noiseless or self._vary.any():
+            return False
         if self._in_blocks:
-            return bool(self.counts.max() >= _LEAST_REPLICATES and not self._vary.any())
+            return bool(self.counts.max() >= _LEAST_REPLICATES)
         repeats = int(np.maximum(self.counts - 1, 0).sum())
-        enough = repeats >= max(_LEAST_REPEATS, len(self.counts))
-        return enough and not self._noiseless and not self._vary.any()
+        return repeats >= max(_LEAST_REPEATS, len(self.counts))
 
     @property
     def _vary(self) -> BoolArray:
@@ -206,10 +209,11 @@ class Certification:
         these were chosen.
         """
         answer = self.policy.recommend()
-        hidden = self.noise_is_hidden
-        winner = answer.arm if self.counts.any() else None
+        hidden, blocks = self.noise_is_hidden, self._in_blocks
+        winner = None if math.isnan(answer.mean) else answer.arm
         if hidden:
-            winner = int(np.argmax(np.where(self.counts > 0, self._sign * self._lows, -np.inf)))
+            seen = [arm for arm in self.policy.active.tolist() if self.counts[arm]]
+            winner = max(seen, key=lambda arm: self._sign * self._lows[arm], default=None)
         certified = answer.certified and not hidden
         within = math.inf
         if winner is not None and not hidden and answer.compared > 1:
@@ -217,27 +221,20 @@ class Certification:
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
                 within = min(within, answer.epsilon)
-        arms = range(len(self.candidates))
-        counts, means, radii = zip(*(self.policy.summary(arm, 0) for arm in arms), strict=True)
-        results = self._results(
-            winner,
-            certified,
-            columns=(counts, means, [math.inf] * len(arms) if hidden else radii),
-            worse=~np.isin(arms, self.policy.active) & (not hidden),
-        )
-        epsilon_is_unknown = self._epsilon is None and (hidden or self.policy.piloting)
+        results = self._results(winner, certified, hidden)
+        epsilon_is_unknown = self._finds_epsilon and (hidden or self.policy.piloting)
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
         certificate = Certificate(
-            candidates=results,
             luckiest=self._luckiest,
-            delta=self._delta,
+            delta=answer.delta,
+            candidates=results,
             finished=self.finished,
             winner=winner,
             epsilon=math.nan if epsilon_is_unknown else answer.epsilon,
             within=within,
             certified=certified,
-            reason=self._hidden_in_words if hidden else answer.reason,
-            evaluations=self.evaluations,
+            reason=answer.reason if not hidden else _HIDDEN_IN_BLOCKS if blocks else _HIDDEN_NOISE,
+            evaluations=round(answer.cost),
             remaining=None if hidden else answer.remaining_cost,
             about=about,
             shortlist=shortlist,
@@ -249,32 +246,38 @@ class Certification:
         return certificate.without_claim() if hidden else certificate
 
     def _results(
-        self,
-        winner: int | None,
-        certified: bool,
-        columns: tuple[Sequence[float], Sequence[float], Sequence[float]],
-        worse: BoolArray,
+        self, winner: int | None, certified: bool, hidden: bool
     ) -> tuple[CandidateResult, ...]:
-        """What is known of all candidates; `columns` are counts, maximised means and radii."""
-        assert isinstance(self.policy, RacingPolicy)
-        failed = self.policy._roster.withdrawn
-        standings = np.where(failed, "failed", np.where(worse, "worse", "not told apart")).tolist()
+        """What the new evaluations say of all candidates."""
+        arms = np.arange(len(self.candidates))
+        worse = ~np.isin(arms, self.policy.active) & (not hidden)
+        standings = np.where(worse, "worse", "not told apart")
+        standings[self.policy._roster.withdrawn] = "failed"
         if winner is not None:
             standings[winner] = "certified" if certified else "best so far"
-        rows = zip(self.candidates, *columns, standings, strict=True)
-        return tuple(
-            CandidateResult.of(
-                candidate,
-                sign=self._sign,
-                count=int(count),
-                mean=self._sign * mean,
-                radius=radius,
-                standing=standing,
-                values=int(self.counts[arm]),
-                failures=int(self.failures[arm]),
+        results = []
+        for arm, candidate in enumerate(self.candidates):
+            count, mean, radius = self.policy.summary(arm, 0)
+            results.append(
+                CandidateResult.of(
+                    candidate,
+                    sign=self._sign,
+                    count=count,
+                    mean=self._sign * mean,
+                    radius=math.inf if hidden else radius,
+                    standing=standings[arm].item(),
+                    values=int(self.counts[arm]),
+                    failures=int(self.failures[arm]),
+                )
             )
-            for arm, (candidate, count, mean, radius, standing) in enumerate(rows)
-        )
+        return tuple(results)
+
+    def _constant_candidates(self) -> list[str]:
+        vary = self._vary
+        constant = [self.candidates[arm].name for arm in np.flatnonzero(~vary & (self.counts >= 3))]
+        if self._noiseless or not (constant and vary.any()):
+            return []
+        return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
         """Which rare outcomes the values of the winner and its closest rival cannot exclude."""
@@ -293,17 +296,4 @@ class Certification:
         )
         seen = [(result.name, result.evaluations) for result in (results[winner], *closest[:1])]
         unit = "replicates" if self._in_blocks else "evaluations"
-        return unseen_in_words(seen, self._delta, unit)
-
-    @property
-    def _hidden_in_words(self) -> str:
-        return _HIDDEN_IN_BLOCKS if self._in_blocks else HIDDEN_NOISE
-
-    def _constant_candidates(self) -> list[str]:
-        vary = self._vary
-        if self._noiseless or not vary.any():
-            return []
-        constant = [self.candidates[arm].name for arm in np.flatnonzero(~vary & (self.counts >= 3))]
-        if not constant:
-            return []
-        return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
+        return unseen_in_words(seen, self.policy.delta, unit)
