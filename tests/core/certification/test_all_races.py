@@ -89,6 +89,7 @@ def test_conditions_follow_what_is_declared():
     for sigma, words in (
         (Gaussian(), "the noise is normal"),
         (2.0, "the noise is sub-Gaussian with the declared sigma"),
+        (0.0, "the noise is sub-Gaussian with the declared sigma"),
         (Bounded(0.0, 1.0), "all values lie within the declared bounds"),
     ):
         race = race_of(by_looks, sigma=sigma)

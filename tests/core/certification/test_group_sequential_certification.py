@@ -283,6 +283,7 @@ def test_one_is_left():
     tell_all(race, 0, PATTERN[2:])
     answer = answer_of(race)
     assert (race.finished, answer.certified, answer.mean) == (True, False, 0.0)
+    assert answer.reason.startswith("every other arm left without being compared")
     assert asked_of(race) == 0  # what is evaluated beyond the end changes nothing
     # Level .025 of .05 for two means on two sides, 4 degrees.
     expected = stats.t.isf(0.025 / 4, 4) * math.sqrt(2.5 / 5)
@@ -325,11 +326,8 @@ def test_what_holds_is_about_those_that_are_left():
     assert answer_of(race).within == pytest.approx(2.132 - 0.5, abs=1e-3)
     fail(race, 1)
     answer = answer_of(race)
-    assert (answer.certified, answer.winner, answer.within) == (
-        True,
-        0,
-        pytest.approx(2.132 - 1.0, abs=1e-3),
-    )
+    assert (answer.certified, answer.winner) == (True, 0)
+    assert answer.within == pytest.approx(2.132 - 1.0, abs=1e-3)
 
 
 def test_sums_are_refused():
