@@ -9,6 +9,7 @@ from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.measured_costs import MeasuredCosts
 from mfhpo.search.policy import Replicate, SearchPolicy
+from mfhpo.search.prices import Prices
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -52,12 +53,12 @@ class Budget:
         self._in_evaluations = unit == "evaluations"
         self._share = float(share)
         self._search = search
-        self._measured = (
-            MeasuredCosts(search.costs, continues=search.continues) if measured else None
-        )
+        self._prices = Prices(search.costs, continues=search.continues) if measured else None
         self._from_scratch = search.costs
         if self._in_evaluations:
             search.count_evaluations()
+        else:
+            search.prices = self._prices
         self._shorten_beginning()
 
     def pay(self, pull: Pull, observation: Observation) -> None:
@@ -65,10 +66,11 @@ class Budget:
         cost = observation.cost
         if cost is None:
             cost = 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
-        elif self._measured is not None and observation.has_value:
+        elif self._prices is not None and observation.has_value:
             goes_on = self._search.continues and not isinstance(pull, Replicate)
-            self._measured.add(self._start_of(pull) if goes_on else -1, pull.fidelity, cost)
-            self._take_costs(self._measured)
+            start = self._start_of(pull) if goes_on else -1
+            self._prices.add(pull.arm, start, pull.fidelity, cost)
+            self._take_costs(self._prices.usual)
         self.cost += cost
         self.evaluations += 1
         self.failures += not observation.has_value
@@ -76,15 +78,15 @@ class Budget:
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
 
-    def _take_costs(self, measured: MeasuredCosts) -> None:
-        self._search.costs = measured.costs()
+    def _take_costs(self, usual: MeasuredCosts) -> None:
+        self._search.costs = usual.costs()
         levels = range(len(self._search.costs))
-        self._from_scratch = tuple(measured.from_scratch(level) for level in levels)
+        self._from_scratch = tuple(usual.from_scratch(level) for level in levels)
         self._shorten_beginning()
 
     def _shorten_beginning(self) -> None:
-        if self._measured is not None and not self._in_evaluations:
-            affordable = _FIRST_SHARE * self._amount if self._measured.any_known else math.inf
+        if self._prices is not None and not self._in_evaluations:
+            affordable = _FIRST_SHARE * self._amount if self._prices.usual.any_known else math.inf
             self._search.shorten_beginning(affordable, fewest=True)
         elif not math.isinf(self._amount):
             self._search.shorten_beginning(_FIRST_SHARE * self._amount)
@@ -100,9 +102,9 @@ class Budget:
 
     def is_unknown(self, pull: Pull) -> bool:
         """Whether nothing but a guess is known about what a pull takes of the budget."""
-        if self._measured is None or self._in_evaluations:
+        if self._prices is None or self._in_evaluations:
             return False
-        return self._measured.is_unknown(pull.fidelity)
+        return self._prices.usual.is_unknown(pull.fidelity)
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Whether a pull has to wait until one that is under way tells what its level costs."""
@@ -119,12 +121,14 @@ class Budget:
 
     def _expected_cost(self, pull: Pull) -> float:
         """What a pull costs; 0 while the guess has not even the right unit."""
-        if self._measured is not None and not self._measured.any_known:
+        if self._prices is not None and not self._prices.usual.any_known:
             return 0.0
         start = -1 if isinstance(pull, Replicate) else self._start_of(pull)
         if start < 0:
-            return self._from_scratch[pull.fidelity]
-        return self._search.cost_from(start, pull.fidelity)
+            usual = self._from_scratch[pull.fidelity]
+        else:
+            usual = self._search.cost_from(start, pull.fidelity)
+        return usual * self._search.dearness_of(pull.arm, start, pull.fidelity)
 
     def _start_of(self, pull: Pull) -> int:
         """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
@@ -179,7 +183,7 @@ class Budget:
         """Evaluations of each of n arms before they are compared for the first time."""
         # Whoever reads about the race later has to find the same number, so that it must not depend
         # on what was spent, nor on costs that are still being learned.
-        if self._measured is not None or math.isinf(self._amount):
+        if self._prices is not None or math.isinf(self._amount):
             return FIRST_LOOK
         affordable = int((self.kept + _ROUNDING) / (n * self.target_price))
         return min(max(affordable, LEAST_FIRST_LOOK), FIRST_LOOK)
@@ -187,13 +191,13 @@ class Budget:
     @property
     def _least_first_look(self) -> int:
         """Evaluations of each candidate without which nothing can be said about them."""
-        return LEAST_FIRST_LOOK if self._measured is None else FIRST_LOOK
+        return LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK
 
     def state_dict(self) -> dict[str, Any]:
         """What was paid and learned so far, as plain JSON values."""
         return {
             "levels": {str(arm): level for arm, level in self.reached.items()},
-            "measured": None if self._measured is None else self._measured.state_dict(),
+            "paid": None if self._prices is None else self._prices.state_dict(),
             "cost": self.cost,
             "evaluations": self.evaluations,
             "failures": self.failures,
@@ -201,23 +205,23 @@ class Budget:
 
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Raise ValueError if a state's costs are not known in the same way as these."""
-        measured = state["measured"]
-        if (measured is None) != (self._measured is None):
+        paid = state["paid"]
+        if (paid is None) != (self._prices is None):
             raise ValueError(
-                f"the state has costs that are {_how_known(measured)}, this race costs that are "
-                f"{_how_known(self._measured)}: give its budget in the unit that it was begun with."
+                f"the state has costs that are {_how_known(paid)}, this race costs that are "
+                f"{_how_known(self._prices)}: give its budget in the unit that it was begun with."
             )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state that was checked."""
-        measured: list[list[float]] | None = state["measured"]
+        paid: list[list[float]] | None = state["paid"]
         self.reached = {int(arm): level for arm, level in state["levels"].items()}
-        if self._measured is not None and measured is not None:
-            self._measured.load_state_dict(measured)
-            self._take_costs(self._measured)
+        if self._prices is not None and paid is not None:
+            self._prices.load_state_dict(paid)
+            self._take_costs(self._prices.usual)
         self.cost, self.evaluations = state["cost"], state["evaluations"]
         self.failures = state["failures"]
 
 
-def _how_known(measured: object | None) -> str:
-    return "declared" if measured is None else "measured"
+def _how_known(paid: object | None) -> str:
+    return "declared" if paid is None else "measured"

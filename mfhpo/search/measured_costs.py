@@ -115,15 +115,9 @@ class MeasuredCosts:
         number = sum(count for count, _ in shares)
         return sum(total for _, total in shares) / number if number else math.nan
 
-    def state_dict(self) -> list[list[float]]:
-        """Everything learned so far, as plain JSON values."""
-        return [[*levels, *paid] for levels, paid in self._paid.items()]
-
-    def load_state_dict(self, state: Sequence[Sequence[float]]) -> None:
-        """Go on from a saved state."""
-        self._paid = {
-            (int(start), int(level)): (int(count), total) for start, level, count, total in state
-        }
+    def forget(self) -> None:
+        """Begin anew, with nothing paid for."""
+        self._paid.clear()
 
 
 def _on_line(known: FloatArray, guess: FloatArray, place: float) -> float:

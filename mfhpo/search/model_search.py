@@ -27,6 +27,7 @@ _REACH = 2.0  # standard deviations in which an arm's value may lie
 # The share of its expected improvement that a new arm counts for. Arms that were begun are
 # preferred, because a new one's promise is the largest of many guesses.
 _PATIENCE = 0.75
+_DRAWS = 3  # of which the cheapest is begun at first: more would leave good places out
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
 _OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
@@ -60,6 +61,9 @@ class ModelSearch(SearchPolicy):
     Each new arm is chosen under freshly sampled model parameters (Thompson sampling), which also
     say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
     most probable parameters say which finished arm is best.
+
+    Where costs are measured, a configuration's improvement is weighed by what that configuration is
+    expected to cost (`Prices`), and each of the first arms is the cheapest of three random ones.
 
     Parameters
     ----------
@@ -106,7 +110,7 @@ class ModelSearch(SearchPolicy):
         """What to evaluate next."""
         step = self._first_arms(begun, pending)
         if step is not None:
-            return step
+            return self._cheap_one(step, begun)
         if not self._can_model:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
@@ -121,22 +125,34 @@ class ModelSearch(SearchPolicy):
         # What a new arm's way to the target is worth for each unit of its cost.
         rate = _PATIENCE * improvement / self.price_from(-1, self.target)
         if waiting:
-            left = [
-                self.price_from(self.level_of(view.arms[index]), self.target) for index in waiting
-            ]
+            arms = [view.arms[index] for index in waiting]
+            levels = np.array([self.level_of(arm) for arm in arms])
+            left = np.array([self.price_from(level, self.target) for level in levels.tolist()])
+            left *= self.dearness(view.features[waiting], levels, self.target, arms)
             merits = view.improvement(view.means[waiting], view.spreads[waiting])
-            rates = merits / np.array(left)
+            rates = merits / left
             chosen = int(np.argmax(rates))
             if rates[chosen] >= rate:
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]
                 lowest = max(self.level_of(arm) + 1, self.lowest)
-                return Pull(arm, self._level(view, features, lowest))
+                return Pull(arm, self._level(view, features, lowest, [arm]))
         if new is None:
             return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])
         return Begin(self._level(view, features, self.lowest), self.space.at(new))
+
+    def _cheap_one(self, step: Begin | Pull, begun: int) -> Begin | Pull:
+        """The step; where prices are known, what it begins at random is the cheapest of a few."""
+        if not isinstance(step, Begin):
+            return step
+        rng = np.random.default_rng([self._seed, begun, 0, 2])
+        places = rng.random((_DRAWS, len(self.space.parameters)))
+        dearness = self.dearness(self.space.cube_features(places), -1, self.target)
+        if (dearness == dearness[0]).all():
+            return step
+        return Begin(step.fidelity, self.space.at(places[np.argmin(dearness)]))
 
     @one_thread()
     def leader(self) -> int | None:
@@ -246,14 +262,15 @@ class ModelSearch(SearchPolicy):
     def _new_arm(
         self, view: _View, begun: int, rng: np.random.Generator
     ) -> tuple[FloatArray | None, float]:
-        """A new arm's place in the unit cube, None for any, and its expected improvement."""
+        """A new arm's place in the unit cube, None for any, and its gain for a usual cost."""
         known = _rows_as_keys(view.features)
 
         def merit(cube: FloatArray) -> FloatArray:
             features = self.space.cube_features(cube)
             means, spreads = view.process.at_target(features)
             is_new = ~np.isin(_rows_as_keys(features), known)
-            return view.improvement(means, spreads) * is_new
+            improvements = view.improvement(means, spreads) * is_new
+            return improvements / self.dearness(features, -1, self.target)
 
         best = np.argsort(-view.means, kind="stable")[:_GOOD]
         good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])
@@ -262,7 +279,9 @@ class ModelSearch(SearchPolicy):
         at_random = np.random.default_rng([self._seed, begun]).random() < _RANDOM_SHARE
         return None if at_random else place, float(merit(place[None, :])[0])
 
-    def _level(self, view: _View, features: FloatArray, lowest: int) -> int:
+    def _level(
+        self, view: _View, features: FloatArray, lowest: int, arms: Sequence[int] = ()
+    ) -> int:
         """The level at which to evaluate next.
 
         Where evaluations go on from the last one, it is the next one. Where they begin from
@@ -272,7 +291,10 @@ class ModelSearch(SearchPolicy):
         if self.continues or lowest >= self.target:
             return lowest
         levels = np.arange(lowest, self.target)
-        costs = np.array([self.costs[level] for level in levels])
+        n = len(self.costs)
+        everywhere = np.repeat(features, n, axis=0)
+        dearness = self.dearness(everywhere, -1, np.arange(n), [*arms] * n)
+        costs = np.array(self.costs) * dearness
         repeated = np.repeat(features, len(levels), axis=0)
         mean, moved, left = view.process.learnt_at(repeated, levels)
         means = mean[:, None] + moved[:, None] * _OUTCOMES
@@ -280,9 +302,9 @@ class ModelSearch(SearchPolicy):
         improvements = view.improvement(means, spreads)
         share = np.arange(1, len(_OUTCOMES) + 1) / len(_OUTCOMES)
         gains = np.cumsum(improvements, axis=1) / len(_OUTCOMES)
-        rates = (gains / (costs[:, None] + share * self.costs[-1])).max(axis=1)
+        rates = (gains / (costs[levels, None] + share * costs[-1])).max(axis=1)
         now, spread = view.process.at_target(features)
-        at_once = float(view.improvement(now, spread)[0]) / self.costs[-1]
+        at_once = float(view.improvement(now, spread)[0]) / costs[-1]
         return int(levels[np.argmax(rates)]) if rates.max() > at_once else self.target
 
 

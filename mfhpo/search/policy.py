@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_count, check_increasing
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
+from mfhpo.search.prices import Prices
 
 _MAX_FAILURES = 3
 # Once so many arms have left, and none that failed had a value later, one failure is enough.
@@ -60,6 +62,11 @@ class SearchPolicy(abc.ABC):
         None: as many as one evaluation at the target pays for at the lowest level, from 9 to 27.
     seed
         Of what is drawn.
+
+    Attributes
+    ----------
+    prices
+        What configurations cost, where that is measured and counts; else None.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class SearchPolicy(abc.ABC):
             raise ValueError(f"costs must be positive, got {list(costs)}.")
         self.costs = tuple(float(cost) for cost in costs)
         self.continues = continues
+        self.prices: Prices | None = None
         self._space = SearchSpace({})
         self._counts_evaluations = False
         self._finds_initial = initial is None
@@ -226,6 +234,28 @@ class SearchPolicy(abc.ABC):
     def price_from(self, arm_level: int, fidelity: int) -> float:
         """The same, or 1 where evaluations are counted: what steps are weighed by."""
         return 1.0 if self._counts_evaluations else self.cost_from(arm_level, fidelity)
+
+    def dearness(
+        self,
+        features: FloatArray,
+        start: int | IntArray,
+        end: int | IntArray,
+        arms: Sequence[int] = (),
+    ) -> FloatArray:
+        """How many times the usual cost it takes to bring configurations to a level: see `Prices`.
+
+        All 1 where costs are declared, or evaluations counted.
+        """
+        if self.prices is None:
+            return np.ones(len(features))
+        self.prices.learn(self.space, self._points, self._changes)
+        return self.prices.dearness(features, start, end, arms)
+
+    def dearness_of(self, arm: int, start: int, end: int) -> float:
+        """The same of one arm; 1 if nobody has said which configuration it is."""
+        if self.prices is None or arm not in self._points:
+            return 1.0
+        return float(self.dearness(self.space.features([self._points[arm]]), start, end, [arm])[0])
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far, as plain JSON values."""

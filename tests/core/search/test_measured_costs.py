@@ -1,5 +1,3 @@
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -90,6 +88,3 @@ def test_whatever_was_paid_costs_are_positive_and_increase(guess, entries, conti
     assert np.isfinite(costs).all()
     assert (costs > 0.0).all()
     assert (np.diff(costs) > 0.0).all()
-    again = MeasuredCosts(guess, continues=continues)
-    again.load_state_dict(json.loads(json.dumps(measured.state_dict())))
-    assert again.costs() == measured.costs()

@@ -1,0 +1,236 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import ModelSearch, Numeric, SearchRace, SearchSpace
+from mfhpo.search.prices import Prices
+
+SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
+GUESS = (1.0, 3.0, 9.0)
+
+
+def drawn(arm):
+    x, z = np.random.default_rng([7, arm]).random(2)
+    return {"x": float(x), "z": float(z)}
+
+
+def learned(guess, payments, continues=False, points=None):
+    prices = Prices(guess, continues=continues)
+    for payment in payments:
+        prices.add(*payment)
+    known = {arm: drawn(arm) for arm, *_ in payments} if points is None else points
+    prices.learn(SPACE, known, 1)
+    return prices
+
+
+def at(z, x=0.5):
+    return SPACE.features([{"x": x, "z": z}])
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_configurations_that_cost_the_same_have_the_usual_price(continues):
+    """Ten for each trial and one for each unit: what the levels cost explains everything."""
+    starts = (-1, 0, 1) if continues else (-1, -1, -1)
+    lower = (0.0, *GUESS[:-1]) if continues else (0.0, 0.0, 0.0)
+    paid = [10.0 + cost - before for cost, before in zip(GUESS, lower, strict=True)]
+    payments = [(arm, starts[level], level, paid[level]) for arm in range(4) for level in range(3)]
+    prices = learned(GUESS, payments, continues)
+    assert prices.dearness(at(0.9), -1, 2) == pytest.approx([1.0])
+    assert prices.dearness(at(0.1), 0, 2, [0]) == pytest.approx([1.0])
+
+
+def test_one_level_is_a_regression_by_hand():
+    """The textbook's formula: coefficients from the normal equations, with their priors."""
+    logs = {0: 0.0, 1: 1.0, 2: 2.0, 3: 0.5}
+    prices = learned((1.0,), [(arm, -1, 0, float(np.exp(log))) for arm, log in logs.items()])
+    points = np.array([[drawn(arm)["x"], drawn(arm)["z"]] for arm in logs])
+    # Columns: one for all, the level, x, z, two squares, and one for each of the four arms.
+    design = np.hstack([np.ones((4, 2)), points, 2.0 * (points - 0.5) ** 2, np.eye(4)])
+    spreads = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.4, 0.4, 0.4, 0.4])
+    values = np.array(list(logs.values())) - np.log(np.exp(list(logs.values())).mean())
+    precision = design.T @ design / 0.2**2 + np.diag(spreads**-2.0)
+    coefficients = np.linalg.solve(precision, design.T @ values / 0.2**2)
+    features = SPACE.features([drawn(arm) for arm in logs])
+    assert prices.dearness(features, -1, 0, list(logs)) == pytest.approx(
+        np.exp(design @ coefficients)
+    )
+    new = np.array([1.0, 1.0, 0.5, 0.9, 0.0, 0.32])
+    assert prices.dearness(at(0.9), -1, 0) == pytest.approx([np.exp(new @ coefficients[:6])])
+
+
+def test_what_a_number_does_is_learned_at_all_levels_from_the_lowest():
+    """Hundred times as dear at one end: seen at the lowest level, and of two arms above it."""
+    payments = [(arm, -1, 0, 2.0 * 100.0 ** drawn(arm)["z"]) for arm in range(30)]
+    payments += [(arm, 0, 1, 4.0 * 100.0 ** drawn(arm)["z"]) for arm in range(2)]
+    prices = learned(GUESS, payments, continues=True)
+    for start, end in ((-1, 0), (-1, 2), (0, 1), (1, 2)):
+        dear = prices.dearness(at(0.9), start, end) / prices.dearness(at(0.1), start, end)
+        assert 20.0 < dear[0] < 80.0  # 100 ** .8 is 40
+
+
+def test_an_arm_is_expected_to_stay_as_dear_as_it_was():
+    """Its configuration does not say why; nobody else is thought to be dear for it."""
+    points = {arm: {"x": 0.5, "z": 0.5} for arm in range(9)}
+    payments = [(arm, -1, 0, 20.0 if arm == 8 else 1.0) for arm in range(9)]
+    prices = learned(GUESS, payments, points=points)
+    dear, other, new = (prices.dearness(at(0.5), -1, 2, arms)[0] for arms in ([8], [0], []))
+    assert dear > 8.0 * other
+    assert new < 1.5 * other
+
+
+def test_nothing_is_said_about_configurations_before_three_of_them_were_paid_for():
+    payments = [(arm, -1, 0, 10.0**arm) for arm in range(4)]
+    two_known = {arm: drawn(arm) for arm in range(2)}
+    assert learned(GUESS, payments[:2]).dearness(at(0.5), -1, 2).tolist() == [1.0]
+    assert learned(GUESS, payments, points=two_known).dearness(at(0.5), -1, 2).tolist() == [1.0]
+    assert learned(GUESS, payments).dearness(at(0.5), -1, 2).tolist() != [1.0]
+
+
+some_payments = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(-1, 1), st.integers(0, 2), st.floats(1e-3, 1e4)),
+    min_size=3,
+    max_size=20,
+)
+
+
+def valid(payments, continues):
+    anew = [(arm, start if continues else -1, level, cost) for arm, start, level, cost in payments]
+    return [payment for payment in anew if payment[1] < payment[2]]
+
+
+@given(payments=some_payments, continues=st.booleans(), z=st.floats(0.0, 1.0))
+def test_a_higher_level_never_costs_less(payments, continues, z):
+    prices = learned(GUESS, valid(payments, continues), continues)
+    own = prices.dearness(np.repeat(at(z), 3, axis=0), -1, np.arange(3)) * prices.usual.costs()
+    assert (own > 0.0).all()
+    assert np.isfinite(own).all()
+    assert (np.diff(own) >= -1e-9 * own[1:]).all()
+
+
+@given(payments=some_payments, continues=st.booleans(), unit=st.sampled_from([1e-3, 60.0, 1e6]))
+def test_the_unit_does_not_matter(payments, continues, unit):
+    payments = valid(payments, continues)
+    scaled = [(*payment[:3], payment[3] * unit) for payment in payments]
+    one, other = (learned(GUESS, some, continues) for some in (payments, scaled))
+    features = np.vstack([at(0.2), at(0.8)])
+    assert one.dearness(features, -1, 2, [0, 1]) == pytest.approx(
+        other.dearness(features, -1, 2, [0, 1]), rel=1e-4
+    )
+
+
+class Timed:
+    """A search whose best value is at x = .3, where time grows with z, which does nothing else."""
+
+    def __init__(self, ratio=100.0, unit=1.0, continues=False, costs=GUESS, **options):
+        self.search = ModelSearch(costs, continues=continues, seed=1)
+        self.search.space = SPACE
+        self.race = SearchRace(self.search, **{"measured": True} | options)
+        self.ratio, self.unit, self.continues = ratio, unit, continues
+        self.points, self.pulls, self.paid = {}, [], []
+
+    def seconds(self, pull):
+        level = self.search.level_of(pull.arm)
+        done = self.search_costs[level] if self.continues and level >= 0 else 0.0
+        steps = self.search_costs[pull.fidelity] - done
+        return self.unit * (2.0 + steps) * self.ratio ** self.points[pull.arm]["z"]
+
+    @property
+    def search_costs(self):
+        return GUESS[: self.search.target + 1]
+
+    def step(self):
+        pulls = self.race.ask()
+        if not pulls:
+            return False
+        (pull,) = pulls
+        if pull.arm not in self.points:
+            point = self.race.point_of(pull.arm)
+            self.points[pull.arm] = drawn(pull.arm) if point is None else dict(point)
+            self.search.describe(pull.arm, self.points[pull.arm])
+        value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
+        self.pulls.append((pull, dict(self.points[pull.arm])))
+        self.paid.append(self.seconds(pull))
+        self.race.tell(pull, Observation(value, self.paid[-1]))
+        return True
+
+    def steps(self, n):
+        for _ in range(n):
+            self.step()
+        return self
+
+
+@pytest.mark.parametrize("continues", [False, True])
+def test_a_search_finds_out_which_configurations_are_cheap(continues):
+    play = Timed(continues=continues).steps(60)
+    assert np.median([point["z"] for _, point in play.pulls[20:]]) < 0.1
+    assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
+
+
+def test_the_first_arms_are_the_cheaper_of_some():
+    play = Timed(costs=(1.0,)).steps(9)
+    assert [play.race.point_of(arm) for arm in range(3)] == [None] * 3
+    assert np.mean([play.points[arm]["z"] for arm in range(3, 9)]) < 0.3
+
+
+def test_a_search_in_another_unit_is_the_same():
+    """A power of two, so that rounding is the same too."""
+    assert Timed().steps(40).pulls == Timed(unit=2.0**20).steps(40).pulls
+
+
+def test_a_search_that_is_resumed_knows_the_prices():
+    play = Timed(continues=True, budget=1e6).steps(25)
+    state = json.loads(json.dumps(play.race.state_dict()))
+    other = Timed(continues=True, budget=1e6)
+    other.race.load_state_dict(state)
+    other.points = dict(play.points)
+    assert other.race.ask() == play.race.ask()
+    assert other.steps(15).pulls == play.steps(15).pulls[25:]
+
+
+def test_declared_costs_are_the_same_for_all_whatever_is_paid():
+    """Nothing is learned from what evaluations say that they have cost."""
+    cheap, dear = (Timed(ratio=ratio, measured=False).steps(40) for ratio in (1.0, 1000.0))
+    assert cheap.pulls == dear.pulls
+    assert cheap.search.prices is None
+    assert cheap.search.dearness(at(0.9), -1, 2).tolist() == [1.0]
+
+
+def test_where_evaluations_are_counted_a_dear_one_is_as_good_as_a_cheap_one():
+    played = []
+    for ratio in (1.0, 1000.0):
+        search = ModelSearch(GUESS, seed=1)
+        search.space = SPACE
+        race = SearchRace(search, budget=100.0, unit="evaluations", measured=True)
+        for arm in range(20):
+            search.describe(arm, drawn(arm))
+            race.tell(Pull(arm, 2), Observation(drawn(arm)["x"], ratio ** drawn(arm)["z"]))
+        played.append((race.ask(4), race.point_of(23)))
+    assert played[0] == played[1]
+
+
+@pytest.mark.parametrize("budget", [300.0, 1000.0])
+def test_the_budget_is_missed_by_less_than_the_last_evaluation(budget):
+    play = Timed(costs=(1.0,), budget=budget, certify_share=0.0)
+    while play.step():
+        pass
+    assert play.race.finished
+    assert budget < play.race.cost + max(play.paid)
+    assert play.race.cost < budget + play.paid[-1]
+
+
+def test_what_is_under_way_counts_at_the_price_of_its_configuration():
+    play = Timed(costs=(1.0,), budget=1000.0, certify_share=0.0)
+    for arm in range(30):
+        play.search.describe(arm, drawn(arm))
+        play.race.tell(Pull(arm, 0), Observation(0.0, 100.0 ** drawn(arm)["z"]))
+    for arm, z in ((30, 0.0), (31, 1.0)):
+        play.search.describe(arm, {"x": 0.5, "z": z})
+    left = 1000.0 - play.race.cost
+    assert left > 150.0
+    cheap, dear = ([Pull(arm, 0)] * 20 for arm in (30, 31))
+    assert play.race.fits(Pull(32, 0), cheap)
+    assert not play.race.fits(Pull(32, 0), dear)
