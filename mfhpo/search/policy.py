@@ -187,11 +187,17 @@ class SearchPolicy(abc.ABC):
         """What to evaluate next, of `begun` arms so far; asking twice gives the same answer."""
 
     def leader(self) -> int | None:
-        """The arm to recommend now: the best at the highest level that any was evaluated at."""
-        for values in reversed(self._values):
-            arms = [arm for arm in values if arm not in self._unfit]
-            if arms:
-                return max(arms, key=lambda arm: (float(np.mean(values[arm])), -arm))
+        """The arm to recommend now: the best at the highest level that any was evaluated at.
+
+        Several workers begin more than the first arms before any is at the target. Below it, the
+        best of a few is then no match for the best of many at the level before.
+        """
+        many = len(self._values[self.lowest]) > self._initial
+        for level in range(self.target, -1, -1):
+            arms = [arm for arm in self._values[level] if arm not in self._unfit]
+            too_few = many and self.lowest < level < self.target and len(arms) < _FEWEST_FIRST
+            if arms and not too_few:
+                return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
         return None
 
     def contenders(self, most: int) -> list[int]:

@@ -296,6 +296,19 @@ def test_the_leader_is_finished_as_soon_as_an_arm_is():
     assert search.finished_arms()
 
 
+def test_below_the_target_the_best_of_a_few_does_not_lead():
+    search = searching(initial=5)
+    for arm in range(12):
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    for arm in range(8):
+        search.tell(Pull(arm, 1), Observation(-float(arm)))
+        assert search.leader() == 11
+    search.tell(Pull(8, 1), Observation(-8.0))
+    assert search.leader() == 0
+    search.tell(Pull(3, 2), Observation(0.0))
+    assert search.leader() == 3
+
+
 def test_a_useless_level_is_not_followed():
     def objective(point, level):
         if level == 1:
