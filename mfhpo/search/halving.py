@@ -8,7 +8,6 @@ from scipy.stats import spearmanr
 from mfhpo.problem import Pull
 from mfhpo.search.policy import Begin, SearchPolicy
 
-_REDUCTION = 3.0  # one of so many arms is promoted
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4
 
@@ -42,15 +41,8 @@ class HalvingSearch(SearchPolicy):
         step = self._first_arms(begun, pending)
         if step is not None:
             return step
-        busy = {pull.arm for pull in pending}
         grace = self.grace_level()
-        for level in range(self.target - 1, grace - 1, -1):
-            here = [arm for arm in self._values[level] if arm not in self._unfit]
-            here.sort(key=lambda arm: (-self.mean(arm, level), arm))
-            for arm in here[: int(len(here) / _REDUCTION)]:
-                if self.level_of(arm) == level and arm not in busy:
-                    return Pull(arm, level + 1)
-        return Begin(grace, None)
+        return self._promotion(grace, pending) or Begin(grace, None)
 
     def grace_level(self) -> int:
         """The level at which new arms begin."""

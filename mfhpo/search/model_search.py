@@ -28,6 +28,7 @@ _REACH = 2.0  # standard deviations in which an arm's value may lie
 # preferred, because a new one's promise is the largest of many guesses.
 _PATIENCE = 0.75
 _DRAWS = 3  # of which the cheapest is begun at first: more would leave good places out
+_ENOUGH = 9  # values at a level, to choose by what they say
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
 _OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
@@ -100,7 +101,7 @@ class ModelSearch(SearchPolicy):
     ) -> None:
         super().__init__(costs, continues=continues, initial=initial, seed=seed)
         self._process: LevelProcess | None = None
-        self._fitted = (0, 0, 0)
+        self._fitted = (0, 0, 0, 0)
         # What the most probable and the drawn parameters say, each with what it was made from.
         self._view: tuple[int, _View] | None = None
         self._drawn_view: tuple[object, _View] | None = None
@@ -111,24 +112,29 @@ class ModelSearch(SearchPolicy):
         step = self._first_arms(begun, pending)
         if step is not None:
             return self._cheap_one(step, begun)
-        if not self._can_model:
+        top = self._known_level(pending)
+        if top < self.target:
+            step = self._promotion(self.lowest, pending) if pending else None
+            if step is not None:
+                return step if self.continues else Pull(step.arm, self.target)
+        if top < 0:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
-        view = self._see_by_draw(pending, begun)
+        view = self._see_by_draw(pending, begun, top)
         busy = {pull.arm for pull in pending}
         waiting = [
             index
             for index, arm in enumerate(view.arms)
-            if self.level_of(arm) < self.target and arm not in busy and arm not in self._unfit
+            if self.level_of(arm) < top and arm not in busy and arm not in self._unfit
         ]
         new, improvement = self._new_arm(view, begun, rng)
         # What a new arm's way to the target is worth for each unit of its cost.
-        rate = _PATIENCE * improvement / self.price_from(-1, self.target)
+        rate = _PATIENCE * improvement / self.price_from(-1, top)
         if waiting:
             arms = [view.arms[index] for index in waiting]
             levels = np.array([self.level_of(arm) for arm in arms])
-            left = np.array([self.price_from(level, self.target) for level in levels.tolist()])
-            left *= self.dearness(view.features[waiting], levels, self.target, arms)
+            left = np.array([self.price_from(level, top) for level in levels.tolist()])
+            left *= self.dearness(view.features[waiting], levels, top, arms)
             merits = view.improvement(view.means[waiting], view.spreads[waiting])
             rates = merits / left
             chosen = int(np.argmax(rates))
@@ -185,6 +191,20 @@ class ModelSearch(SearchPolicy):
     def _can_model(self) -> bool:
         return bool(self.finished_arms() and self.space.parameters and self._points)
 
+    def _known_level(self, pending: Sequence[Pull]) -> int:
+        """The level that stands for the target: the highest with enough values, -1 without any.
+
+        Many workers wait long for the target's first values, and would begin far too much meanwhile
+        if a model without them had to say what is good there.
+        """
+        if not pending:
+            return self.target if self._can_model else -1
+        enough = min(len(pending) + 1, _ENOUGH)  # the more is decided at once, the more
+        for level in range(self.target, self.lowest - 1, -1):
+            if len((self._values[level].keys() & self._points.keys()) - self._out) >= enough:
+                return level if self.space.parameters else -1
+        return -1
+
     def _known_finished(self) -> list[int]:
         """Places of the finished arms in the most probable model's view; none without a model."""
         if not self._can_model:
@@ -194,24 +214,24 @@ class ModelSearch(SearchPolicy):
 
     def _see(self) -> _View:
         if self._view is None or self._view[0] != self._changes:
-            self._view = (self._changes, self._new_view(self._fit(), ()))
+            self._view = (self._changes, self._new_view(self._fit(self.target), (), self.target))
         return self._view[1]
 
-    def _see_by_draw(self, pending: Sequence[Pull], begun: int) -> _View:
+    def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> _View:
         """What the model says by which the next arm is chosen."""
         key = (self._changes, tuple(pending), begun)
         if self._drawn_view is None or self._drawn_view[0] != key:
             # The same random numbers for every step until the next arm is begun.
-            process = self._fit().drawn(np.random.default_rng([self._seed, begun, 0, 1]))
-            view = self._new_view(process, pending)
+            process = self._fit(top).drawn(np.random.default_rng([self._seed, begun, 0, 1]))
+            view = self._new_view(process, pending, top)
             # Of arms under way it is not known yet which parameters they are asked for.
             seen = [self._points[arm] for arm in view.arms if self.level_of(arm) >= 0]
             self.space.learn_conditions(seen)
             self._drawn_view = (key, view)
         return self._drawn_view[1]
 
-    def _new_view(self, process: LevelProcess, pending: Sequence[Pull]) -> _View:
-        rows = self._rows(len(self._history)).most_telling(_MOST)
+    def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> _View:
+        rows = self._rows(len(self._history), top).most_telling(_MOST)
         under_way = [pull.arm for pull in pending if pull.arm in self._points]
         without_value = self._points.keys() - set().union(*self._values) - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *under_way})
@@ -226,24 +246,27 @@ class ModelSearch(SearchPolicy):
             process.condition(
                 LevelData(
                     np.vstack([data.features, features[ours]]),
-                    np.append(data.levels, np.full(len(ours), self.target)),
+                    np.append(data.levels, np.full(len(ours), top)),
                     np.append(data.values, means[ours]),
                     np.append(rows.counts, np.ones(len(ours), dtype=np.int64)),
                 )
             )
             means, spreads = process.at_target(features)
-        finished = [where[arm] for arm in self.finished_arms() if arm in where]
+        finished = [
+            where[arm] for arm in self._values[top] if arm in where and arm not in self._out
+        ]
         best = float(means[finished + ours].max()) if finished + ours else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
-    def _rows(self, first: int) -> Rows:
-        return Rows.of(self._history[:first], self._points, len(self.costs))
+    def _rows(self, first: int, top: int) -> Rows:
+        told = [one for one in self._history[:first] if one[2] is None or one[1] <= top]
+        return Rows.of(told, self._points, top + 1)
 
     def _data(self, rows: Rows) -> LevelData:
         features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
         return LevelData(features, rows.levels, rows.values, rows.counts)
 
-    def _fit(self) -> LevelProcess:
+    def _fit(self, top: int) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
 
         When that is depends on their number alone, so that a search that is replayed goes on alike.
@@ -252,10 +275,10 @@ class ModelSearch(SearchPolicy):
         fitted = min(n, self._initial)
         while (following := math.ceil(_GROWTH * fitted)) <= n:
             fitted = following
-        key = (fitted, self.space.n_features, self._corrections)
+        key = (fitted, self.space.n_features, self._corrections, top)
         if self._process is None or self._fitted != key:
-            self._process = LevelProcess(self.space.n_features, len(self.costs), self.space.numbers)
-            self._process.fit(self._data(self._rows(fitted).most_telling(_MOST_FITTED)))
+            self._process = LevelProcess(self.space.n_features, top + 1, self.space.numbers)
+            self._process.fit(self._data(self._rows(fitted, top).most_telling(_MOST_FITTED)))
             self._fitted = key
         return self._process
 
@@ -288,13 +311,14 @@ class ModelSearch(SearchPolicy):
         scratch, it is the level by which most is gained for the cost, if many such arms are
         evaluated there and only the best of them at the target.
         """
-        if self.continues or lowest >= self.target:
+        top = view.process.n_levels - 1
+        if self.continues or lowest >= top:
             return lowest
-        levels = np.arange(lowest, self.target)
-        n = len(self.costs)
+        levels = np.arange(lowest, top)
+        n = top + 1
         everywhere = np.repeat(features, n, axis=0)
         dearness = self.dearness(everywhere, -1, np.arange(n), [*arms] * n)
-        costs = np.array(self.costs) * dearness
+        costs = np.array(self.costs[:n]) * dearness
         repeated = np.repeat(features, len(levels), axis=0)
         mean, moved, left = view.process.learnt_at(repeated, levels)
         means = mean[:, None] + moved[:, None] * _OUTCOMES
@@ -305,7 +329,7 @@ class ModelSearch(SearchPolicy):
         rates = (gains / (costs[levels, None] + share * costs[-1])).max(axis=1)
         now, spread = view.process.at_target(features)
         at_once = float(view.improvement(now, spread)[0]) / costs[-1]
-        return int(levels[np.argmax(rates)]) if rates.max() > at_once else self.target
+        return int(levels[np.argmax(rates)]) if rates.max() > at_once else top
 
 
 def _rows_as_keys(features: FloatArray) -> npt.NDArray[np.void]:

@@ -21,7 +21,7 @@ _ENOUGH_LEFT = 2
 # The first arms: how many, one in how many goes up, and how many there are at every level, for a
 # single value at the target does not say how far the levels agree.
 _FEWEST_FIRST, _MOST_FIRST = 9, 27
-_FIRST_REDUCTION = 3
+_REDUCTION = 3
 _FIRST_EVERYWHERE = 2
 
 
@@ -141,10 +141,10 @@ class SearchPolicy(abc.ABC):
 
     def _first_counts(self) -> list[int]:
         """How many of the first arms are evaluated at each level, from the lowest one on."""
-        least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _FIRST_REDUCTION))
+        least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _REDUCTION))
         counts = [self._initial]
         for _ in range(self.lowest, self.target):
-            counts.append(max(least, math.ceil(counts[-1] / _FIRST_REDUCTION)))
+            counts.append(max(least, math.ceil(counts[-1] / _REDUCTION)))
         return counts
 
     @property
@@ -195,11 +195,17 @@ class SearchPolicy(abc.ABC):
         """What to evaluate next, of `begun` arms so far; asking twice gives the same answer."""
 
     def leader(self) -> int | None:
-        """The arm to recommend now: the best at the highest level that any was evaluated at."""
-        for values in reversed(self._values):
-            arms = [arm for arm in values if arm not in self._unfit]
-            if arms:
-                return max(arms, key=lambda arm: (float(np.mean(values[arm])), -arm))
+        """The arm to recommend now: the best at the highest level that any was evaluated at.
+
+        Several workers begin more than the first arms before any is at the target. Below it, the
+        best of a few is then no match for the best of many at the level before.
+        """
+        many = len(self._values[self.lowest]) > self._initial
+        for level in range(self.target, -1, -1):
+            arms = [arm for arm in self._values[level] if arm not in self._unfit]
+            too_few = many and self.lowest < level < self.target and len(arms) < _FEWEST_FIRST
+            if arms and not too_few:
+                return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
         return None
 
     def contenders(self, most: int) -> list[int]:
@@ -317,12 +323,23 @@ class SearchPolicy(abc.ABC):
             left = [arm for arm in left if arm not in self._merged]
             # While others are under way here, the same share of those that have come to their end.
             waiting = any(under_way.get(arm) == level for arm in first)
-            ended = (len(above) + len(left)) // _FIRST_REDUCTION
+            ended = (len(above) + len(left)) // _REDUCTION
             wanted = min(quota, ended) if waiting else quota
             if len(above) < wanted and left:
                 best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
                 return Pull(best, level + 1)
         return Begin(self.lowest, None) if len(first) < self._initial else None
+
+    def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
+        """The next step of an arm that is among the best third of its level; None without any."""
+        busy = {pull.arm for pull in pending}
+        for level in range(self.target - 1, lowest - 1, -1):
+            here = [arm for arm in self._values[level] if arm not in self._unfit]
+            here.sort(key=lambda arm: (-self.mean(arm, level), arm))
+            for arm in here[: len(here) // _REDUCTION]:
+                if self.level_of(arm) == level and arm not in busy:
+                    return Pull(arm, level + 1)
+        return None
 
     @property
     def _unfit(self) -> set[int]:

@@ -67,3 +67,31 @@ def valley(point, level):
 
 def plane():
     return SearchSpace({"x": Numeric(), "y": Numeric()})
+
+
+class PlayTogether(Play):
+    """Several workers; an evaluation takes its cost in time."""
+
+    def __init__(self, search, objective, workers, seed=0):
+        super().__init__(search, objective, seed)
+        self.workers = workers
+        self.now = 0.0
+        self.ends = []  # when what is under way ends, and what it is
+
+    @property
+    def pending(self):
+        return [pull for _, pull in self.ends]
+
+    def step(self):
+        while len(self.ends) < self.workers:
+            self.asked.append(self.search.ask(len(self.points), self.pending))
+            pull = self.begin(self.asked[-1])
+            took = self.search.cost_from(self.search.level_of(pull.arm), pull.fidelity)
+            self.pulls.append(pull)
+            self.ends.append((self.now + took, pull))
+        end = min(self.ends, key=lambda one: one[0])
+        self.ends.remove(end)
+        self.now, pull = end
+        self.cost = self.workers * self.now
+        value = self.objective(self.points[pull.arm], pull.fidelity)
+        self.search.tell(pull, Observation(value))

@@ -9,7 +9,7 @@ from scipy.stats import wilcoxon
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace
 from mfhpo.search.process import LevelProcess
-from tests.core.search.played import Play, drawn, plane, valley
+from tests.core.search.played import Play, PlayTogether, drawn, plane, valley
 
 COSTS = (1.0, 3.0, 9.0)
 
@@ -110,21 +110,40 @@ def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded():
     assert again[0] == again[1]
 
 
+class Watched(PlayTogether):
+    """Checks what each worker is given."""
+
+    def begin(self, step):
+        assert step == self.search.ask(len(self.points), self.pending)
+        if isinstance(step, Pull):
+            assert step.arm not in {pull.arm for pull in self.pending}
+            assert step.fidelity > self.search.level_of(step.arm)
+        pull = super().begin(step)
+        here = tuple(self.points[pull.arm].values())
+        for arm, point in enumerate(self.points):
+            assert arm == pull.arm or math.dist(here, tuple(point.values())) > 1e-6
+        return pull
+
+
 @pytest.mark.parametrize("continues", [False, True])
-def test_four_workers_do_different_things_and_find_the_top(continues):
-    search = searching(continues=continues)
-    play = Play(search, valley)
-    under_way = []
-    for _ in range(60):
-        while len(under_way) < 4:
-            pull = play.begin(search.ask(len(play.points), under_way))
-            here = list(play.points[pull.arm].values())
-            for other in under_way:
-                assert math.dist(here, list(play.points[other.arm].values())) > 1e-4
-            under_way.append(pull)
-        pull = under_way.pop(0)
-        search.tell(pull, Observation(valley(play.points[pull.arm], pull.fidelity)))
+@pytest.mark.parametrize(("workers", "full"), [(4, 20), (24, 50)])
+def test_workers_do_different_things_and_find_the_top(workers, full, continues):
+    play = Watched(searching(continues=continues), valley, workers).until(full * COSTS[-1])
     assert valley(play.best, 2) > -0.01
+    # Much is taken to the target, though nothing was known there for half of the time.
+    assert len(play.search.finished_arms()) > full / 5
+    assert len(play.points) < 3 * full
+
+
+def test_until_the_target_tells_a_cheaper_level_says_what_is_good():
+    play = PlayTogether(searching(costs=(1.0, 30.0)), valley, workers=24)
+    while not play.search.finished_arms():
+        play.step()
+    chosen = [step.point for step in play.asked if isinstance(step, Begin) and step.point]
+    finishing = [play.points[pull.arm] for pull in play.pulls if pull.fidelity == 1]
+    for points in (chosen, finishing):
+        assert len(points) > 10
+        assert np.median([valley(point, 0) for point in points]) > -0.06  # at random: -0.2
 
 
 @pytest.mark.parametrize(("n_levels", "continues"), [(1, False), (2, True), (5, False)])
@@ -275,6 +294,19 @@ def test_the_leader_is_finished_as_soon_as_an_arm_is():
         elif leader is not None:
             assert search.level_of(leader) == max(map(search.level_of, range(len(play.points))))
     assert search.finished_arms()
+
+
+def test_below_the_target_the_best_of_a_few_does_not_lead():
+    search = searching(initial=5)
+    for arm in range(12):
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    for arm in range(8):
+        search.tell(Pull(arm, 1), Observation(-float(arm)))
+        assert search.leader() == 11
+    search.tell(Pull(8, 1), Observation(-8.0))
+    assert search.leader() == 0
+    search.tell(Pull(3, 2), Observation(0.0))
+    assert search.leader() == 3
 
 
 def test_a_useless_level_is_not_followed():
