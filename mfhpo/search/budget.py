@@ -205,7 +205,7 @@ class Budget:
 
     def check_state(self, state: Mapping[str, Any]) -> None:
         """Raise ValueError if a state's costs are not known in the same way as these."""
-        paid = state["paid"]
+        paid = state.get("paid")
         if (paid is None) != (self._prices is None):
             raise ValueError(
                 f"the state has costs that are {_how_known(paid)}, this race costs that are "
@@ -214,7 +214,7 @@ class Budget:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state that was checked."""
-        paid: list[list[float]] | None = state["paid"]
+        paid: list[list[float]] | None = state.get("paid")
         self.reached = {int(arm): level for arm, level in state["levels"].items()}
         if self._prices is not None and paid is not None:
             self._prices.load_state_dict(paid)

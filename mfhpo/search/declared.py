@@ -34,8 +34,10 @@ class SearchOptions(TypedDict, total=False):
         so that all are at the target.
     seconds
         The budget in seconds of evaluation, summed over workers, instead of `budget`. Prices are
-        measured on the way, so the total may be missed by one evaluation per worker. The first
-        evaluation above the lowest level may exceed it further, because its price is not known yet.
+        measured on the way, by level and by configuration, and of two configurations that promise
+        as much the cheaper one is tried. The total may be missed by one evaluation per worker. The
+        first evaluation above the lowest level may exceed it further, because its price is not
+        known yet.
     certify_share, top, delta, epsilon, sigma, max_failures
         Of the certificate; see `mfhpo.search.SearchRace`.
     checkpoints

@@ -27,7 +27,6 @@ _REACH = 2.0  # standard deviations in which an arm's value may lie
 # The share of its expected improvement that a new arm counts for. Arms that were begun are
 # preferred, because a new one's promise is the largest of many guesses.
 _PATIENCE = 0.75
-_DRAWS = 3  # of which the cheapest is begun at first: more would leave good places out
 _ENOUGH = 9  # values at a level, to choose by what they say
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
@@ -63,8 +62,8 @@ class ModelSearch(SearchPolicy):
     say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
     most probable parameters say which finished arm is best.
 
-    Where costs are measured, a configuration's improvement is weighed by what that configuration is
-    expected to cost (`Prices`), and each of the first arms is the cheapest of three random ones.
+    Where costs are measured, a configuration's expected improvement is divided by what that
+    configuration is expected to cost (`mfhpo.search.prices.Prices`).
 
     Parameters
     ----------
@@ -111,7 +110,7 @@ class ModelSearch(SearchPolicy):
         """What to evaluate next."""
         step = self._first_arms(begun, pending)
         if step is not None:
-            return self._cheap_one(step, begun)
+            return step
         top = self._known_level(pending)
         if top < self.target:
             step = self._promotion(self.lowest, pending) if pending else None
@@ -148,17 +147,6 @@ class ModelSearch(SearchPolicy):
             return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])
         return Begin(self._level(view, features, self.lowest), self.space.at(new))
-
-    def _cheap_one(self, step: Begin | Pull, begun: int) -> Begin | Pull:
-        """The step; where prices are known, what it begins at random is the cheapest of a few."""
-        if not isinstance(step, Begin):
-            return step
-        rng = np.random.default_rng([self._seed, begun, 0, 2])
-        places = rng.random((_DRAWS, len(self.space.parameters)))
-        dearness = self.dearness(self.space.cube_features(places), -1, self.target)
-        if (dearness == dearness[0]).all():
-            return step
-        return Begin(step.fidelity, self.space.at(places[np.argmin(dearness)]))
 
     @one_thread()
     def leader(self) -> int | None:

@@ -56,6 +56,7 @@ class Prices:
         self._common: FloatArray = np.zeros(len(guess))
         self._effects: FloatArray | None = None
         self._own: dict[int, FloatArray] = {}
+        self._costs: FloatArray = np.array(self.usual.costs())
         self._learned = (0, -1)  # payments, and version of the points
         self._numbers: BoolArray = np.zeros(0, dtype=np.bool_)
 
@@ -69,15 +70,17 @@ class Prices:
         if self._learned == (now := (len(self._paid), version)):
             return
         self._learned = now
+        self._costs = np.array(self.usual.costs())
         known = [payment for payment in self._paid if payment[0] in points][-_MOST:]
         self._effects = None
         if len(known) < _FEWEST or not space.parameters:
             return
-        arms = np.array([arm for arm, *_ in known])
+        arms, which = np.unique([arm for arm, *_ in known], return_inverse=True)
         levels = np.array([level for _, _, level, _ in known])
         logs = np.log([max(cost, _LEAST) for *_, cost in known]) - self._usual_logs(known)
-        basis = _basis(space.features([points[arm] for arm in arms.tolist()]), space.numbers)
-        covariance = _EFFECT**2 * basis @ basis.T + _OWN**2 * (arms[:, None] == arms)
+        features = space.features([points[arm] for arm in arms.tolist()])[which]
+        basis = _basis(features, space.numbers)
+        covariance = _EFFECT**2 * basis @ basis.T + _OWN**2 * (which[:, None] == which)
         covariance *= self._alike[np.ix_(levels, levels)]
         covariance += _COMMON**2 + _LEVEL**2 * (levels[:, None] == levels)
         covariance[np.diag_indices_from(covariance)] += _NOISE**2
@@ -86,7 +89,8 @@ class Prices:
         at_level = np.eye(len(self._alike))[levels]
         self._common = _COMMON**2 * weights.sum() + _LEVEL**2 * weights @ at_level
         self._effects = _EFFECT**2 * basis.T @ by_level
-        self._own = {arm: _OWN**2 * by_level[arms == arm].sum(axis=0) for arm in set(arms.tolist())}
+        own = _OWN**2 * np.eye(len(arms))[which].T @ by_level
+        self._own = dict(zip(arms.tolist(), own, strict=True))
         self._numbers = space.numbers
 
     def dearness(
@@ -110,29 +114,31 @@ class Prices:
         """
         if self._effects is None:
             return np.ones(len(features))
-        logs: FloatArray = self._common + _basis(features, self._numbers) @ self._effects
+        logs: FloatArray = _basis(features, self._numbers) @ self._effects + self._common
         for row, arm in enumerate(arms):
             logs[row] += self._own.get(arm, 0.0)
-        costs = np.array(self.usual.costs())
-        start, end = (np.broadcast_to(level, len(features)) for level in (start, end))
+        costs = self._costs
         if not self._continues:  # a higher level is not cheaper
             own = np.maximum.accumulate(np.exp(logs) * costs, axis=1)
             relative: FloatArray = own[np.arange(len(features)), end] / costs[end]
             return relative
         level = np.arange(len(costs))
-        steps = np.diff(costs, prepend=0.0) * ((level > start[:, None]) & (level <= end[:, None]))
-        of_steps: FloatArray = (np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=1)
+        taken = (level > np.asarray(start)[..., None]) & (level <= np.asarray(end)[..., None])
+        steps = np.diff(costs, prepend=0.0) * taken
+        of_steps: FloatArray = (np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1)
         return of_steps
 
     def _usual_logs(self, payments: Sequence[tuple[int, int, int, float]]) -> FloatArray:
-        costs, levels = self.usual.costs(), range(len(self._alike))
-        anew = [self.usual.from_scratch(level) for level in levels]
-        usual = [
-            anew[level] if start < 0 else costs[level] - costs[start]
-            for _, start, level, _ in payments
-        ]
-        logs: FloatArray = np.log(usual)
-        return logs
+        steps = {(start, level) for _, start, level, _ in payments}
+        logs = {
+            (start, level): np.log(
+                self.usual.from_scratch(level)
+                if start < 0
+                else self._costs[level] - self._costs[start]
+            )
+            for start, level in steps
+        }
+        return np.array([logs[start, level] for _, start, level, _ in payments])
 
     def state_dict(self) -> list[list[float]]:
         """What was paid so far, as plain JSON values."""

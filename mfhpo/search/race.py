@@ -75,12 +75,12 @@ class SearchRace(Policy):
         shortlist in the blocks after it, and is about the mean over replicates; a `sigma` has no
         part in it.
     measured
-        Whether the search's costs are but a guess, to be replaced by what evaluations cost
-        (`MeasuredCosts`); failures are paid for, but teach nothing about costs. Until anything was
-        learned, evaluations are begun as if they were free. So is the first one above the lowest
-        level, by which the budget may be exceeded; others that may be too dear wait for it. An
-        evaluation that is told without its cost counts at what is expected, or as free where
-        nothing is known.
+        Whether the search's costs are but a guess, to be replaced by what evaluations cost, by
+        level and by configuration (`Prices`); failures are paid for, but teach nothing about costs.
+        Until anything was learned, evaluations are begun as if they were free. So is the first one
+        above the lowest level, by which the budget may be exceeded; others that may be too dear
+        wait for it. An evaluation that is told without its cost counts at what is expected, or as
+        free where nothing is known.
     sign
         -1 where the user's values are minimised: inside they are maximised.
     params

@@ -170,12 +170,6 @@ def test_a_search_finds_out_which_configurations_are_cheap(continues):
     assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
 
 
-def test_the_first_arms_are_the_cheaper_of_some():
-    play = Timed(costs=(1.0,)).steps(9)
-    assert [play.race.point_of(arm) for arm in range(3)] == [None] * 3
-    assert np.mean([play.points[arm]["z"] for arm in range(3, 9)]) < 0.3
-
-
 def test_a_search_in_another_unit_is_the_same():
     """A power of two, so that rounding is the same too."""
     assert Timed().steps(40).pulls == Timed(unit=2.0**20).steps(40).pulls
