@@ -214,30 +214,31 @@ class ModelSearch(SearchPolicy):
 
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> _View:
         rows = self._rows(len(self._history), top).most_telling(_MOST)
-        under_way = [pull.arm for pull in pending if pull.arm in self._points]
+        under_way = [pull for pull in pending if pull.arm in self._points]
         without_value = self._points.keys() - set().union(*self._values) - self._unfit
-        arms = sorted({*rows.arms.tolist(), *without_value, *under_way})
+        arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
         data = self._data(rows)
         process.condition(data)
-        means, spreads = process.at_target(features)
         where = {arm: index for index, arm in enumerate(arms)}
-        ours = [where[arm] for arm in under_way]
-        if ours:
-            # Arms under way are taken to end as expected, so that the next one is another.
-            process.condition(
-                LevelData(
-                    np.vstack([data.features, features[ours]]),
-                    np.append(data.levels, np.full(len(ours), top)),
-                    np.append(data.values, means[ours]),
-                    np.append(rows.counts, np.ones(len(ours), dtype=np.int64)),
-                )
-            )
-            means, spreads = process.at_target(features)
         finished = [
             where[arm] for arm in self._values[top] if arm in where and arm not in self._out
         ]
-        best = float(means[finished + ours].max()) if finished + ours else float(means.max())
+        if under_way:
+            # What is under way is taken to tell what is expected at its level.
+            levels = np.array([min(pull.fidelity, top) for pull in under_way])
+            places = [where[pull.arm] for pull in under_way]
+            process.condition(
+                LevelData(
+                    np.vstack([data.features, features[places]]),
+                    np.append(data.levels, levels),
+                    np.append(data.values, process.expected(features[places], levels)),
+                    np.append(rows.counts, np.ones_like(levels)),
+                )
+            )
+            finished += [place for place, level in zip(places, levels, strict=True) if level == top]
+        means, spreads = process.at_target(features)
+        best = float(means[finished].max()) if finished else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
     def _rows(self, first: int, top: int) -> Rows:
