@@ -13,7 +13,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
-from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
 from mfhpo.search.process import LevelData, LevelProcess
 from mfhpo.search.rows import Rows
 
@@ -27,7 +27,6 @@ _REACH = 2.0  # standard deviations in which an arm's value may lie
 # The share of its expected improvement that a new arm counts for. Arms that were begun are
 # preferred, because a new one's promise is the largest of many guesses.
 _PATIENCE = 0.75
-_ENOUGH = 9  # values at a level, to choose by what they say
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
 _OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
@@ -61,6 +60,12 @@ class ModelSearch(SearchPolicy):
     Each new arm is chosen under freshly sampled model parameters (Thompson sampling), which also
     say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
     most probable parameters say which finished arm is best.
+
+    With several workers, a pull under way counts as if it had told what is expected at its level
+    (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
+    optimization, 2010). The target stands aside until it has as many values as pulls are under way,
+    or nine: the highest level with so many replaces it. Meanwhile the best third of each level goes
+    up, straight to the target where evaluations begin from scratch.
 
     Parameters
     ----------
@@ -181,7 +186,7 @@ class ModelSearch(SearchPolicy):
         """
         if not pending:
             return self.target if self._can_model else -1
-        enough = min(len(pending) + 1, _ENOUGH)  # the more is decided at once, the more
+        enough = min(len(pending) + 1, FEWEST_FIRST)  # the more is decided at once, the more
         for level in range(self.target, self.lowest - 1, -1):
             if len((self._values[level].keys() & self._points.keys()) - self._out) >= enough:
                 return level if self.space.parameters else -1
