@@ -13,7 +13,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
-from mfhpo.search.policy import Begin, SearchPolicy
+from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
 from mfhpo.search.process import LevelData, LevelProcess
 from mfhpo.search.rows import Rows
 
@@ -27,7 +27,6 @@ _REACH = 2.0  # standard deviations in which an arm's value may lie
 # The share of its expected improvement that a new arm counts for. Arms that were begun are
 # preferred, because a new one's promise is the largest of many guesses.
 _PATIENCE = 0.75
-_ENOUGH = 9  # values at a level, to choose by what they say
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
 _OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
@@ -64,6 +63,12 @@ class ModelSearch(SearchPolicy):
 
     Where costs are measured, a configuration's expected improvement is divided by what that
     configuration is expected to cost (`mfhpo.search.prices.Prices`).
+
+    With several workers, a pull under way counts as if it had told what is expected at its level
+    (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
+    optimization, 2010). The target stands aside until it has as many values as pulls are under way,
+    or nine: the highest level with so many replaces it. Meanwhile the best third of each level goes
+    up, straight to the target where evaluations begin from scratch.
 
     Parameters
     ----------
@@ -187,7 +192,7 @@ class ModelSearch(SearchPolicy):
         """
         if not pending:
             return self.target if self._can_model else -1
-        enough = min(len(pending) + 1, _ENOUGH)  # the more is decided at once, the more
+        enough = min(len(pending) + 1, FEWEST_FIRST)  # the more is decided at once, the more
         for level in range(self.target, self.lowest - 1, -1):
             if len((self._values[level].keys() & self._points.keys()) - self._out) >= enough:
                 return level if self.space.parameters else -1
@@ -220,30 +225,31 @@ class ModelSearch(SearchPolicy):
 
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> _View:
         rows = self._rows(len(self._history), top).most_telling(_MOST)
-        under_way = [pull.arm for pull in pending if pull.arm in self._points]
+        under_way = [pull for pull in pending if pull.arm in self._points]
         without_value = self._points.keys() - set().union(*self._values) - self._unfit
-        arms = sorted({*rows.arms.tolist(), *without_value, *under_way})
+        arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
         data = self._data(rows)
         process.condition(data)
-        means, spreads = process.at_target(features)
         where = {arm: index for index, arm in enumerate(arms)}
-        ours = [where[arm] for arm in under_way]
-        if ours:
-            # Arms under way are taken to end as expected, so that the next one is another.
-            process.condition(
-                LevelData(
-                    np.vstack([data.features, features[ours]]),
-                    np.append(data.levels, np.full(len(ours), top)),
-                    np.append(data.values, means[ours]),
-                    np.append(rows.counts, np.ones(len(ours), dtype=np.int64)),
-                )
-            )
-            means, spreads = process.at_target(features)
         finished = [
             where[arm] for arm in self._values[top] if arm in where and arm not in self._out
         ]
-        best = float(means[finished + ours].max()) if finished + ours else float(means.max())
+        if under_way:
+            # What is under way is taken to tell what is expected at its level.
+            levels = np.array([min(pull.fidelity, top) for pull in under_way])
+            places = [where[pull.arm] for pull in under_way]
+            process.condition(
+                LevelData(
+                    np.vstack([data.features, features[places]]),
+                    np.append(data.levels, levels),
+                    np.append(data.values, process.expected(features[places], levels)),
+                    np.append(rows.counts, np.ones_like(levels)),
+                )
+            )
+            finished += [place for place, level in zip(places, levels, strict=True) if level == top]
+        means, spreads = process.at_target(features)
+        best = float(means[finished].max()) if finished else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
     def _rows(self, first: int, top: int) -> Rows:

@@ -20,7 +20,7 @@ _MAX_FAILURES = 3
 _ENOUGH_LEFT = 2
 # The first arms: how many, one in how many goes up, and how many there are at every level, for a
 # single value at the target does not say how far the levels agree.
-_FEWEST_FIRST, _MOST_FIRST = 9, 27
+FEWEST_FIRST, _MOST_FIRST = 9, 27
 _REDUCTION = 3
 _FIRST_EVERYWHERE = 2
 
@@ -127,13 +127,13 @@ class SearchPolicy(abc.ABC):
             return
         self._initial = self._usual_initial()
         if fewest:
-            self._initial = min(self._initial, _FEWEST_FIRST)
+            self._initial = min(self._initial, FEWEST_FIRST)
         while self._initial > 2 and self._price_of_first() > most:
             self._initial -= 1
 
     def _usual_initial(self) -> int:
         affordable = round(self.price_from(-1, self.target) / self.price_from(-1, self.lowest))
-        return min(max(affordable, _FEWEST_FIRST), _MOST_FIRST)
+        return min(max(affordable, FEWEST_FIRST), _MOST_FIRST)
 
     def _price_of_first(self) -> float:
         counts = enumerate(self._first_counts(), self.lowest)
@@ -203,7 +203,7 @@ class SearchPolicy(abc.ABC):
         many = len(self._values[self.lowest]) > self._initial
         for level in range(self.target, -1, -1):
             arms = [arm for arm in self._values[level] if arm not in self._unfit]
-            too_few = many and self.lowest < level < self.target and len(arms) < _FEWEST_FIRST
+            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST_FIRST
             if arms and not too_few:
                 return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
         return None

@@ -143,6 +143,11 @@ class LevelProcess:
         variance = self._over_levels()[target, target] - (half**2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
+    def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
+        """Means of configurations at levels, shape (n,)."""
+        means: FloatArray = self._covariance(self._warped(features), levels) @ self._weights
+        return means
+
     @property
     def target_noise(self) -> float:
         """Standard deviation of an observation at the target."""

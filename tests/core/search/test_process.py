@@ -120,6 +120,10 @@ def test_predictions_by_plain_linear_algebra(n_levels, numbers):
         expected, covariance = posterior(process, data, asked)
         assert mean == pytest.approx(expected, abs=2e-3)
         assert spread == pytest.approx(np.sqrt(np.diag(covariance)), abs=2e-3)
+        at_levels = LevelData(asked.features, np.arange(6) % n_levels, np.zeros(6))
+        expected, _ = posterior(process, data, at_levels)
+        means = process.expected(at_levels.features, at_levels.levels)
+        assert means == pytest.approx(expected, abs=2e-3)
 
 
 @pytest.mark.parametrize("known", [True, False])
