@@ -72,7 +72,7 @@ class Certification:
     first_look
         Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
         at least 2; they take fewer evaluations where there are few. A budget has no part in it
-        (ValueError), nor has `measure`. None: the race is looked at after each evaluation.
+        (ValueError), and `measure` is not used. None: the race is looked at after each evaluation.
     max_failures
         See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
     seed

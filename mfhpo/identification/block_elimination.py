@@ -309,12 +309,7 @@ class BlockElimination(BestArmPolicy):
         return int(seen[np.argmax(blocks.means(seen))])
 
     def _lost_leader(self, winner: int) -> int | None:
-        failed = self._roster.withdrawn & self._failures.any(axis=1)
-        for arm in np.flatnonzero(failed).tolist():
-            gain = self._blocks.gain(arm, winner)
-            if self._roster.led[arm] if math.isnan(gain) else gain > 0.0:
-                return int(arm)
-        return None
+        return self._blocks.lost_leader(self._roster, self._failures, winner)
 
     @property
     def _n_values(self) -> IntArray:

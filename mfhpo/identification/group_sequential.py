@@ -12,6 +12,9 @@ interval. Look j has the error probability delta / 2^j, divided among the K - 1 
 best arm, each on one side. So with probability 1 - delta the best is never found worse, and whoever
 is within epsilon of all that are left is within epsilon of the best. The intervals of the arms' own
 means, at level delta / (2^j K) on two sides, are another event of the same probability.
+
+An arm whose evaluations fail too often leaves (`mfhpo.racing.failures`). The claim is then about
+the others, and nothing is certified if it may have been the best by its values.
 """
 
 import math
@@ -39,15 +42,15 @@ LEAST_FIRST_LOOK = 2
 # believed after so many.
 _COUNT_WITHOUT_SPREAD = 10
 
-_ROUNDING = 1e-14  # of values and of differences, for each unit
+_ROUNDING = 1e-14  # of the largest value: what means and differences of equal values vary by
 
 
 class GroupSequential(BestArmPolicy):
     """A race at the target level that is looked at a few times.
 
-    Whoever is left is evaluated in turn. Each look takes twice as many evaluations of each arm as
-    the one before; it may eliminate arms and certify the leader. Before the first look the answer
-    is the first arm that gave a value: a few values do not change the order that the arms come in.
+    The arms that are left are evaluated in turn. Each look takes twice as many evaluations of each
+    arm as the one before; it may eliminate arms and certify the leader. Before the first look the
+    answer is the first arm that gave a value: a few values do not change the order of the arms.
 
     The race ends with the certificate: it waits for no repeats, and evaluates a winner until the
     first look only. A declared sigma that the values contradict is given up, with a warning.
@@ -61,11 +64,13 @@ class GroupSequential(BestArmPolicy):
         See `BestArmPolicy`. None: the declared scale of the noise, or else the root of the arms'
         mean variance, as it is known at each look.
     first_look
-        Evaluations of each arm before the first look, at least 2 (else ValueError). One does if
-        sigma says that there is no noise.
+        Evaluations of each arm before the first look, at least 2 (else ValueError); a single one
+        if sigma says that there is no noise.
     blocks
         Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). A look
-        is then at the first so many blocks, and nothing that is declared of the noise is used.
+        is then at the first so many blocks, which all arms have values in. An evaluation that fails
+        is repeated in its block. What is declared of the noise is not used, and an epsilon of None
+        contains what replicates do to all arms.
     **options
         See `BestArmPolicy`, without `measure` and `radius`.
 
@@ -117,7 +122,7 @@ class GroupSequential(BestArmPolicy):
             epsilon = self._sigma
         self._finds_epsilon = epsilon is None
         self.looks = self._void = 0  # the first so many say nothing any more
-        # The values at the target: the n-th of an arm is in the n-th block, where they have none.
+        # The values at the target; without blocks, an arm's n-th value is kept as if in the n-th.
         self._blocks = Blocks(problem.n_arms)
         # How many of the values of each arm its last look took.
         self._looked_at: IntArray = np.zeros(problem.n_arms, dtype=np.int64)
@@ -161,9 +166,10 @@ class GroupSequential(BestArmPolicy):
             return None
         arm = int(arms[np.argmin(counts[arms])])
         block = int(counts[arm])
-        if self.most_blocks is not None and block >= self.most_blocks:
-            return None
-        return Pull(arm, self.problem.target, block=block)
+        return Pull(arm, self.problem.target, block=block) if self._exists(block) else None
+
+    def _exists(self, block: int) -> bool:
+        return self.most_blocks is None or block < self.most_blocks
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         target = self.problem.target
@@ -208,7 +214,7 @@ class GroupSequential(BestArmPolicy):
         for pull in pending:
             self._check(pull)
             block = int(np.argmin(present[pull.arm])) if pull.block is None else pull.block
-            if block < present.shape[1]:
+            if block < present.shape[1] and self._exists(block):
                 present[pull.arm, block] |= pull.fidelity == self.problem.target
         return np.asarray(np.argmin(present, axis=1))
 
@@ -220,8 +226,8 @@ class GroupSequential(BestArmPolicy):
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`).
 
-        In blocks, what counts is the first value of an arm in each. A ValueError says that the pull
-        has no block.
+        In blocks, what counts is the first value of an arm in each, and none in a block beyond
+        `most_blocks`. A ValueError says that the pull has no block.
         """
         self._check(pull)
         if self._in_blocks and (pull.block is None or pull.block < 0):
@@ -233,7 +239,7 @@ class GroupSequential(BestArmPolicy):
             arm = int(pull.arm)
             block = pull.block if self._in_blocks else None
             block = self._blocks.first_open(arm) if block is None else block
-            if not self._blocks.add(arm, block, float(value)):
+            if not (self._exists(block) and self._blocks.add(arm, block, float(value))):
                 self._pay(pull.fidelity, observation)
                 return
         super().tell(pull, observation)
@@ -275,13 +281,13 @@ class GroupSequential(BestArmPolicy):
     def _at_look(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the values that one look took of each of these arms."""
         values = self._blocks.values[arms, : int(self._looked_at[arms[0]])]
-        return values.mean(axis=1), _variances(values)
+        return values.mean(axis=1), _variances(values, values)
 
     def _variances_of_differences(self, leader: int, others: IntArray) -> FloatArray:
         """The sums of both variances; in blocks, those of the differences in the same ones."""
         if self._in_blocks:
             values = self._blocks.values[:, : int(self._looked_at[leader])]
-            return _variances(values[leader] - values[others])
+            return _variances(values[leader] - values[others], values[[leader, *others]])
         variances = self._at_look(np.append(leader, others))[1]
         return np.asarray(variances[1:] + variances[0])
 
@@ -360,6 +366,11 @@ class GroupSequential(BestArmPolicy):
         _, mean, radius = self.summary(arm, self.problem.target)
         return mean - radius, mean + radius
 
+    def _lost_leader(self, winner: int) -> int | None:
+        if not self._in_blocks:
+            return super()._lost_leader(winner)
+        return self._blocks.lost_leader(self._roster, self._failures, winner)
+
     def _reason(self, arm: int | None) -> str:
         reason = super()._reason(arm)
         if arm is None or self.winner is not None:
@@ -374,7 +385,7 @@ class GroupSequential(BestArmPolicy):
     @property
     def _end(self) -> str:
         if self._all_were_used:
-            return f"there are {self.most_blocks} replicates only"
+            return f"a further look takes more than the {self.most_blocks} replicates"
         return super()._end
 
     def _assumptions(self) -> tuple[str, ...]:
@@ -398,7 +409,10 @@ class GroupSequential(BestArmPolicy):
         if lead <= 0.0:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(max(1.0, radius / lead))))
-        missing = self._size(self.looks - 1 + looks) - self._expected()[self.active]
+        size = self._size(self.looks - 1 + looks)
+        if not self._exists(size - 1):
+            return math.inf
+        missing = size - self._expected()[self.active]
         return float(np.maximum(missing, 0).sum()) * self._cost_of(self.problem.target)
 
     # State.
@@ -411,9 +425,9 @@ class GroupSequential(BestArmPolicy):
         self._blocks.load_state_dict(state["blocks"])
 
 
-def _variances(values: FloatArray) -> FloatArray:
-    """Variances of rows, shape (n,); 0 where nothing but rounding tells the values apart."""
+def _variances(values: FloatArray, rounded: FloatArray) -> FloatArray:
+    """Variances of rows, shape (n,); 0 where the rounding of some numbers explains them."""
     errors = values - values.mean(axis=1, keepdims=True)
     squares = (errors**2).sum(axis=1) / max(values.shape[1] - 1, 1)
-    rounding = _ROUNDING * np.abs(values).max(axis=1)
+    rounding = _ROUNDING * np.abs(rounded).max()
     return np.where(np.ptp(values, axis=1) <= rounding, 0.0, squares)

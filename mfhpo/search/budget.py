@@ -27,6 +27,8 @@ class Budget:
     ----------
     cost, evaluations, failures
         What was paid so far, for how many evaluations, and how many of those failed.
+    most_replicates
+        In how many blocks a shortlist can be evaluated; None: in as many as are wanted.
     reached
         By arm, the highest level with a value, -1 for none; repeats of others not included.
     """
@@ -48,6 +50,7 @@ class Budget:
         self.cost = 0.0
         self.evaluations = 0
         self.failures = 0
+        self.most_replicates: int | None = None
         self.reached: dict[int, int] = {}
         self._amount = math.inf if amount is None else float(amount)
         self._in_evaluations = unit == "evaluations"
@@ -155,17 +158,32 @@ class Budget:
     @property
     def kept(self) -> float:
         """What is kept for the shortlist; 0 if it is too little for a comparison."""
-        if self._share == 0.0 or math.isinf(self._amount):
+        if self._share == 0.0 or math.isinf(self._amount) or self._too_few_replicates:
             return 0.0
         least = 2 * self._least_first_look * self.target_price
         kept = self._share * self._amount
         return kept if kept + _ROUNDING >= least else 0.0
+
+    def kept_for(self, top: int) -> float:
+        """What is kept for a shortlist of so many arms at most, which few replicates may limit."""
+        if self.most_replicates is None:
+            return self.kept
+        return min(self.kept, top * self.most_replicates * self.target_price)
+
+    @property
+    def _too_few_replicates(self) -> bool:
+        return self.most_replicates is not None and self.most_replicates < LEAST_FIRST_LOOK
 
     @property
     def why_nothing_is_kept(self) -> str:
         """The reason in words; empty where something is kept."""
         if self._share == 0.0 or math.isinf(self._amount):
             return "nothing is kept for a certificate"
+        if self._too_few_replicates:
+            return (
+                f"a certificate takes at least {LEAST_FIRST_LOOK} replicates besides that of the "
+                f"search: let the objective ask for one of more values"
+            )
         if self.kept == 0.0:
             return (
                 f"certify_share={self._share:g} of the budget is less than "
@@ -176,17 +194,20 @@ class Budget:
 
     def largest_shortlist(self) -> int:
         """How many arms can be compared twice, or once if these are few."""
-        for_one_look = int(self.left() / (FIRST_LOOK * self.target_price) + _ROUNDING)
-        return for_one_look if for_one_look < 4 else for_one_look // 2
+        size, most = FIRST_LOOK, math.inf
+        if self.most_replicates is not None:
+            size, most = min(size, self.most_replicates), self.most_replicates
+        for_one_look = int(self.left() / (size * self.target_price) + _ROUNDING)
+        return for_one_look if for_one_look < 4 or 2 * size > most else for_one_look // 2
 
     def first_look(self, n: int) -> int:
         """Evaluations of each of n arms before they are compared for the first time."""
         # Whoever reads about the race later has to find the same number, so that it must not depend
         # on what was spent, nor on costs that are still being learned.
-        if self._prices is not None or math.isinf(self._amount):
-            return FIRST_LOOK
-        affordable = int((self.kept + _ROUNDING) / (n * self.target_price))
-        return min(max(affordable, LEAST_FIRST_LOOK), FIRST_LOOK)
+        most = FIRST_LOOK if self.most_replicates is None else self.most_replicates
+        if self._prices is None and not math.isinf(self._amount):
+            most = min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))
+        return min(max(most, LEAST_FIRST_LOOK), FIRST_LOOK)
 
     @property
     def _least_first_look(self) -> int:

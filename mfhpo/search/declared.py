@@ -48,7 +48,9 @@ class SearchOptions(TypedDict, total=False):
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
         the split does to all configurations is no noise to it. The shortlist is evaluated with
         others, the same for all of its configurations, and the certificate is about the mean over
-        these (`mfhpo.BlockElimination`). None: each evaluation has noise of its own.
+        replicates, by differences in the same ones. What the search promises is what it saw on its
+        one split. Failures are repeated with the same replicate, so that one on which all
+        configurations fail spoils the certificate. None: each evaluation has noise of its own.
     """
 
     budget: float | None

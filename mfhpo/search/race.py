@@ -11,7 +11,7 @@ from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
-from mfhpo.identification.group_sequential import LEAST_FIRST_LOOK, GroupSequential
+from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
@@ -24,6 +24,8 @@ SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
 
 _FIRST_BLOCK = SEARCH_BLOCK + 1
+
+_STATE_VERSION = 2
 
 
 class SearchRace(Policy):
@@ -73,7 +75,7 @@ class SearchRace(Policy):
         same for all arms. The search makes all of its evaluations in block 0, so that it compares
         arms by values that have the block's effect in common. The certificate evaluates the
         shortlist in the blocks after it, and is about the mean over replicates; a `sigma` has no
-        part in it.
+        part in it, and an `epsilon` of None contains what replicates do to all arms.
     measured
         Whether the search's costs are but a guess, to be replaced by what evaluations cost, by
         level and by configuration (`Prices`); failures are paid for, but teach nothing about costs.
@@ -131,6 +133,7 @@ class SearchRace(Policy):
         self._sign = sign
         self._params = params
         self._in_blocks = blocks
+        self._most_blocks: int | None = None
         self._certification: Certification | None = None
         self._replicates: list[tuple[Replicate, float | None]] = []
         self._asked: tuple[int, Point | None] = (-1, None)
@@ -205,18 +208,11 @@ class SearchRace(Policy):
             luckiest=luckiest,
             maximise=self._sign > 0.0,
             blocks=self._in_blocks,
-            first_look=self._first_look(len(candidates)),
+            first_look=self._budget.first_look(len(candidates)),
             **self._options,
         )
-        if self.most_blocks is not None:
-            certification.policy.most_blocks = self.most_blocks - _FIRST_BLOCK
+        certification.policy.most_blocks = self._budget.most_replicates
         return certification
-
-    def _first_look(self, n: int) -> int:
-        first_look = self._budget.first_look(n)
-        if self.most_blocks is None:
-            return first_look
-        return max(LEAST_FIRST_LOOK, min(first_look, self.most_blocks - _FIRST_BLOCK))
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """What to evaluate next: up to `n` pulls, none when the race is over."""
@@ -244,7 +240,7 @@ class SearchRace(Policy):
         shortlist = self.shortlist or next(begun, ())
         if not shortlist:
             pull = self._search_on(pending)
-            kept = self._budget.kept if len(self.search.finished_arms()) > 1 else 0.0
+            kept = self._budget.kept_for(self._top) if len(self.search.finished_arms()) > 1 else 0.0
             if self._budget.fits(pull, pending, kept):
                 return pull
             if self._budget.kept == 0.0:
@@ -281,9 +277,8 @@ class SearchRace(Policy):
             for pull in pending
             if isinstance(pull, Replicate) and pull.arm in shortlist
         ]
-        if certification is None:  # nothing is known yet: each in its turn
-            block, arm = divmod(len(under_way), len(shortlist))
-            return Pull(arm, 0, block=block if self._in_blocks else None)
+        if certification is None:  # nothing is known yet
+            return self._compare([Candidate("arm", {}, 0.0)] * len(shortlist), 0).ask(under_way)
         chosen = certification.ask(under_way)
         policy = certification.policy
         if chosen is None or not isinstance(policy, GroupSequential):
@@ -402,6 +397,18 @@ class SearchRace(Policy):
         return count, self.search.mean(arm, fidelity), math.inf
 
     @property
+    def most_blocks(self) -> int | None:
+        """How many replicates there are (see `Policy`): the search's, and those of certificates."""
+        return self._most_blocks
+
+    @most_blocks.setter
+    def most_blocks(self, most: int | None) -> None:
+        if most != self._most_blocks:
+            self._most_blocks = most
+            self._budget.most_replicates = None if most is None else most - _FIRST_BLOCK
+            self._certification = None  # it is planned for so many
+
+    @property
     def tried(self) -> int:
         """Number of arms that were evaluated at any level, repeats of others not counted."""
         return len(self._budget.reached)
@@ -430,6 +437,8 @@ class SearchRace(Policy):
         """Everything learned so far, as plain JSON values."""
         return {
             "search": self.search.state_dict(),
+            "version": _STATE_VERSION,
+            "most_blocks": self.most_blocks,
             "shortlist": list(self.shortlist),
             "replicates": [[pull.arm, pull.block, value] for pull, value in self._replicates],
             "begun": self.begun,
@@ -442,7 +451,13 @@ class SearchRace(Policy):
         Raises ValueError if the state has another number of levels, or its costs were declared and
         this race's are measured, or the other way round.
         """
+        if state.get("version") != _STATE_VERSION:
+            raise ValueError(
+                "the state was saved by another version of mfhpo; begin the search anew, or go on "
+                "with that version."
+            )
         self._budget.check_state(state)  # before anything is changed
+        self.most_blocks = state["most_blocks"]
         self.search.load_state_dict(state["search"])
         self._budget.load_state_dict(state)
         self.agree(state["shortlist"])

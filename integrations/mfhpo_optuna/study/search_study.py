@@ -73,7 +73,9 @@ class SearchStudy(FidelityRace):
     def give_way(self, trial: FrozenTrial) -> Pull | None:
         """See the base: two workers would give the same number to different arms."""
         pull = self.pull(trial.number)
-        if pull is None or isinstance(pull, Replicate):
+        if isinstance(pull, Replicate):
+            return None if pull.block is None else super().give_way(trial)
+        if pull is None:
             return None
         others = self._under_way(trial.number)
         rivals = [number for number, other in others if other.arm == pull.arm]

@@ -14,7 +14,7 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Policy, Pull
+from mfhpo import BlockElimination, Observation, Policy, Pull
 from mfhpo.knowledge.noise import CONTRADICTED, NoiseContradictedWarning
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.racing.answer import cautious_value
@@ -290,7 +290,7 @@ class StudyRace(abc.ABC):
         policy = self.policy
         if policy is None:
             return ""
-        if self._replicates is not None and not policy.finished:
+        if isinstance(policy, BlockElimination) and not policy.finished:
             return "" if policy.ask(1, self._pending(-1)) else _ALL_ARE_TAKEN
         if not policy.withheld or not policy.finished:
             return ""

@@ -22,6 +22,7 @@ import numpy as np
 from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.variances import agreement
+from mfhpo.racing.roster import Roster
 
 # Two arms are often equal up to a constant: their variance is then their own. Rounded differences
 # may be equal by chance, so that this is only believed after so many rounds.
@@ -122,11 +123,17 @@ class Blocks:
         """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
         return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
-    def gain(self, arm: int, other: int) -> float:
-        """By how much an arm is better than another in the blocks that they share; NaN if none."""
-        differences = self.values[arm] - self.values[other]
-        shared = differences[~np.isnan(differences)]
-        return float(shared.mean()) if shared.size else math.nan
+    def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
+        """An arm that left for its failures, and is better than the winner where both have values.
+
+        Where they share no block, it is one that led when it left.
+        """
+        for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():
+            differences = self.values[arm] - self.values[winner]
+            shared = differences[~np.isnan(differences)]
+            if shared.mean() > 0.0 if shared.size else roster.led[arm]:
+                return int(arm)
+        return None
 
     def evidence(
         self, leader: int, others: IntArray, epsilon: float, prior: float, wanted: float

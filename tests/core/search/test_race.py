@@ -429,6 +429,40 @@ def test_in_blocks_the_search_has_the_first_one_and_its_certificate_those_after_
     assert str(restored.recommend()) == str(answer)
 
 
+@pytest.mark.parametrize("most", [2, 3, 5])
+def test_of_few_replicates_the_first_is_the_search_s_alone(most):
+    race = make(blocks=True, budget=900.0, certify_share=0.4, epsilon=0.001)
+    race.most_blocks = most
+    run, blocks = Run(race), []
+    while asked := race.ask(8):
+        for pull in asked:
+            run.begin(pull)
+            run.tell(pull)
+        blocks += [pull.block for pull in asked if isinstance(pull, Replicate)]
+    assert set(blocks) == set(range(1, most)) - ({1} if most == 2 else set())
+    answer = race.recommend()
+    assert race.finished
+    assert not answer.certified
+    if most == 2:  # a certificate takes two besides
+        assert race.shortlist == ()
+        assert race.cost > 890.0
+        assert "at least 2 replicates besides that of the search" in answer.reason
+        return
+    assert len(blocks) == len(race.shortlist) * (most - 1)
+    assert f"more than the {most - 1} replicates" in answer.reason
+    restored = make(blocks=True, budget=900.0, certify_share=0.4, epsilon=0.001)
+    restored.load_state_dict(json.loads(json.dumps(race.state_dict())))
+    assert str(restored.recommend()) == str(answer)
+    assert restored.finished
+
+
+def test_a_state_of_another_version_is_refused():
+    state = finished_search().state_dict()
+    del state["version"]
+    with pytest.raises(ValueError, match="saved by another version"):
+        finished_search().load_state_dict(state)
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_the_sign_mirrors_the_certificate_alone(sign):
     race = finished_search(sign=sign)

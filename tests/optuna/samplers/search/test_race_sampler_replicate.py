@@ -4,6 +4,7 @@ import numpy as np
 import optuna
 import pytest
 
+from mfhpo.search import Replicate
 from mfhpo_optuna import RaceSampler
 from tests.optuna.samplers.races import PULL, pulls
 
@@ -107,6 +108,35 @@ def test_an_enqueued_configuration_is_of_the_search():
     assert study.trials[0].params["x"] == 0.3
     assert {trial.user_attrs[PULL]["block"] for trial in pulls(study)} == {0}
     assert len(splits(study)[0]) == 1
+
+
+def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates():
+    storage = optuna.storages.InMemoryStorage()
+
+    def worker():
+        return optuna.create_study(
+            storage=storage, study_name="search", load_if_exists=True, sampler=make()
+        )
+
+    one, other = worker(), worker()
+    while not isinstance(one.sampler._race_of(one)[1].ask()[0], Replicate) if pulls(one) else True:
+        one.optimize(objective, n_trials=1)
+    # The second looks before the first has written, and writes before the first looks again.
+    sampler, trials = one.sampler, []
+    write = type(sampler)._write
+
+    def write_late(self, *arguments):
+        if not trials:
+            trials.append(None)
+            trials[0] = other.ask()
+        write(self, *arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(sampler), "_write", write_late)
+        first = one.ask()
+    tags = [trial.user_attrs[PULL] for trial in (first, trials[0])]
+    assert tags[0]["shortlist"] == tags[1]["shortlist"]
+    assert (tags[0]["arm"], tags[0]["block"]) != (tags[1]["arm"], tags[1]["block"])
 
 
 def test_without_a_fidelity():
