@@ -1,4 +1,4 @@
-"""Planned looks in blocks; those of independent values are in tests/core/certification."""
+"""Planned looks in blocks; for those at independent values see the file beside this one."""
 
 import json
 import math
