@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from mfhpo._validation import check_number
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
+from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.measured_costs import MeasuredCosts
 from mfhpo.search.policy import Replicate, SearchPolicy
@@ -14,6 +15,7 @@ from mfhpo.search.prices import Prices
 BudgetUnit = Literal["cost", "evaluations"]
 
 _FIRST_SHARE = 0.5  # of the budget, what the search's first arms may take at most
+_UNKNOWN_SHARE = 0.1  # of the budget, what an evaluation may take while no costs are known
 _ROUNDING = 1e-9
 
 
@@ -27,6 +29,8 @@ class Budget:
     ----------
     cost, evaluations, failures
         What was paid so far, for how many evaluations, and how many of those failed.
+    stopped, stopped_cost
+        How many were stopped at a limit, and what was paid for those whose limit was one of cost.
     most_replicates
         In how many blocks a shortlist can be evaluated; None: in as many as are wanted.
     reached
@@ -50,6 +54,8 @@ class Budget:
         self.cost = 0.0
         self.evaluations = 0
         self.failures = 0
+        self.stopped = 0
+        self.stopped_cost = 0.0
         self.most_replicates: int | None = None
         self.reached: dict[int, int] = {}
         self._amount = math.inf if amount is None else float(amount)
@@ -69,14 +75,20 @@ class Budget:
         cost = observation.cost
         if cost is None:
             cost = 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
-        elif self._prices is not None and observation.has_value:
+        elif self._prices is not None and not observation.failed:
             goes_on = self._search.continues and not isinstance(pull, Replicate)
             start = self._start_of(pull) if goes_on else -1
-            self._prices.add(pull.arm, start, pull.fidelity, cost)
-            self._take_costs(self._prices.usual)
+            if observation.has_value:
+                self._prices.add(pull.arm, start, pull.fidelity, cost)
+                self._take_costs(self._prices.usual)
+            elif observation.censored_at != math.inf:
+                self._prices.add(pull.arm, start, pull.fidelity, cost, stopped=True)
         self.cost += cost
         self.evaluations += 1
-        self.failures += not observation.has_value
+        self.failures += observation.failed
+        if observation.censored_at is not None:
+            self.stopped += 1
+            self.stopped_cost += 0.0 if math.isinf(observation.censored_at) else cost
         if not isinstance(pull, Replicate):
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
@@ -109,6 +121,19 @@ class Budget:
             return False
         return self._prices.usual.is_unknown(pull.fidelity)
 
+    def limit_of(self, pull: Pull, worth: float | None, point: Point | None = None) -> float | None:
+        """At what cost to stop a pull, if that is measured (see `Prices.limit`).
+
+        `point` says what a new arm is. While nothing is known of costs, the budget sets the limit.
+        """
+        if self._prices is None or self._in_evaluations:
+            return None
+        expected = self._expected_cost(pull, point)
+        if expected == 0.0:
+            return None if math.isinf(self._amount) else _UNKNOWN_SHARE * self._amount
+        is_known = self._search.knows(pull.arm) or point is not None
+        return self._prices.limit(pull, expected, worth if is_known else None)
+
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Whether a pull has to wait until one that is under way tells what its level costs."""
         if not (self.is_unknown(pull) and any(map(self.is_unknown, pending))):
@@ -122,7 +147,7 @@ class Budget:
             return 1.0
         return 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
 
-    def _expected_cost(self, pull: Pull) -> float:
+    def _expected_cost(self, pull: Pull, point: Point | None = None) -> float:
         """What a pull costs; 0 while the guess has not even the right unit."""
         if self._prices is not None and not self._prices.usual.any_known:
             return 0.0
@@ -131,7 +156,7 @@ class Budget:
             usual = self._from_scratch[pull.fidelity]
         else:
             usual = self._search.cost_from(start, pull.fidelity)
-        return usual * self._search.dearness_of(pull.arm, start, pull.fidelity)
+        return usual * self._search.dearness_of(pull.arm, start, pull.fidelity, point)
 
     def _start_of(self, pull: Pull) -> int:
         """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
@@ -222,6 +247,7 @@ class Budget:
             "cost": self.cost,
             "evaluations": self.evaluations,
             "failures": self.failures,
+            "stopped": [self.stopped, self.stopped_cost],
         }
 
     def check_state(self, state: Mapping[str, Any]) -> None:
@@ -242,6 +268,7 @@ class Budget:
             self._take_costs(self._prices.usual)
         self.cost, self.evaluations = state["cost"], state["evaluations"]
         self.failures = state["failures"]
+        self.stopped, self.stopped_cost = state["stopped"]
 
 
 def _how_known(paid: object | None) -> str:

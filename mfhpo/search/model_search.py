@@ -27,6 +27,7 @@ _REACH = 2.0  # standard deviations in which an arm's value may lie
 # The share of its expected improvement that a new arm counts for. Arms that were begun are
 # preferred, because a new one's promise is the largest of many guesses.
 _PATIENCE = 0.75
+_MOST_WORTH = 100.0  # of a step, as a multiple of what would be done in its place
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
 _OUTCOMES = -ndtri((np.arange(50) + 0.5) / 50)
@@ -113,6 +114,7 @@ class ModelSearch(SearchPolicy):
     @one_thread()
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
         """What to evaluate next."""
+        self.worth = 1.0
         step = self._first_arms(begun, pending)
         if step is not None:
             return step
@@ -143,6 +145,8 @@ class ModelSearch(SearchPolicy):
             rates = merits / left
             chosen = int(np.argmax(rates))
             if rates[chosen] >= rate:
+                others = max(rate, *np.delete(rates, chosen), rates[chosen] / _MOST_WORTH)
+                self.worth = float(rates[chosen] / others) if others > 0.0 else 1.0
                 index = waiting[chosen]
                 arm = view.arms[index]
                 features = view.features[index : index + 1]

@@ -67,6 +67,9 @@ class SearchPolicy(abc.ABC):
     ----------
     prices
         What configurations cost, where that is measured and counts; else None.
+    worth
+        How many times more the step that was asked for last gains, for each unit of cost, than what
+        would be done in its place; at least 1.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class SearchPolicy(abc.ABC):
         self.costs = tuple(float(cost) for cost in costs)
         self.continues = continues
         self.prices: Prices | None = None
+        self.worth = 1.0
         self._space = SearchSpace({})
         self._counts_evaluations = False
         self._finds_initial = initial is None
@@ -93,6 +97,7 @@ class SearchPolicy(abc.ABC):
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
         self._failures: dict[int, int] = {}
         self._recovered = False  # whether any arm had a value after a failure
+        self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
         self._out: set[int] = set()
         self._merged: set[int] = set()
         # Arm, level and value, or None where the arm left for its failures.
@@ -167,7 +172,12 @@ class SearchPolicy(abc.ABC):
         self._changes += 1
 
     def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from an evaluation; any order, any number of times."""
+        """Learn from an evaluation; any order, any number of times.
+
+        An arm that was stopped at a limit may go on later, with a larger one, where costs are
+        measured. Elsewhere it leaves, and so it does if no limit is large enough: if it was stopped
+        for the third time, or at an infinite one.
+        """
         if not 0 <= pull.fidelity < len(self.costs):
             raise ValueError(
                 f"fidelity must be 0 to {self.target}, the index of a level, got {pull.fidelity}."
@@ -176,12 +186,17 @@ class SearchPolicy(abc.ABC):
         self._changes += 1
         if observation.has_value and observation.value is not None:
             self._recovered |= self._failures.pop(pull.arm, 0) > 0
+            self._stops.pop(pull.arm, None)
             self._learn(pull.arm, pull.fidelity, float(observation.value))
             return
-        self._failures[pull.arm] = self._failures.get(pull.arm, 0) + 1
-        for_good = len(self._out) >= _ENOUGH_LEFT and not self._recovered
-        most = 1 if for_good else _MAX_FAILURES
-        if self._failures[pull.arm] >= most and pull.arm not in self._out:
+        limit = observation.censored_at
+        counts = self._failures if limit is None else self._stops
+        counts[pull.arm] = counts.get(pull.arm, 0) + 1
+        if limit is None:
+            for_good = len(self._out) >= _ENOUGH_LEFT and not self._recovered
+        else:
+            for_good = self.prices is None or math.isinf(limit)
+        if counts[pull.arm] >= (1 if for_good else _MAX_FAILURES) and pull.arm not in self._out:
             self._out.add(pull.arm)
             self._history.append((pull.arm, pull.fidelity, None))
 
@@ -257,11 +272,16 @@ class SearchPolicy(abc.ABC):
         self.prices.learn(self.space, self._points, self._changes)
         return self.prices.dearness(features, start, end, arms)
 
-    def dearness_of(self, arm: int, start: int, end: int) -> float:
-        """The same of one arm; 1 if nobody has said which configuration it is."""
-        if self.prices is None or arm not in self._points:
+    def dearness_of(self, arm: int, start: int, end: int, point: Point | None = None) -> float:
+        """The same of one arm, that of a new one at a point; 1 if nobody knows what it is."""
+        point = self._points.get(arm, point)
+        if self.prices is None or point is None:
             return 1.0
-        return float(self.dearness(self.space.features([self._points[arm]]), start, end, [arm])[0])
+        return float(self.dearness(self.space.features([point]), start, end, [arm])[0])
+
+    def knows(self, arm: int) -> bool:
+        """Whether somebody has said which configuration an arm is."""
+        return arm in self._points
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far, as plain JSON values."""
@@ -271,6 +291,7 @@ class SearchPolicy(abc.ABC):
             "history": [list(told) for told in self._history],
             "failures": {str(arm): count for arm, count in self._failures.items()},
             "recovered": self._recovered,
+            "stops": {str(arm): count for arm, count in self._stops.items()},
             "out": sorted(self._out),
             "merged": sorted(self._merged),
             "told": self._told,
@@ -293,6 +314,7 @@ class SearchPolicy(abc.ABC):
                 self._learn(arm, level, value)
         self._failures = {int(arm): count for arm, count in state["failures"].items()}
         self._recovered = state["recovered"]
+        self._stops = {int(arm): count for arm, count in state["stops"].items()}
         self._out, self._merged = set(state["out"]), set(state["merged"])
         self._told = state["told"]
         self._changes += 1
@@ -308,8 +330,9 @@ class SearchPolicy(abc.ABC):
         """
         if begun < self._initial:
             return Begin(self.lowest, None)
-        # Arms that failed are replaced by the next ones, as far as there are any.
-        first = list(islice((arm for arm in range(begun) if arm not in self._out), self._initial))
+        # Arms that failed or were stopped are replaced by the next ones, as far as there are any.
+        lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
+        first = list(islice((arm for arm in range(begun) if arm not in lost), self._initial))
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
@@ -320,7 +343,7 @@ class SearchPolicy(abc.ABC):
                 arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
             ]
             left = [arm for arm in first if arm in self._values[level] and arm not in above]
-            left = [arm for arm in left if arm not in self._merged]
+            left = [arm for arm in left if arm not in self._merged and arm not in self._stops]
             # While others are under way here, the same share of those that have come to their end.
             waiting = any(under_way.get(arm) == level for arm in first)
             ended = (len(above) + len(left)) // _REDUCTION
@@ -332,7 +355,7 @@ class SearchPolicy(abc.ABC):
 
     def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
         """The next step of an arm that is among the best third of its level; None without any."""
-        busy = {pull.arm for pull in pending}
+        busy = {pull.arm for pull in pending} | self._stops.keys()
         for level in range(self.target - 1, lowest - 1, -1):
             here = [arm for arm in self._values[level] if arm not in self._unfit]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))

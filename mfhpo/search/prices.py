@@ -1,12 +1,14 @@
 """What evaluations cost, by level and by configuration, learned from those that were paid for."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
+from mfhpo.problem import Pull
 from mfhpo.search.measured_costs import MeasuredCosts
 
 # Standard deviations of a logarithm before anything is seen: of what a feature does, of an arm's
@@ -15,6 +17,17 @@ _EFFECT, _OWN, _COMMON, _LEVEL, _NOISE = 1.0, 0.4, 2.0, 1.0, 0.2
 _NEIGHBOURS = 0.95  # correlation of neighbouring levels: less is set-up at the higher one
 _FEWEST, _MOST = 3, 100  # payments that are learned from, of these the latest
 _LEAST = 1e-9  # of a price, as a coarse clock measures 0
+_BEYOND = 2.0  # how many times its limit an evaluation is taken to cost that was stopped there
+# Limits as multiples of what is expected: at least, and while little is known of how often an
+# evaluation exceeds that by how much. Limits are so much larger than the multiple that they allow.
+_LEAST_LIMIT, _LIMIT_AT_FIRST, _MARGIN = (
+    float(__import__("os").environ.get("FLOOR", 3.0)),
+    10.0,
+    1.1,
+)
+_ENOUGH = 10  # payments by which it is known
+
+_Payment: TypeAlias = tuple[int, int, int, float, bool]
 
 
 class Prices:
@@ -25,7 +38,13 @@ class Prices:
     the arm, plus noise. Coefficients and the arm's part change slowly from level to level: where
     setting up takes most of the time, configurations differ less. All have normal priors of fixed
     spreads (Bayesian linear regression), so that few payments change little. Logarithms make
-    prices positive, and the unit of the costs without effect.
+    prices positive, and the unit of the costs without effect. An evaluation that was stopped is
+    taken to cost twice its limit.
+
+    How far payments are from what the others say of them (leave-one-out) tells what a limit is
+    worth. Of the evaluations with the limit r, as a multiple of what is expected, the share F(r)
+    ends in time, and they take E[min(R, r)] in the mean (both by Kaplan and Meier, since some were
+    stopped). If the end of one is worth w, the best limit has the largest w F(r) - E[min(R, r)].
 
     Parameters
     ----------
@@ -49,7 +68,8 @@ class Prices:
     def __init__(self, guess: Sequence[float], *, continues: bool) -> None:
         self.usual = MeasuredCosts(guess, continues=continues)
         self._continues = continues
-        self._paid: list[tuple[int, int, int, float]] = []
+        # Arm, levels gone on from and come to, cost, and whether it was stopped.
+        self._paid: list[_Payment] = []
         apart = np.abs(np.subtract.outer(np.arange(len(guess)), np.arange(len(guess))))
         self._alike = _NEIGHBOURS**apart
         # What is added to a logarithm, by level: for all, for each column of the basis, for arms.
@@ -58,12 +78,22 @@ class Prices:
         self._own: dict[int, FloatArray] = {}
         self._costs: FloatArray = np.array(self.usual.costs())
         self._learned = (0, -1)  # payments, and version of the points
+        # Of what was paid lately: the multiple of what the others say of it, and whether it ended.
+        self._multiples: FloatArray = np.zeros(0)
+        self._ended: BoolArray = np.zeros(0, dtype=np.bool_)
+        self._stopped: dict[tuple[int, int], float] = {}  # the largest limit, by arm and level
         self._numbers: BoolArray = np.zeros(0, dtype=np.bool_)
 
-    def add(self, arm: int, start: int, level: int, cost: float) -> None:
-        """Note what an evaluation has cost that went on from the level `start`, -1 for none."""
-        self._paid.append((arm, start, level, cost))
-        self.usual.add(start, level, cost)
+    def add(self, arm: int, start: int, level: int, cost: float, stopped: bool = False) -> None:
+        """Note what an evaluation has cost that went on from the level `start`, -1 for none.
+
+        One that was `stopped` has a limit, and not a cost.
+        """
+        self._paid.append((arm, start, level, cost, stopped))
+        if stopped:
+            self._stopped[arm, level] = max(cost, self._stopped.get((arm, level), 0.0))
+        else:
+            self.usual.add(start, level, cost)
 
     def learn(self, space: SearchSpace, points: Mapping[int, Point], version: int) -> None:
         """Learn from what was paid for arms that are known; `version` changes with their points."""
@@ -73,18 +103,24 @@ class Prices:
         self._costs = np.array(self.usual.costs())
         known = [payment for payment in self._paid if payment[0] in points][-_MOST:]
         self._effects = None
-        if len(known) < _FEWEST or not space.parameters:
+        self._multiples = np.zeros(0)
+        if len(known) < _FEWEST or not space.parameters or not self.usual.any_known:
             return
         arms, which = np.unique([arm for arm, *_ in known], return_inverse=True)
-        levels = np.array([level for _, _, level, _ in known])
-        logs = np.log([max(cost, _LEAST) for *_, cost in known]) - self._usual_logs(known)
+        levels = np.array([level for _, _, level, *_ in known])
+        costs = np.array([max(cost, _LEAST) for *_, cost, _ in known])
+        self._ended = np.array([not stopped for *_, stopped in known])
+        beyond = np.where(self._ended, 0.0, np.log(_BEYOND))
+        logs = np.log(costs) + beyond - self._usual_logs(known)
         features = space.features([points[arm] for arm in arms.tolist()])[which]
         basis = _basis(features, space.numbers)
         covariance = _EFFECT**2 * basis @ basis.T + _OWN**2 * (which[:, None] == which)
         covariance *= self._alike[np.ix_(levels, levels)]
         covariance += _COMMON**2 + _LEVEL**2 * (levels[:, None] == levels)
         covariance[np.diag_indices_from(covariance)] += _NOISE**2
-        weights = cho_solve(cho_factor(covariance, lower=True), logs)
+        inverse = cho_solve(cho_factor(covariance, lower=True), np.eye(len(logs)))
+        weights = inverse @ logs
+        self._multiples = np.exp(weights / np.diag(inverse) - beyond)
         by_level = weights[:, None] * self._alike[levels]
         at_level = np.eye(len(self._alike))[levels]
         self._common = _COMMON**2 * weights.sum() + _LEVEL**2 * weights @ at_level
@@ -128,8 +164,48 @@ class Prices:
         of_steps: FloatArray = (np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1)
         return of_steps
 
-    def _usual_logs(self, payments: Sequence[tuple[int, int, int, float]]) -> FloatArray:
-        steps = {(start, level) for _, start, level, _ in payments}
+    def limit(self, pull: Pull, expected: float, worth: float | None) -> float:
+        """At what cost an evaluation is to be stopped.
+
+        Parameters
+        ----------
+        pull
+            What is evaluated.
+        expected
+            What that is expected to cost.
+        worth
+            What its end is worth, as a multiple of `expected`: how many times more is gained for
+            each unit of cost by it than by what would be done in its place. None: so much that
+            only one that hangs is to be stopped.
+        """
+        ended = self._multiples[self._ended[: len(self._multiples)]]
+        at_level = sum(one[2] == pull.fidelity and not one[4] for one in self._paid)
+        multiple = _LIMIT_AT_FIRST
+        if worth is not None and at_level >= _FEWEST and ended.size:
+            multiple = self._best_multiple(worth)
+            if ended.size < _ENOUGH:
+                multiple = max(multiple, _BEYOND * float(ended.max()))
+        stopped_at = self._stopped.get((pull.arm, pull.fidelity), 0.0)
+        return max(multiple * expected, _BEYOND * stopped_at)
+
+    def _best_multiple(self, worth: float) -> float:
+        """The multiple of what is expected that gains most as a limit, at least the least one."""
+        order = np.lexsort((~self._ended, self._multiples))
+        multiples, ended = self._multiples[order], self._ended[order]
+        left = np.cumprod(1.0 - ended / np.arange(len(ended), 0, -1.0))
+        taken = np.cumsum(np.diff(multiples, prepend=0.0) * np.append(1.0, left[:-1]))
+        gains = worth * (1.0 - left) - taken
+        least = int(np.searchsorted(multiples, _LEAST_LIMIT, side="right")) - 1
+        at_least = worth
+        if least >= 0:
+            at_least = gains[least] - left[least] * (_LEAST_LIMIT - multiples[least])
+        larger = gains[least + 1 :]
+        if not larger.size or larger.max() <= at_least:
+            return _LEAST_LIMIT
+        return float(_MARGIN * multiples[least + 1 + np.argmax(larger)])
+
+    def _usual_logs(self, payments: Sequence[_Payment]) -> FloatArray:
+        steps = {(start, level) for _, start, level, *_ in payments}
         logs = {
             (start, level): np.log(
                 self.usual.from_scratch(level)
@@ -138,7 +214,7 @@ class Prices:
             )
             for start, level in steps
         }
-        return np.array([logs[start, level] for _, start, level, _ in payments])
+        return np.array([logs[start, level] for _, start, level, *_ in payments])
 
     def state_dict(self) -> list[list[float]]:
         """What was paid so far, as plain JSON values."""
@@ -147,10 +223,11 @@ class Prices:
     def load_state_dict(self, state: Sequence[Sequence[float]]) -> None:
         """Go on from a saved state."""
         self._paid.clear()
+        self._stopped.clear()
         self.usual.forget()
         self._learned = (0, -1)
-        for arm, start, level, cost in state:
-            self.add(int(arm), int(start), int(level), cost)
+        for arm, start, level, cost, stopped in state:
+            self.add(int(arm), int(start), int(level), cost, bool(stopped))
 
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:

@@ -25,7 +25,7 @@ SEARCH_BLOCK = 0
 
 _FIRST_BLOCK = SEARCH_BLOCK + 1
 
-_STATE_VERSION = 2
+_STATE_VERSION = 3
 
 
 class SearchRace(Policy):
@@ -253,6 +253,8 @@ class SearchRace(Policy):
         block = None if chosen.block is None else chosen.block + _FIRST_BLOCK
         arm, target = shortlist[chosen.arm], self.search.target
         replicate = Replicate(arm, target, block=block, shortlist=shortlist)
+        # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
+        replicate = replace(replicate, limit=self._budget.limit_of(replicate, None))
         return replicate if self.fits(replicate, pending) else None
 
     def _search_on(self, pending: Sequence[Pull]) -> Pull:
@@ -265,6 +267,8 @@ class SearchRace(Policy):
         if self._budget.may_be_too_dear(step, pending):
             self._asked = (begun, None)
             step = Pull(begun, self.search.lowest)
+        limit = self._budget.limit_of(step, self.search.worth, self.point_of(step.arm))
+        step = replace(step, limit=limit)
         return replace(step, block=SEARCH_BLOCK) if self._in_blocks else step
 
     def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> Pull | None:
@@ -349,9 +353,11 @@ class SearchRace(Policy):
         return f"{why or 'the search goes on'}; {lucky}"
 
     def findings(self) -> dict[str, Any]:
-        """What an answer says beyond `recommend`: tried, at_target and certificate."""
+        """What an answer says beyond `recommend`: see `UserSearchRecommendation`."""
         return {
             "tried": self.tried,
+            "stopped": self._budget.stopped,
+            "saved": self._budget.stopped_cost,
             "at_target": len(self.search.finished_arms()),
             "certificate": self.certificate(),
         }

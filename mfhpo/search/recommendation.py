@@ -17,12 +17,17 @@ class UserSearchRecommendation(UserRecommendation):
     ----------
     tried, at_target
         Number of configurations that were tried at any level, and at the target.
+    stopped, saved
+        Number of trials that were stopped at their limits of time or memory, and the seconds that
+        this saved, as a guess: as much again as those took that were stopped for their time.
     certificate
         What the evaluations of the shortlist say. None during the search.
     """
 
     tried: int = 0
     at_target: int = 0
+    stopped: int = 0
+    saved: float = 0.0
     certificate: Certificate | None = None
 
     def __str__(self) -> str:
@@ -30,6 +35,11 @@ class UserSearchRecommendation(UserRecommendation):
             f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
             f"target"
         )
+        if self.stopped:
+            tried += (
+                f"\n  stopped     {self.stopped} trials at their limits, which saved about "
+                f"{self.saved:.3g} s if they would have taken twice as long"
+            )
         if self.certificate is not None:
             paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
             return f"{self.certificate}\n{tried}\n{paid}"

@@ -75,7 +75,8 @@ class FidelityRace(StudyRace):
         value: float | None,
         seconds: float | None,
     ) -> bool:
-        if state == TrialState.PRUNED and trial.number not in self.over:
+        stopped_at = self._stopped_at(trial) if state == TrialState.PRUNED else None
+        if state == TrialState.PRUNED and stopped_at is None and trial.number not in self.over:
             self._warn_of_pruning(trial, "at the level it was to be evaluated at")
         succeeded = value is not None
         asked = trial.distributions.get(self.fidelity.name)
@@ -100,8 +101,12 @@ class FidelityRace(StudyRace):
             self._early_failures[trial.number] = pull.arm, seconds if is_measured else 0.0
         else:
             cost = seconds if is_measured else None
-            self._tell(trial, pull, Observation(observed, cost))
+            self._tell(trial, pull, Observation(observed, cost, stopped_at))
         return True
+
+    def _stopped_at(self, trial: FrozenTrial) -> float | None:
+        """The limit at which a pruned trial was stopped, where that is no failure."""
+        return None
 
     def resolve_levels(self, distribution: BaseDistribution) -> None:
         """Find out the levels, and with them the policy, from how the objective asks."""

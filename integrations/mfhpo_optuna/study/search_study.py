@@ -15,7 +15,7 @@ from mfhpo import Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
 from mfhpo.search.race import SEARCH_BLOCK
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY, CENSORED_KEY, LIMIT_KEY, MEMORY_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.open_arms import OpenArms
@@ -51,8 +51,9 @@ class SearchStudy(FidelityRace):
         return self.policy if isinstance(self.policy, SearchRace) else None
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attribute that tells other workers of a pull."""
-        attributes = super().attributes(pull)
+        """The user attributes that tell other workers, and enforcers of limits, of a pull."""
+        limit = {} if pull.limit is None else {LIMIT_KEY: pull.limit}
+        attributes = limit | super().attributes(pull)
         if isinstance(pull, Replicate):
             attributes[ARM_KEY]["shortlist"] = list(pull.shortlist)
         return attributes
@@ -68,7 +69,8 @@ class SearchStudy(FidelityRace):
                 self.arms.propose(pull.arm, point)
                 if not self.arms.params(pull.arm):
                     self.race.search.describe(pull.arm, point)
-        super().begin(trial, pull)
+        # Others choose the same without having chosen the same limit.
+        super().begin(trial, replace(pull, limit=None))
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
         """See the base: two workers would give the same number to different arms."""
@@ -115,6 +117,10 @@ class SearchStudy(FidelityRace):
         return f"{leader}{at}"
 
     # How it differs from a race among given arms.
+
+    def _stopped_at(self, trial: FrozenTrial) -> float | None:
+        # A larger limit of time may be worth it, one of memory there will not be.
+        return math.inf if MEMORY_KEY in trial.user_attrs else trial.user_attrs.get(CENSORED_KEY)
 
     def _has_turns(self, pull: Pull) -> bool:
         return isinstance(pull, Replicate)  # the search itself certifies nothing
@@ -173,8 +179,9 @@ class SearchStudy(FidelityRace):
     def _next(self, trial_number: int, place: int = 1) -> Pull | None:
         """The pull for a trial, or for the one in this place of several that choose at once."""
         if self.policy is None:
-            block = None if self._replicates is None else SEARCH_BLOCK
-            return Pull(self._first_new_arm(trial_number) + place - 1, 0, block=block)
+            # Of a race that knows as little, the budget sets the limit.
+            [first] = self._make_policy(1, (), self.sign).ask()
+            return replace(first, arm=self._first_new_arm(trial_number) + place - 1)
         return self._ask(trial_number, place)
 
     def _open_block(self, arm: int, trial_number: int) -> int:

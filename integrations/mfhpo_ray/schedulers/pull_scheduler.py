@@ -36,7 +36,8 @@ class PullScheduler(FIFOScheduler):
     Parameters
     ----------
     limit
-        Seconds that a trial may run, or None. What Ray needs to start its process, ``setup`` of a
+        Seconds that a trial may run, or None; where the searcher chooses one (`RaceSearch`), the
+        smaller counts. What Ray needs to start its process, ``setup`` of a
         class included, and a result to reach the driver, does not count.
     limit_key
         Where the configuration of a trial has a limit of its own, which then counts instead of
@@ -167,10 +168,12 @@ class PullScheduler(FIFOScheduler):
             self._knows_what_is_kept = False
 
     def _limit_of(self, trial: Trial) -> float | None:
-        if not has(trial.config, self._limit_key):
-            return self._limit
-        found = find(trial.config, self._limit_key)
-        return finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
+        limit = self._limit
+        if has(trial.config, self._limit_key):
+            found = find(trial.config, self._limit_key)
+            limit = finite_limit(f"config[{self._limit_key!r}] of trial {trial.trial_id}", found)
+        chosen = None if self._search is None else self._search.limit_of(trial.trial_id)
+        return min((one for one in (limit, chosen) if one is not None), default=None)
 
     def _stop_all(self, tune_controller: TuneController) -> None:
         for trial in _unfinished(tune_controller):

@@ -116,8 +116,13 @@ class FidelitySearch(PolicySearch[Policy]):
         return TuneRecommendation.of(answer, self._sign, params, level, certifies)
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
-        self._n_stopped += ended.observation.censored_at is not None
+        is_stopped = ended.observation.censored_at is not None
+        self._n_stopped += is_stopped and self._is_of_a_mean(ended.pull)
         super()._tell(policy, ended)
+
+    def _is_of_a_mean(self, pull: Pull) -> bool:
+        """Whether the answer is about the mean of values of such pulls."""
+        return True
 
     @property
     def _n_fidelities(self) -> int:

@@ -272,6 +272,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if begun is not None:
             begun.resources = dict(resources)
 
+    def limit_of(self, trial_id: str) -> float | None:
+        """After how many seconds the search wants a trial to be stopped; None for no limit."""
+        return None
+
     def note_seconds(self, trial_id: str, seconds: float) -> None:
         """Note how long a trial has run since it was started; it may never have reported."""
         begun = self._open.get(trial_id)

@@ -103,9 +103,14 @@ class RaceSearch(FidelitySearch):
 
     Notes
     -----
-    A trial that fails (raises, reports NaN, infinity or no metric, is stopped for its time) is paid
-    for like any other, and its configuration is given up after three in a row. One whose process
-    or node dies is not, and the configuration is evaluated again.
+    A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other, and
+    its configuration is given up after three in a row. One whose process or node dies is not, and
+    the configuration is evaluated again.
+
+    Where seconds are measured, each trial has a limit, which the search's scheduler keeps: beyond
+    it, something else is worth more. A configuration that was stopped is evaluated again, with a
+    larger limit, once that is worth it. It is given up after three in a row, or at once where costs
+    are declared and the limit is ``search.scheduler(limit=...)``.
 
     A trainable that goes on from checkpoints::
 
@@ -181,6 +186,14 @@ class RaceSearch(FidelitySearch):
     def recommendation(self) -> TuneRaceRecommendation:
         """The best answer so far, with its certificate as far as there is one; see `IISESearch`."""
         return self._answer(self._made_policy())
+
+    def limit_of(self, trial_id: str) -> float | None:
+        """Where seconds are measured, those after which something else is worth more."""
+        begun = self._open.get(trial_id)
+        if begun is None or begun.pull.limit is None:
+            return None
+        price = self._prices.of(begun.resources or {})
+        return begun.pull.limit / price if price > 0.0 else None
 
     # What the base asks.
 
@@ -277,6 +290,9 @@ class RaceSearch(FidelitySearch):
                 observation = Observation(ended.observation.value, cost)
                 ended = replace(ended, pull=replace(pull, arm=owner), observation=observation)
         super()._tell(policy, ended)
+
+    def _is_of_a_mean(self, pull: Pull) -> bool:
+        return isinstance(pull, Replicate)
 
     def _owner_of(self, arm: int, search: SearchPolicy) -> int:
         """The first arm with the same configuration that was brought to the target, or this one."""

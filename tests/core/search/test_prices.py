@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -172,7 +173,13 @@ def test_a_search_finds_out_which_configurations_are_cheap(continues):
 
 def test_a_search_in_another_unit_is_the_same():
     """A power of two, so that rounding is the same too."""
-    assert Timed().steps(40).pulls == Timed(unit=2.0**20).steps(40).pulls
+    one, other = Timed().steps(40).pulls, Timed(unit=2.0**20).steps(40).pulls
+    limits = [[pull.limit or 0.0 for pull, _ in pulls] for pulls in (one, other)]
+    assert limits[1] == pytest.approx([2.0**20 * limit for limit in limits[0]], rel=1e-9)
+    without = [
+        [(replace(pull, limit=None), point) for pull, point in pulls] for pulls in (one, other)
+    ]
+    assert without[0] == without[1]
 
 
 def test_a_search_that_is_resumed_knows_the_prices():

@@ -29,7 +29,7 @@ class Search(Searcher):
     def __init__(self):
         super().__init__(metric="acc", mode="max")
         self.heard = []
-        self.results = {}
+        self.results, self.limits = {}, {}
         self.finished = False
 
     def suggest(self, trial_id):
@@ -37,6 +37,9 @@ class Search(Searcher):
 
     def completed(self, trial_id):
         return self.results.get(trial_id)
+
+    def limit_of(self, trial_id):
+        return self.limits.get(trial_id)
 
     connect = noting("connect", type)
     keep = noting("keep", set)
@@ -93,6 +96,18 @@ def test_limits_come_from_the_configuration_or_else_the_scheduler(tmp_path):
         run.start(run.add(name, time_limit_s=limit))
     run.start(run.add("given"))
     for expected in ({"none", "infinite", "given"}, {"none", "infinite"}):
+        run.turn(7.0)
+        statuses = run.statuses().items()
+        assert {name for name, status in statuses if status == "RUNNING"} == expected
+
+
+def test_of_the_limits_of_search_and_scheduler_the_smaller_counts(tmp_path):
+    search = Search()
+    search.limits = {"small": 5.0, "large": 20.0}
+    run = Run(tmp_path, PullScheduler(limit=10), search)
+    for name in ("small", "large", "none"):
+        run.start(run.add(name, lr=0.1))
+    for expected in ({"large", "none"}, set()):
         run.turn(7.0)
         statuses = run.statuses().items()
         assert {name for name, status in statuses if status == "RUNNING"} == expected

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from ray import tune
 
+from mfhpo import Fidelity
 from mfhpo.search import Replicate
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
@@ -253,3 +254,51 @@ def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
     assert search.recommendation().trials > trials + 1
     run(search, loss, prefix="more")
     assert search.recommendation().certified
+
+
+def run_with_limits(search, at_most, price=1.0):
+    """Every seventh configuration takes 50 times as long as others, if it may."""
+    limits, stopped = [], 0
+    for number in range(at_most):
+        trial_id = str(number)
+        config = search.suggest(trial_id)
+        if not isinstance(config, dict):
+            break
+        search.note_resources(trial_id, {"CPU": price})
+        limit = search.limit_of(trial_id)
+        seconds = config["epochs"] * (50.0 if int(config["x"] * 1e6) % 7 == 3 else 1.0)
+        limits.append(limit)
+        result = {"loss": loss(config), "time_total_s": seconds}
+        if limit is not None and seconds > limit:
+            stopped += 1
+            result = {"time_total_s": limit, "mfhpo/censored_at": limit}
+        search.on_trial_complete(trial_id, result)
+    return limits, stopped
+
+
+def test_trials_that_were_stopped_for_their_time_are_no_failures():
+    search = make(budget=None, seconds=500, certify_share=0.0, seed=1)
+    limits, stopped = run_with_limits(search, 1000)
+    answer = search.recommendation()
+    assert limits[0] == pytest.approx(50.0)
+    assert None not in limits
+    assert (answer.stopped, answer.failures) == (stopped, 0)
+    assert stopped > 3
+    assert not any("were stopped" in assumption for assumption in answer.assumptions)
+    stored = to_record(answer, "loss", "min", "epochs")
+    assert from_record(stored).to_dict() == answer.to_dict()
+
+
+def test_limits_are_seconds_whatever_these_cost():
+    measured = Fidelity("epochs", costs="measured")
+    one, dear = (
+        make(fidelity=measured, budget=500.0 * price, prices={"CPU": 1.0}, seed=1)
+        for price in (1.0, 4.0)
+    )
+    limits = run_with_limits(one, 30)[0]
+    assert run_with_limits(dear, 30, price=4.0)[0] == pytest.approx(limits)
+
+
+def test_where_costs_are_declared_trials_have_no_limit():
+    search = make(budget=400)
+    assert set(run_with_limits(search, 20)[0]) == {None}

@@ -1,0 +1,240 @@
+"""At what cost a search stops evaluations, and what it makes of those that were stopped."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from mfhpo import Observation, Pull
+from mfhpo.knowledge.space import Numeric, SearchSpace
+from mfhpo.search import Begin, HalvingSearch, ModelSearch, Replicate, SearchRace
+from mfhpo.search.prices import Prices
+
+SPACE = SearchSpace({"x": Numeric()})
+COSTS = (1.0, 3.0, 9.0)
+
+
+def learned(costs, stopped=()):
+    """Prices of one level after payments of as many arms, and of those stopped at some costs."""
+    prices = Prices((1.0,), continues=False)
+    paid = [(cost, False) for cost in costs] + [(cost, True) for cost in stopped]
+    for arm, (cost, was_stopped) in enumerate(paid):
+        prices.add(arm, -1, 0, cost, stopped=was_stopped)
+    points = {arm: {"x": 0.5} for arm in range(len(paid))}
+    prices.learn(SPACE, points, version=1)
+    return prices
+
+
+def limit(prices, worth, arm=99):
+    return prices.limit(Pull(arm, 0), expected=2.0, worth=worth)
+
+
+def test_the_limit_is_three_times_what_is_expected_where_nothing_takes_longer():
+    assert limit(learned([1.0] * 20), worth=1.0) == pytest.approx(6.0)
+    assert limit(learned([1.0] * 20), worth=100.0) == pytest.approx(6.0)
+
+
+def test_few_payments_do_not_tell_how_long_evaluations_may_take():
+    assert limit(learned([1.0] * 9), worth=1.0) == pytest.approx(20.0)
+    assert limit(learned([1.0] * 9 + [1.0]), worth=1.0) == pytest.approx(6.0)
+    assert limit(learned([1.0] * 20), worth=None) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(("worth", "goes_on"), [(1.0, False), (10.0, False), (50.0, True)])
+def test_the_limit_is_larger_where_the_end_is_worth_it(worth, goes_on):
+    """A tenth of 30 takes about 20 times as long: 2 for a tenth of the worth, beyond the limit."""
+    found = limit(learned([1.0] * 27 + [20.0] * 3), worth=worth)
+    assert (found > 20.0) == goes_on
+    assert found == pytest.approx(6.0) or goes_on
+
+
+def test_the_limit_is_the_best_of_all():
+    """By hand for multiples 1 (20 times), 4 (10 times) and 40 (once), from the definition."""
+    prices = learned([1.0] * 20 + [4.0] * 10 + [40.0])
+    multiples = np.sort(prices._multiples)
+    for worth in (1.0, 3.0, 20.0, 99.0):
+        tried = np.append(multiples[multiples > 3.0], 3.0)
+        gains = [
+            worth * np.mean(multiples <= one) - np.minimum(multiples, one).mean() for one in tried
+        ]
+        best = float(tried[np.argmax(gains)])
+        assert limit(prices, worth) == pytest.approx(2.0 * best * (1.1 if best > 3.0 else 1.0))
+
+
+def test_what_was_stopped_tells_that_it_takes_longer_but_not_how_long():
+    """A limit beyond which nothing was seen to end is worth nothing."""
+    prices = learned([1.0] * 27, stopped=[3.0] * 3)
+    assert limit(prices, worth=100.0) == pytest.approx(6.0)
+    features = SPACE.features([{"x": 0.5}])
+    stopped, usual = (prices.dearness(features, -1, 0, [arm])[0] for arm in (28, 5))
+    assert stopped > 2.0 * usual
+
+
+def test_who_was_stopped_gets_twice_the_time_at_least():
+    prices = learned([1.0] * 20, stopped=[50.0])
+    assert limit(prices, worth=1.0, arm=20) == pytest.approx(100.0)
+    assert limit(prices, worth=1.0, arm=19) == pytest.approx(6.0)
+
+
+def test_prices_of_a_saved_state_set_the_same_limits():
+    prices = learned([1.0] * 20 + [30.0], stopped=[3.0])
+    other = Prices((1.0,), continues=False)
+    other.load_state_dict(json.loads(json.dumps(prices.state_dict())))
+    other.learn(SPACE, {arm: {"x": 0.5} for arm in range(22)}, version=1)
+    for arm in (21, 22):
+        assert limit(other, 90.0, arm) == limit(prices, 90.0, arm)
+
+
+class Slow:
+    """A search whose best value is at .3, and of whose arms every seventh takes `times` longer."""
+
+    def __init__(self, times=50.0, obeys=True, **options):
+        self.search = ModelSearch(COSTS, seed=1)
+        self.search.space = SPACE
+        self.race = SearchRace(self.search, **{"measured": True} | options)
+        self.times, self.obeys = times, obeys
+        self.points, self.pulls, self.stopped = {}, [], []
+
+    def step(self):
+        pulls = self.race.ask()
+        if not pulls:
+            return False
+        (pull,) = pulls
+        if pull.arm not in self.points:
+            point = self.race.point_of(pull.arm)
+            at_random = {"x": float(np.random.default_rng(pull.arm).random())}
+            self.points[pull.arm] = at_random if point is None else dict(point)
+            self.search.describe(pull.arm, self.points[pull.arm])
+        seconds = COSTS[pull.fidelity] * (self.times if pull.arm % 7 == 3 else 1.0)
+        value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
+        self.pulls.append(pull)
+        if self.obeys and pull.limit is not None and seconds > pull.limit:
+            self.stopped.append(pull)
+            self.race.tell(pull, Observation(None, pull.limit, censored_at=pull.limit))
+        else:
+            self.race.tell(pull, Observation(value, seconds))
+        return True
+
+    def run(self):
+        while self.step():
+            pass
+        return self
+
+
+@pytest.mark.parametrize("times", [50.0, math.inf])
+def test_a_search_does_not_wait_for_runaways(times):
+    play = Slow(times, budget=600.0).run()
+    assert play.stopped
+    assert play.race.finished
+    assert play.race.cost < 700.0
+    assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.05
+    findings = play.race.findings()
+    assert findings["stopped"] == len(play.stopped)
+    assert findings["saved"] == pytest.approx(sum(pull.limit for pull in play.stopped))
+    assert play.race.recommend().failures == 0
+
+
+def test_most_of_the_time_of_runaways_is_saved():
+    """Of as many seconds, many more go to others."""
+    n_finished = [
+        len(Slow(obeys=obeys, budget=600.0).run().search.finished_arms()) for obeys in (True, False)
+    ]
+    assert n_finished[0] > 1.5 * n_finished[1]
+
+
+def test_pulls_have_no_limit_where_costs_are_declared_or_evaluations_counted():
+    declared = Slow(measured=False, budget=100.0)
+    counted = Slow(unit="evaluations", budget=30.0)
+    for play in (declared, counted):
+        play.run()
+        assert {pull.limit for pull in play.pulls} == {None}
+
+
+def test_until_anything_is_known_the_budget_sets_the_limit():
+    assert Slow(budget=600.0).race.ask()[0].limit == pytest.approx(60.0)
+    assert Slow().race.ask()[0].limit is None
+
+
+def test_replicates_are_only_stopped_if_they_hang():
+    play = Slow(times=1.0, budget=2000.0).run()
+    replicates = [pull for pull in play.pulls if isinstance(pull, Replicate)]
+    assert replicates
+    for pull in replicates:
+        assert pull.limit == pytest.approx(10.0 * COSTS[-1], rel=0.2)
+
+
+def test_a_search_that_is_resumed_goes_on_with_the_same_limits():
+    play = Slow(budget=1e5)
+    for _ in range(40):
+        play.step()
+    assert play.stopped
+    other = Slow(budget=1e5)
+    other.race.load_state_dict(json.loads(json.dumps(play.race.state_dict())))
+    other.points = dict(play.points)
+    for _ in range(15):
+        assert other.race.ask() == play.race.ask()
+        play.step()
+        other.step()
+
+
+def of_four(kind, **options):
+    """A search after four arms with values at the lowest level."""
+    search = kind(COSTS, initial=4, **options)
+    search.space = SPACE
+    for arm in range(4):
+        search.describe(arm, {"x": arm / 4.0})
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    return search
+
+
+@pytest.mark.parametrize("kind", [ModelSearch, HalvingSearch])
+def test_who_was_stopped_on_its_way_up_lets_another_go_first(kind):
+    search = of_four(kind)
+    search.prices = Prices(COSTS, continues=False)
+    assert search.ask(4) == Pull(3, 1)
+    search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
+    assert search.ask(4) == Pull(2, 1)
+
+
+def test_the_first_arms_that_were_stopped_are_replaced():
+    search = ModelSearch(COSTS, initial=4)
+    search.space = SPACE
+    search.prices = Prices(COSTS, continues=False)
+    for arm in range(4):
+        search.describe(arm, {"x": arm / 4.0})
+        stopped_at = 5.0 if arm == 1 else None
+        search.tell(Pull(arm, 0), Observation(None if arm == 1 else 0.0, censored_at=stopped_at))
+    asked = []
+    while isinstance(step := search.ask(4), Pull):
+        asked.append(step.arm)
+        search.tell(step, Observation(0.0))
+    assert asked
+    assert 1 not in asked
+    assert step == Begin(0, None)
+
+
+@pytest.mark.parametrize(
+    ("limits", "stays"), [([5.0], True), ([5.0] * 3, False), ([math.inf], False)]
+)
+def test_an_arm_for_which_no_limit_is_large_enough_leaves(limits, stays):
+    search = of_four(ModelSearch)
+    search.prices = Prices(COSTS, continues=False)
+    for one in limits:
+        search.tell(Pull(3, 1), Observation(None, censored_at=one))
+    assert (search.leader() == 3) == stays
+
+
+def test_where_costs_are_declared_an_arm_that_was_stopped_leaves():
+    search = of_four(ModelSearch)
+    search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
+    assert search.leader() == 2
+
+
+def test_a_value_ends_the_count_of_stops():
+    search = of_four(ModelSearch)
+    search.prices = Prices(COSTS, continues=False)
+    for told in (None, None, 3.5, None, None):
+        stopped_at = 5.0 if told is None else None
+        search.tell(Pull(3, 2 if told is None else 1), Observation(told, censored_at=stopped_at))
+    assert search.leader() == 3
