@@ -38,6 +38,11 @@ class SearchOptions(TypedDict, total=False):
         as much the cheaper one is tried. The total may be missed by one evaluation per worker. The
         first evaluation above the lowest level may exceed it further, because its price is not
         known yet.
+        Each evaluation has a limit of time, beyond which it is worth less per second than what
+        would be done in its place: see `mfhpo.search.prices.Prices`. Who enforces it is the user's
+        choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna, ``search.scheduler()``
+        in Ray. What was stopped is no failure. It is known to take longer, and is only tried again,
+        with a larger limit, where that is worth it.
     certify_share, top, delta, epsilon, sigma, max_failures
         Of the certificate; see `mfhpo.search.SearchRace`.
     checkpoints

@@ -18,14 +18,10 @@ _NEIGHBOURS = 0.95  # correlation of neighbouring levels: less is set-up at the 
 _FEWEST, _MOST = 3, 100  # payments that are learned from, of these the latest
 _LEAST = 1e-9  # of a price, as a coarse clock measures 0
 _BEYOND = 2.0  # how many times its limit an evaluation is taken to cost that was stopped there
-# Limits as multiples of what is expected: at least, and while little is known of how often an
-# evaluation exceeds that by how much. Limits are so much larger than the multiple that they allow.
-_LEAST_LIMIT, _LIMIT_AT_FIRST, _MARGIN = (
-    float(__import__("os").environ.get("FLOOR", 3.0)),
-    10.0,
-    1.1,
-)
-_ENOUGH = 10  # payments by which it is known
+# Limits as multiples of what is expected: at least, and where nothing is known of a level.
+_LEAST_LIMIT, _LIMIT_AT_FIRST = 2.0, 10.0
+_MARGIN = 1.1  # of a limit beyond the multiple at which the last one ended that it is made for
+_ENOUGH = 10  # ends by which it is known how far what is expected may be exceeded
 
 _Payment: TypeAlias = tuple[int, int, int, float, bool]
 
@@ -183,7 +179,7 @@ class Prices:
         multiple = _LIMIT_AT_FIRST
         if worth is not None and at_level >= _FEWEST and ended.size:
             multiple = self._best_multiple(worth)
-            if ended.size < _ENOUGH:
+            if ended.size < _ENOUGH:  # what has ended so far is to show what is usual
                 multiple = max(multiple, _BEYOND * float(ended.max()))
         stopped_at = self._stopped.get((pull.arm, pull.fidelity), 0.0)
         return max(multiple * expected, _BEYOND * stopped_at)
