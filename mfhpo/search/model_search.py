@@ -69,7 +69,8 @@ class ModelSearch(SearchPolicy):
     (kriging believer: Ginsbourger, Le Riche and Carraro, Kriging is well-suited to parallelize
     optimization, 2010). The target stands aside until it has as many values as pulls are under way,
     or nine: the highest level with so many replaces it. Meanwhile the best third of each level goes
-    up, straight to the target where evaluations begin from scratch.
+    up, to the highest one that is open where evaluations begin from scratch. Levels open one after
+    the other, so that workers are not all busy at the target with the best of very few arms.
 
     Parameters
     ----------
@@ -122,7 +123,8 @@ class ModelSearch(SearchPolicy):
         if top < self.target:
             step = self._promotion(self.lowest, pending) if pending else None
             if step is not None:
-                return step if self.continues else Pull(step.arm, self.target)
+                # What is between would cost, and say little more.
+                return step if self.continues else Pull(step.arm, self._highest_open(pending))
         if top < 0:
             return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])

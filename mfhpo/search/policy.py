@@ -23,6 +23,7 @@ _ENOUGH_LEFT = 2
 FEWEST_FIRST, _MOST_FIRST = 9, 27
 _REDUCTION = 3
 _FIRST_EVERYWHERE = 2
+_SHARE_BELOW = 0.5
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class SearchPolicy(abc.ABC):
         self._finds_initial = initial is None
         self._initial = self._usual_initial() if initial is None else initial
         check_count("initial", self._initial, 2)
+        self._most_at_first = math.inf  # a cost, or a number of evaluations
         self._seed = check_count("seed", seed, 0)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
@@ -125,9 +127,10 @@ class SearchPolicy(abc.ABC):
     def shorten_beginning(self, most: float, *, fewest: bool = False) -> None:
         """Begin with fewer arms at random, if their number was not given.
 
-        Evaluating them takes `most` at most, a cost or a number of evaluations, whichever counts.
+        The beginning takes `most` at most, a cost or a number of evaluations, whichever counts.
         With `fewest`, they are no more than the smallest usual number.
         """
+        self._most_at_first = most
         if not self._finds_initial:
             return
         self._initial = self._usual_initial()
@@ -338,12 +341,15 @@ class SearchPolicy(abc.ABC):
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
                 return Pull(arm, self.lowest)  # it failed: once more
         above_lowest = self._first_counts()[1:]
+        highest = self._highest_open(pending)
         for level, quota in zip(range(self.lowest, self.target), above_lowest, strict=True):
             above = [
                 arm for arm in first if max(self.level_of(arm), under_way.get(arm, -1)) > level
             ]
             left = [arm for arm in first if arm in self._values[level] and arm not in above]
             left = [arm for arm in left if arm not in self._merged and arm not in self._stops]
+            if level >= highest:
+                break
             # While others are under way here, the same share of those that have come to their end.
             waiting = any(under_way.get(arm) == level for arm in first)
             ended = (len(above) + len(left)) // _REDUCTION
@@ -356,13 +362,29 @@ class SearchPolicy(abc.ABC):
     def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
         """The next step of an arm that is among the best third of its level; None without any."""
         busy = {pull.arm for pull in pending} | self._stops.keys()
-        for level in range(self.target - 1, lowest - 1, -1):
+        for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
             here = [arm for arm in self._values[level] if arm not in self._unfit]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))
             for arm in here[: len(here) // _REDUCTION]:
                 if self.level_of(arm) == level and arm not in busy:
                     return Pull(arm, level + 1)
         return None
+
+    def _highest_open(self, pending: Sequence[Pull]) -> int:
+        """The highest level at which several workers may evaluate yet; the target for a single one.
+
+        They would all be busy with what was best of very few arms for as long as the first
+        evaluations there take. So first half as much is spent on the levels below as it costs each
+        worker to evaluate one arm there: half the time that this takes them.
+        """
+        most = self._most_at_first / 2.0  # the other half is for the target
+        highest, below = self.lowest, 0.0
+        for level in range(self.lowest, self.target):
+            below += len(self._values[level]) * self.cost_from(level - 1, level)
+            wanted = _SHARE_BELOW * (len(pending) + 1) * self.costs[level + 1]
+            if not pending or below >= min(wanted, most):
+                highest = level + 1
+        return highest
 
     @property
     def _unfit(self) -> set[int]:

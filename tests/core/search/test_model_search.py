@@ -135,6 +135,23 @@ def test_workers_do_different_things_and_find_the_top(workers, full, continues):
     assert len(play.points) < 3 * full
 
 
+@pytest.mark.parametrize("continues", [False, True])
+@pytest.mark.parametrize("workers", [4, 24])
+def test_a_level_opens_once_workers_were_busy_below_for_half_its_time(workers, continues):
+    search = searching(continues=continues)
+    play = PlayTogether(search, valley, workers)
+    told, opened = [], {}
+    while not search.finished_arms():
+        play.step()
+        for pull in play.pending:
+            below = [one.fidelity for one in told if one.fidelity < pull.fidelity]
+            work = sum(search.cost_from(level - 1, level) for level in below)
+            opened.setdefault(pull.fidelity, work / workers)
+        told = [pull for pull in play.pulls if pull not in play.pending]
+    for level in (1, 2):
+        assert 0.5 * COSTS[level] <= opened[level] <= 1.5 * COSTS[level]
+
+
 def test_until_the_target_tells_a_cheaper_level_says_what_is_good():
     play = PlayTogether(searching(costs=(1.0, 30.0)), valley, workers=24)
     while not play.search.finished_arms():
