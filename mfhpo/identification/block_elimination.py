@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_nonnegative
-from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks
+from mfhpo.identification.likelihood.block_policy import BlockPolicy
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_prior
 from mfhpo.knowledge.noise import Gaussian
-from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
 
 # Rounds before which nothing is decided, as all arms must take part in them.
@@ -27,7 +26,7 @@ _TUNED_FOR = 0.25
 _ODD = 5.0
 
 
-class BlockElimination(BestArmPolicy):
+class BlockElimination(BlockPolicy):
     """Elimination at the target level, by differences of arms in the same blocks.
 
     The evaluations of a block share their replicate, the split or the seed, and so a large part of
@@ -42,7 +41,7 @@ class BlockElimination(BestArmPolicy):
     race is over, and a winner needs no more values than that.
 
     Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
-    repeated in its block.
+    repeated in its block, if the block gives any value (see `BlockPolicy`).
 
     Parameters
     ----------
@@ -68,11 +67,10 @@ class BlockElimination(BestArmPolicy):
     (1, True)
     """
 
-    _saved = (*BestArmPolicy._saved, "_design", "_is_probed", "most_blocks")
+    _saved = (*BlockPolicy._saved, "_design", "_is_probed", "most_blocks")
     _certificate_reason = "no other arm can be better by more than epsilon on the same replicates"
 
     def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
-        self._blocks = Blocks(problem.n_arms)
         # The arms of the round under way, and those that the leader may have to be told from.
         self._design: IntArray = np.arange(problem.n_arms)
         # Blocks in which the winner and its closest rival are compared at the end, and whether they
@@ -140,12 +138,13 @@ class BlockElimination(BestArmPolicy):
 
     def _open_pull(self, taken: Mapping[int, set[int]]) -> Pull | None:
         winner = self.winner
-        if self._probes:
-            for arm in self._in_round.tolist():
-                closed = taken.get(arm, set()).union(self._blocks.seen(arm).tolist())
-                for block in (*self._blocks.rounds, *self._probes):
-                    if block not in closed:
-                        return Pull(arm, self.problem.target, block=block)
+        probed = [*self._blocks.rounds, *self._probes] if self._probes else []
+        wanted = probed + self._blocks.doubtful().tolist()
+        for arm in self._in_round.tolist() if wanted else ():
+            closed = taken.get(arm, set()).union(np.flatnonzero(self._blocks.closed(arm)).tolist())
+            for block in wanted:
+                if self._exists(block) and block not in closed:
+                    return Pull(arm, self.problem.target, block=block)
         arms = self._in_round.tolist() if winner is None else [winner]
         firsts = [(self._blocks.first_open(arm, taken.get(arm, set())), arm) for arm in arms]
         left = [(block, arm) for block, arm in firsts if self._exists(block)]
@@ -164,9 +163,6 @@ class BlockElimination(BestArmPolicy):
     def finished(self) -> bool:
         """Whether the race is over (see `Policy.finished`)."""
         return super().finished or self._all_were_used
-
-    def _exists(self, block: int) -> bool:
-        return self.most_blocks is None or block < self.most_blocks
 
     @property
     def _all_were_used(self) -> bool:
@@ -193,40 +189,27 @@ class BlockElimination(BestArmPolicy):
         lacking = super()._lacking(winner)
         if self.most_blocks is None:
             return lacking
-        left = self.most_blocks - int(self._evidence.counts[winner, self.problem.target])
+        left = int(self._most_values - self._evidence.counts[winner, self.problem.target])
         return {m: min(missing, left) for m, missing in lacking.items() if left > 0}
 
     # Learning.
 
-    def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from one observation (see `Policy.tell`).
-
-        What counts is the first value of an arm in a block, at the target; none in a block beyond
-        `most_blocks`. A ValueError says that the pull has no block.
-        """
-        if pull.block is None or pull.block < 0:
-            raise ValueError(
-                f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
-            )
-        self._check(pull)
-        if observation.has_value and observation.value is not None:
-            counts = pull.fidelity == self.problem.target and self._exists(pull.block)
-            value = float(observation.value)
-            if not (counts and self._blocks.add(int(pull.arm), pull.block, value)):
-                self._pay(pull.fidelity, observation)
-                return
-        super().tell(pull, observation)
-
     def _take_value(self, arm: int, fidelity: int, value: float) -> None:
+        if not self._take_first_values(arm):
+            self._judge(fidelity)
+
+    def _take_first_values(self, arm: int) -> bool:
+        """Take in the values of an arm whose turn it is; whether there are any."""
         # Of an arm's values those of its first blocks count, without a gap: what takes long may be
         # poor. That the winner has enough of them, and what it is worth, rests on these.
-        own = self._blocks.values[arm]
-        begun = int(self._evidence.counts[arm, fidelity])
-        n_first = int(np.argmax(np.isnan(np.append(own, np.nan))))
-        for block in range(begun, n_first):
-            super()._take_value(arm, fidelity, float(own[block]))
-        if n_first == begun:
-            self._judge(fidelity)
+        target, took = self.problem.target, False
+        while True:
+            begun = int(self._evidence.counts[arm, target])
+            value = self._blocks.first_values(np.array([arm]), begun + 1)[0, begun:]
+            if not value.size or np.isnan(value[0]):
+                return took
+            super()._take_value(arm, target, float(value[0]))
+            took = True
 
     def _judge(self, fidelity: int) -> None:
         while (block := self._complete_block()) is not None:
@@ -238,6 +221,9 @@ class BlockElimination(BestArmPolicy):
 
     def _complete_block(self) -> int | None:
         """The block of the next round, if all that take part have a value there."""
+        if self._blocks.set_aside(self._in_round):
+            for arm in range(self.problem.n_arms):
+                self._take_first_values(arm)
         arms, done = self._in_round, set(self._blocks.rounds)
         if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
             return None
@@ -308,9 +294,6 @@ class BlockElimination(BestArmPolicy):
             return surest_at_target(self._evidence, active, self.bias)
         return int(seen[np.argmax(blocks.means(seen))])
 
-    def _lost_leader(self, winner: int) -> int | None:
-        return self._blocks.lost_leader(self._roster, self._failures, winner)
-
     @property
     def _n_values(self) -> IntArray:
         return self._blocks.n_values
@@ -327,7 +310,7 @@ class BlockElimination(BestArmPolicy):
             return None
         # Evidence grows about as the rounds do, and the leader takes part in all of them.
         more = rounds * np.maximum(self.threshold / evidence - 1.0, 0.0)
-        if self.most_blocks is not None and rounds + more.max() > self.most_blocks:
+        if rounds + more.max() > self._most_values:
             return math.inf
         return float(more.sum() + more.max()) * self._cost_of(self.problem.target)
 
@@ -339,13 +322,10 @@ class BlockElimination(BestArmPolicy):
             return f"all {self.most_blocks} replicates were used"
         return super()._end
 
-    def _conditions(self) -> tuple[str, ...]:
-        return BLOCK_CONDITIONS
-
     def _assumptions(self) -> tuple[str, ...]:
         return (
-            f"the mean over replicates, which the arms shared: {len(self._blocks.rounds)} complete "
-            f"rounds; noise of differences: estimated, one variance as far as the arms agree",
+            f"{self._blocks.words}: {len(self._blocks.rounds)} complete rounds; noise of "
+            f"differences: estimated, one variance as far as the arms agree",
         )
 
     # State.

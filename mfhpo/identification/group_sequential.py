@@ -26,11 +26,10 @@ import numpy as np
 from scipy.special import stdtrit
 
 from mfhpo._validation import check_count
-from mfhpo.identification.best_arm import BestArmPolicy
-from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.identification.likelihood.block_policy import BlockPolicy
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
-from mfhpo.problem import Observation, Problem, Pull
+from mfhpo.problem import Problem, Pull
 
 FIRST_LOOK = 5
 """Evaluations of each arm before the first look, by default."""
@@ -45,7 +44,7 @@ _COUNT_WITHOUT_SPREAD = 10
 _ROUNDING = 1e-14  # of the largest value: what means and differences of equal values vary by
 
 
-class GroupSequential(BestArmPolicy):
+class GroupSequential(BlockPolicy):
     """A race at the target level that is looked at a few times.
 
     The arms that are left are evaluated in turn. Each look takes twice as many evaluations of each
@@ -69,8 +68,8 @@ class GroupSequential(BestArmPolicy):
     blocks
         Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). A look
         is then at the first so many blocks, which all arms have values in. An evaluation that fails
-        is repeated in its block. What is declared of the noise is not used, and an epsilon of None
-        contains what replicates do to all arms.
+        is repeated in its block, if the block gives any value (see `BlockPolicy`). What is declared
+        of the noise is not used, and an epsilon of None contains what replicates do to all arms.
     **options
         See `BestArmPolicy`, without `measure` and `radius`.
 
@@ -93,7 +92,7 @@ class GroupSequential(BestArmPolicy):
     """
 
     _saved = (
-        *BestArmPolicy._saved,
+        *BlockPolicy._saved,
         "most_blocks",
         "looks",
         "_void",
@@ -122,8 +121,7 @@ class GroupSequential(BestArmPolicy):
             epsilon = self._sigma
         self._finds_epsilon = epsilon is None
         self.looks = self._void = 0  # the first so many say nothing any more
-        # The values at the target; without blocks, an arm's n-th value is kept as if in the n-th.
-        self._blocks = Blocks(problem.n_arms)
+        # Without blocks, `_blocks` keeps an arm's n-th value as if in the n-th.
         # How many of the values of each arm its last look took.
         self._looked_at: IntArray = np.zeros(problem.n_arms, dtype=np.int64)
         self._leader: int | None = None  # of the last look, if it is still in the race
@@ -160,16 +158,15 @@ class GroupSequential(BestArmPolicy):
         return pulls
 
     def _open_pull(self, pending: Sequence[Pull]) -> Pull | None:
-        counts = self._expected(pending)
         arms = self.active if self.winner is None else np.array([self.winner])
         if not arms.size:
             return None
-        arm = int(arms[np.argmin(counts[arms])])
-        block = int(counts[arm])
+        taken, closed = self._present(pending)[arms], self._blocks.closed(arms)
+        taken[:, : closed.shape[1]] |= closed
+        firsts = np.argmin(taken, axis=1)
+        block = int(firsts.min())
+        arm = int(arms[np.argmin(firsts)])
         return Pull(arm, self.problem.target, block=block) if self._exists(block) else None
-
-    def _exists(self, block: int) -> bool:
-        return self.most_blocks is None or block < self.most_blocks
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         target = self.problem.target
@@ -183,7 +180,7 @@ class GroupSequential(BestArmPolicy):
     @property
     def _all_were_used(self) -> bool:
         """Whether there are too few replicates for another look."""
-        return self.most_blocks is not None and self._size(self.looks) > self.most_blocks
+        return self._size(self.looks) > self._most_values
 
     def looks_with(self, pending: Sequence[Pull] = ()) -> int:
         """Number of looks once what is under way has ended, if all of it gives values."""
@@ -206,8 +203,14 @@ class GroupSequential(BestArmPolicy):
     def _expected(self, pending: Sequence[Pull] = ()) -> IntArray:
         """Number of values of each arm once what is under way has ended, shape (K,).
 
-        In blocks, it is that of the first ones, without a gap.
+        In blocks, it is that of the first ones that are not void, without a gap.
         """
+        present = self._present(pending)
+        counted = np.delete(present, np.flatnonzero(self._blocks.void), axis=1)
+        return np.asarray(np.argmin(counted, axis=1))
+
+    def _present(self, pending: Sequence[Pull]) -> BoolArray:
+        """Where arms have values once what is under way has ended, shape (K, B)."""
         n_arms, n_blocks = self._blocks.values.shape
         present = np.zeros((n_arms, n_blocks + len(pending) + 1), dtype=bool)
         present[:, :n_blocks] = ~np.isnan(self._blocks.values)
@@ -216,40 +219,21 @@ class GroupSequential(BestArmPolicy):
             block = int(np.argmin(present[pull.arm])) if pull.block is None else pull.block
             if block < present.shape[1] and self._exists(block):
                 present[pull.arm, block] |= pull.fidelity == self.problem.target
-        return np.asarray(np.argmin(present, axis=1))
+        return present
 
     def _size(self, look: int) -> int:
         return self._first_look << look
 
     # Learning.
 
-    def tell(self, pull: Pull, observation: Observation) -> None:
-        """Learn from one observation (see `Policy.tell`).
-
-        In blocks, what counts is the first value of an arm in each, and none in a block beyond
-        `most_blocks`. A ValueError says that the pull has no block.
-        """
-        self._check(pull)
-        if self._in_blocks and (pull.block is None or pull.block < 0):
-            raise ValueError(
-                f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
-            )
-        value = observation.value
-        if observation.has_value and value is not None and pull.fidelity == self.problem.target:
-            arm = int(pull.arm)
-            block = pull.block if self._in_blocks else None
-            block = self._blocks.first_open(arm) if block is None else block
-            if not (self._exists(block) and self._blocks.add(arm, block, float(value))):
-                self._pay(pull.fidelity, observation)
-                return
-        super().tell(pull, observation)
-
     def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         raise ValueError("looks rest on the first values of each arm; tell the values one by one.")
 
     def _judge(self, fidelity: int) -> None:
+        self._blocks.set_aside(self.active)
         while self.looks_with() > self.looks:
             self._look()
+            self._blocks.set_aside(self.active)
 
     def _judge_anew(self) -> None:
         if self._leader is not None and not self._roster.active[self._leader]:
@@ -280,14 +264,15 @@ class GroupSequential(BestArmPolicy):
 
     def _at_look(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
         """Means and variances of the values that one look took of each of these arms."""
-        values = self._blocks.values[arms, : int(self._looked_at[arms[0]])]
+        values = self._blocks.first_values(arms, int(self._looked_at[arms[0]]))
         return values.mean(axis=1), _variances(values, values)
 
     def _variances_of_differences(self, leader: int, others: IntArray) -> FloatArray:
         """The sums of both variances; in blocks, those of the differences in the same ones."""
         if self._in_blocks:
-            values = self._blocks.values[:, : int(self._looked_at[leader])]
-            return _variances(values[leader] - values[others], values[[leader, *others]])
+            arms = np.append(leader, others)
+            values = self._blocks.first_values(arms, int(self._looked_at[leader]))
+            return _variances(values[0] - values[1:], values)
         variances = self._at_look(np.append(leader, others))[1]
         return np.asarray(variances[1:] + variances[0])
 
@@ -366,11 +351,6 @@ class GroupSequential(BestArmPolicy):
         _, mean, radius = self.summary(arm, self.problem.target)
         return mean - radius, mean + radius
 
-    def _lost_leader(self, winner: int) -> int | None:
-        if not self._in_blocks:
-            return super()._lost_leader(winner)
-        return self._blocks.lost_leader(self._roster, self._failures, winner)
-
     def _reason(self, arm: int | None) -> str:
         reason = super()._reason(arm)
         if arm is None or self.winner is not None:
@@ -385,16 +365,13 @@ class GroupSequential(BestArmPolicy):
     @property
     def _end(self) -> str:
         if self._all_were_used:
-            return f"a further look takes more than the {self.most_blocks} replicates"
+            return f"a further look takes more than the {self._most_values:g} replicates"
         return super()._end
 
     def _assumptions(self) -> tuple[str, ...]:
-        about = "the mean over replicates, which the arms shared; " if self._in_blocks else ""
+        about = f"{self._blocks.words}; " if self._in_blocks else ""
         looks = f"{about}looks after {self._size(0)}, {self._size(1)}, ... evaluations of each"
         return looks, *super()._assumptions()
-
-    def _conditions(self) -> tuple[str, ...]:
-        return BLOCK_CONDITIONS if self._in_blocks else super()._conditions()
 
     def _remaining_cost(self, leader: int | None) -> float | None:
         """A guess: the radius shrinks as the root of the count, and the lead stays."""
@@ -410,7 +387,7 @@ class GroupSequential(BestArmPolicy):
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(max(1.0, radius / lead))))
         size = self._size(self.looks - 1 + looks)
-        if not self._exists(size - 1):
+        if size > self._most_values:
             return math.inf
         missing = size - self._expected()[self.active]
         return float(np.maximum(missing, 0).sum()) * self._cost_of(self.problem.target)

@@ -417,9 +417,19 @@ class RacingPolicy(Policy):
 
     def _count_failure(self, arm: int, fidelity: int) -> None:
         self._failures[arm, fidelity] += 1
-        at_all, at_this = int(self._evidence.counts[arm].sum()), int(self._failures[arm, fidelity])
+        self._leave_if_failing(arm, fidelity)
+        if not self._piloting:
+            self._take_note_of_failure()
+
+    def _counted_failures(self, arm: int) -> IntArray:
+        """The failures that may make an arm leave, at each fidelity, shape (M,)."""
+        return np.asarray(self._failures[arm])
+
+    def _leave_if_failing(self, arm: int, fidelity: int) -> None:
+        counted = self._counted_failures(arm)
+        at_all, at_this = int(self._evidence.counts[arm].sum()), int(counted[fidelity])
         values = int(self._evidence.counts[arm, fidelity])
-        failures = at_this if at_all else int(self._failures[arm].sum())
+        failures = at_this if at_all else int(counted.sum())
         too_often = fails_too_often(values, failures, self._max_failures, at_all - values)
         if too_often and not self._roster.withdrawn[arm]:
             warnings.warn(
@@ -432,8 +442,6 @@ class RacingPolicy(Policy):
             )
             self._roster.led[arm] = leads(self._evidence, self.active, arm)
             self.withdraw(arm)
-        if not self._piloting:
-            self._take_note_of_failure()
 
     def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
         pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())

@@ -42,6 +42,9 @@ class Blocks:
     ----------
     values
         Of every arm in every block, NaN where there is none, shape (K, B).
+    failed, void
+        Which arm ever failed in which block, shape (K, B), and the blocks that take no part for
+        good, shape (B,): see `set_aside`.
     rounds, members, squares
         Of each complete round: its block, the arms that took part, and the squares that arms and
         blocks do not explain.
@@ -49,20 +52,71 @@ class Blocks:
 
     def __init__(self, n_arms: int) -> None:
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
+        self.failed: BoolArray = np.zeros((n_arms, 0), dtype=bool)
+        self.void: BoolArray = np.zeros(0, dtype=bool)
         self.rounds: list[int] = []
         self.members: list[list[int]] = []
         self.squares: list[float] = []
 
     def add(self, arm: int, block: int, value: float) -> bool:
-        """Note a value; False if there is one of the arm in the block already."""
-        n_arms, n_blocks = self.values.shape
-        if block >= n_blocks:
-            more = np.full((n_arms, max(block + 1 - n_blocks, n_blocks, 8)), np.nan)
-            self.values = np.concatenate((self.values, more), axis=1)
-        if not np.isnan(self.values[arm, block]):
+        """Note a value; False if the arm has one in the block already, or the block is void."""
+        self._reach(block)
+        if self.void[block] or not np.isnan(self.values[arm, block]):
             return False
         self.values[arm, block] = value
         return True
+
+    def fail(self, arm: int, block: int) -> None:
+        """Note a failure."""
+        self._reach(block)
+        self.failed[arm, block] = True
+
+    def _reach(self, block: int) -> None:
+        n_blocks = self.values.shape[1]
+        if block >= n_blocks:
+            more = max(block + 1 - n_blocks, n_blocks, 8)
+            self.values = np.pad(self.values, ((0, 0), (0, more)), constant_values=np.nan)
+            self.failed = np.pad(self.failed, ((0, 0), (0, more)))
+            self.void = np.pad(self.void, (0, more))
+
+    @property
+    def _empty(self) -> BoolArray:
+        return np.asarray(np.isnan(self.values).all(axis=0))
+
+    def set_aside(self, arms: IntArray) -> bool:
+        """Make blocks void in which all these arms failed and nobody has a value; if any is new."""
+        failed = self.failed[arms]
+        new = ~self.void & self._empty & failed.any(axis=0) & failed.all(axis=0)
+        self.void |= new
+        return bool(new.any())
+
+    def doubtful(self) -> IntArray:
+        """The blocks in which some arm failed and nobody has a value so far, shape (n,)."""
+        return np.flatnonzero(~self.void & self._empty & self.failed.any(axis=0))
+
+    def failures_alike(self, arm: int) -> tuple[int, int]:
+        """Number of blocks without any value that an arm failed in, and of those that are void."""
+        failed = self.failed[arm]
+        return int(failed[self._empty].sum()), int(failed[self.void].sum())
+
+    def closed(self, arms: IntArray | int) -> BoolArray:
+        """Where these arms are not evaluated (again), shape (n, B), or (B,) for one arm.
+
+        An arm that failed waits until another has a value there: the block may be to blame.
+        """
+        waits = self.failed[arms] & self._empty
+        return np.asarray(~np.isnan(self.values[arms]) | waits | self.void)
+
+    def first_values(self, arms: IntArray, n: int) -> FloatArray:
+        """The values of arms in the first n blocks that are not void, shape (len(arms), n)."""
+        return np.asarray(self.values[arms][:, np.flatnonzero(~self.void)[:n]])
+
+    @property
+    def words(self) -> str:
+        """What the claim is about."""
+        n_void = int(self.void.sum())
+        left_out = f", without {n_void} on which every evaluation failed" if n_void else ""
+        return f"the mean over replicates, which the arms shared{left_out}"
 
     def seen(self, arm: int) -> IntArray:
         """The blocks in which an arm has a value, in their order, shape (n,)."""
@@ -74,12 +128,12 @@ class Blocks:
         return np.asarray((~np.isnan(self.values)).sum(axis=1))
 
     def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
-        """The first block without a value of the arm, of complete rounds if there is one.
+        """The first block that is open for the arm, of complete rounds if there is one.
 
         Those `taken` are not meant.
         """
         closed = np.zeros(self.values.shape[1] + len(taken) + 1, dtype=bool)
-        closed[self.seen(arm)] = True
+        closed[: self.values.shape[1]] = self.closed(arm)
         closed[[block for block in taken if block < len(closed)]] = True
         rounds = np.array(self.rounds, dtype=np.int64)
         missed = rounds[~closed[rounds]]
@@ -92,9 +146,9 @@ class Blocks:
 
     @property
     def next_round(self) -> int:
-        """The first block that is of no complete round."""
-        done = np.zeros(len(self.rounds) + 1, dtype=bool)
-        done[[block for block in self.rounds if block < len(done)]] = True
+        """The first block that is of no complete round and not void."""
+        done = np.append(self.void, np.zeros(len(self.rounds) + 1, dtype=bool))
+        done[self.rounds] = True
         return int(np.argmin(done))
 
     def has(self, arms: IntArray, block: int) -> BoolArray:
@@ -214,6 +268,8 @@ class Blocks:
     def state_dict(self) -> dict[str, Any]:
         """The values as nested lists, with None where there is none, and the complete rounds."""
         return {
+            "failed": self.failed.tolist(),
+            "void": self.void.tolist(),
             "values": [[None if math.isnan(v) else v for v in row] for row in self.values.tolist()],
             "rounds": list(self.rounds),
             "members": [list(arms) for arms in self.members],
@@ -223,6 +279,10 @@ class Blocks:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
         self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
+        # States of earlier versions have no failures and void blocks.
+        failed, void = state.get("failed", False), state.get("void", False)
+        self.failed = np.zeros(self.values.shape, dtype=bool) | np.array(failed, dtype=bool)
+        self.void = np.zeros(self.values.shape[1], dtype=bool) | np.array(void, dtype=bool)
         self.members = [list(arms) for arms in state["members"]]
         self.rounds, self.squares = list(state["rounds"]), list(state["squares"])
 

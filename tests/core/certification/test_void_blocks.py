@@ -1,0 +1,201 @@
+"""Replicates on which every evaluation fails, in both races in blocks."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from mfhpo import BlockElimination, Observation, Problem, Pull
+from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.racing.race import ArmWithdrawnWarning
+
+EFFECTS = np.random.default_rng(0).normal(0.0, 100.0, 200)
+FAILED = Observation(None)
+
+
+def make_looks(n, **options):
+    return GroupSequential(Problem(n, costs=(1.0,)), epsilon=0.3, blocks=True, **options)
+
+
+def make_elimination(n, **options):
+    return BlockElimination(Problem(n, costs=(1.0,)), epsilon=0.3, **options)
+
+
+both = pytest.mark.parametrize("make", [make_looks, make_elimination], ids=["looks", "elimination"])
+
+
+def fails_for_all(block):
+    return block % 5 == 1
+
+
+def race(make, policy, fails, workers=1, resume_every=7, most=400):
+    """Play with several workers, from a saved state now and then; the policy and what was told."""
+    rng, under_way, told = np.random.default_rng(1), [], []
+    while not policy.finished and len(told) < most:
+        under_way += policy.ask(workers - len(under_way), under_way)
+        pull = under_way.pop(int(rng.integers(len(under_way))))
+        value = pull.arm + EFFECTS[pull.block] + 0.1 * rng.standard_normal()
+        policy.tell(pull, FAILED if fails(pull) else Observation(float(value)))
+        told.append((pull.arm, pull.block))
+        if len(told) % resume_every == 0:
+            state = json.loads(json.dumps(policy.state_dict()))
+            policy = make(policy.problem.n_arms)
+            policy.load_state_dict(state)
+    return policy, told
+
+
+@both
+@pytest.mark.parametrize("workers", [1, 6])
+def test_a_certificate_comes_about_without_them(make, workers):
+    policy, told = race(make, make(4), lambda pull: fails_for_all(pull.block), workers)
+    answer = policy.recommend()
+    assert (answer.arm, answer.certified, answer.not_compared) == (3, True, ())
+    assert len(set(told)) == len(told)  # nobody was asked again
+    n_void = int(policy._blocks.void.sum())
+    assert n_void >= 1
+    assert all(fails_for_all(block) for block in np.flatnonzero(policy._blocks.void))
+    assert f"without {n_void} on which every evaluation failed" in answer.assumptions[0]
+
+
+@both
+@pytest.mark.parametrize("workers", [1, 6])
+def test_an_arm_that_alone_fails_leaves(make, workers):
+    with pytest.warns(ArmWithdrawnWarning, match="arm 1 leaves"):
+        policy, _ = race(
+            make, make(4), lambda pull: pull.arm == 1 or fails_for_all(pull.block), workers
+        )
+    answer = policy.recommend()
+    assert (answer.arm, answer.certified, len(answer.not_compared)) == (3, True, 1)
+
+
+@both
+def test_others_are_asked_first_where_one_has_failed(make):
+    policy = make(3)
+    policy.tell(Pull(0, 0, block=0), FAILED)
+    assert [(pull.arm, pull.block) for pull in policy.ask(3)] == [(1, 0), (2, 0), (0, 1)]
+    policy.tell(Pull(1, 0, block=0), FAILED)
+    policy.tell(Pull(2, 0, block=0), Observation(1.0))
+    assert [(pull.arm, pull.block) for pull in policy.ask(2)] == [(0, 0), (1, 0)]
+
+
+@both
+def test_what_is_void_does_not_depend_on_the_order(make):
+    outcomes = [(arm, block) for arm in range(3) for block in range(6)]
+    failures = {(0, 1), (1, 1), (2, 1), (0, 3), (1, 3), (2, 4)}
+    rng, asked = np.random.default_rng(0), set()
+    for _ in range(30):
+        policy = make(3, delta=1e-9)
+        for at in rng.permutation(len(outcomes)).tolist():
+            arm, block = outcomes[at]
+            value = None if (arm, block) in failures else EFFECTS[block] + arm + 0.1 * block
+            policy.tell(Pull(arm, 0, block=block), Observation(value))
+        assert np.flatnonzero(policy._blocks.void).tolist() == [1]
+        assert policy.active.tolist() == [0, 1, 2]
+        asked.add(tuple((pull.arm, pull.block) for pull in policy.ask(3)))
+    assert asked == {((0, 3), (1, 3), (2, 4))}
+
+
+@both
+def test_what_comes_late_in_a_void_block_is_paid_and_does_not_count(make):
+    policy = make(2)
+    for arm in (0, 1):
+        policy.tell(Pull(arm, 0, block=0), FAILED)
+    policy.tell(Pull(0, 0, block=0), Observation(9.0))
+    assert (policy.pulls, policy.cost, policy.summary(0, 0)[0]) == (0, 3.0, 0)
+    assert [pull.block for pull in policy.ask(2)] == [1, 1]
+
+
+@both
+def test_an_arm_that_is_alone_goes_on_with_the_next_replicate(make):
+    policy = make(2)
+    policy.withdraw(1)
+    policy.tell(Pull(0, 0, block=0), FAILED)
+    assert policy.ask() == [Pull(0, 0, block=1)]
+    assert policy.active.tolist() == [0]
+
+
+@both
+def test_the_race_ends_if_everything_fails(make):
+    with pytest.warns(ArmWithdrawnWarning):
+        policy, told = race(make, make(4), lambda pull: True)
+    assert len(told) == 3 * 4
+    assert policy.recommend().reason == "every arm failed and left the race"
+
+
+@both
+def test_the_race_ends_if_more_than_half_of_the_replicates_fail(make):
+    with pytest.warns(ArmWithdrawnWarning):
+        policy, told = race(make, make(2), lambda pull: pull.block % 20 > 1)
+    assert len(told) < 50
+    assert not policy.recommend().certified
+
+
+def test_a_look_takes_the_first_blocks_that_are_not_void():
+    policy, _ = race(make_looks, make_looks(2), lambda pull: pull.block in (0, 3))
+    assert policy.looks == 1
+    kept = [1, 2, 4, 5, 6]
+    assert policy.summary(1, 0)[1] == pytest.approx(policy._blocks.values[1, kept].mean())
+
+
+@pytest.mark.parametrize(("n_blocks", "looks"), [(5, 0), (6, 1)])
+def test_void_blocks_are_no_replicates_for_a_look(n_blocks, looks):
+    policy = make_looks(3, delta=1e-9)
+    policy.most_blocks = n_blocks
+    policy, _ = race(make_looks, policy, lambda pull: pull.block == 1, 4, resume_every=400)
+    answer = policy.recommend()
+    assert (policy.looks, answer.certified) == (looks, False)
+    assert f"takes more than the {n_blocks - 1} replicates" in answer.reason
+    assert answer.remaining_cost in (None, math.inf)
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_four_folds_of_five_suffice(workers):
+    policy = make_elimination(4)
+    policy.most_blocks = 5
+    policy, told = race(
+        make_elimination, policy, lambda pull: pull.block == 4, workers, resume_every=400
+    )
+    answer = policy.recommend()
+    assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
+    assert policy.summary(3, 0)[0] == 4
+    assert {arm for arm, block in told if block == 4} >= {3}
+
+
+def test_values_beyond_a_block_that_becomes_void_are_taken_in():
+    policy = make_elimination(2)
+    for block in (0, 2, 3):
+        for arm in (0, 1):
+            policy.tell(Pull(arm, 0, block=block), Observation(EFFECTS[block] + 0.01 * arm))
+    assert (policy.summary(0, 0)[0], len(policy._blocks.rounds)) == (1, 1)
+    for arm in (0, 1):
+        policy.tell(Pull(arm, 0, block=1), FAILED)
+    assert (policy.summary(0, 0)[0], policy._blocks.rounds) == (3, [0, 2, 3])
+
+
+def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tried():
+    policy, rng = make_elimination(3, measure=30), np.random.default_rng(0)
+    while policy.winner is None:
+        [pull] = policy.ask()
+        policy.tell(pull, Observation(pull.arm + EFFECTS[pull.block] + 0.1 * rng.normal()))
+    assert (policy.winner, policy.finished) == (2, False)
+    [own] = policy.ask()
+    block = own.block
+    policy.tell(own, FAILED)
+    [rival] = policy.ask()
+    assert (rival.arm in (0, 1), rival.block) == (True, block)
+    policy.tell(rival, FAILED)
+    assert policy.ask() == [Pull(2, 0, block=block + 1)]
+    assert policy._blocks.void[block]
+
+
+@both
+def test_a_state_without_void_blocks_still_loads(make):
+    policy, _ = race(make, make(3), lambda pull: False, most=4)
+    state = policy.state_dict()
+    del state["blocks"]["failed"], state["blocks"]["void"]
+    other = make(3)
+    other.load_state_dict(state)
+    assert other.ask(9) == policy.ask(9)
+    other.tell(Pull(0, 0, block=8), FAILED)
+    assert other._blocks.failed[0, 8]
