@@ -44,6 +44,13 @@ def _group_of(task: str) -> str:
     return "scikit-learn" if " " in task.partition(",")[0] else "synthetic"
 
 
-def label_of(task: str, sigma: float | None) -> str:
-    """The name under which records keep a task whose noise is not its usual one."""
-    return task if sigma is None else f"{task}, sigma {sigma:g}"
+def label_of(task: str, sigma: float | None, workers: int | None = None) -> str:
+    """The name under which records keep a task with other noise than usual, or on a clock.
+
+    Examples
+    --------
+    >>> label_of("lcbench 3945", sigma=0.5, workers=16)
+    'lcbench 3945, sigma 0.5, workers 16'
+    """
+    noise = "" if sigma is None else f", sigma {sigma:g}"
+    return f"{task}{noise}" + ("" if workers is None else f", workers {workers}")
