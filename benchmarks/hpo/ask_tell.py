@@ -1,4 +1,4 @@
-"""The interface of an optimiser that is asked and told, whoever evaluates, and how many at a time."""
+"""The interface of an optimiser that is asked and told, whoever evaluates for it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,7 +49,10 @@ class Optimiser(Protocol):
         ...
 
     def advice(self) -> Advice | None:
-        """The recommendation so far, if there is one."""
+        """The recommendation so far, if there is one.
+
+        It leaves the optimiser as it was, and saves it no work.
+        """
         ...
 
 

@@ -115,15 +115,20 @@ class Search:
     def __init__(self, setting: Setting) -> None:
         fidelity = setting.problem.fidelity
         self._space, self._levels = setting.problem.space, fidelity.levels
-        self._sampler = _VirtualRaceSampler(
-            Fidelity("level", levels=fidelity.levels, costs="measured"),
-            certify_share=0.0,
-            checkpoints=fidelity.continues,
-            lease=_NO_LEASE,
-            progress=False,
-            seed=setting.seed,
+        # Who recommends reads the study as another process does: what it works out of the model
+        # would be saved by the next proposal, off the clock.
+        self._sampler, self._reader = (
+            _VirtualRaceSampler(
+                Fidelity("level", levels=fidelity.levels, costs="measured"),
+                certify_share=0.0,
+                checkpoints=fidelity.continues,
+                lease=_NO_LEASE,
+                progress=False,
+                seed=setting.seed,
+            )
+            for _ in range(2)
         )
-        self._sampler.seconds = {}
+        self._sampler.seconds = self._reader.seconds = {}
         self._configurations: dict[int, Configuration] = {}
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self._study = optuna.create_study(
@@ -145,7 +150,7 @@ class Search:
 
     def advice(self) -> Advice | None:
         """The sampler's recommendation, which promises nothing before it is seen at the target."""
-        answer = self._sampler.recommendation(self._study)
+        answer = self._reader.recommendation(self._study)
         claim = answer.mean if answer.level == self._levels[-1] else None
         return None if answer.arm is None else Advice(self._configurations[answer.arm], claim)
 

@@ -7,6 +7,9 @@ from benchmarks.hpo.problems import DEVELOPMENT_TASKS, SYNTHETIC, tables
 ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *tables())
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
 
+CLOCK_TASKS = (*DEVELOPMENT_TASKS, *tables())
+"""Those of them whose training times are known."""
+
 QUICK_TASKS = (
     "lcbench 3945",
     "lcbench 7593",

@@ -18,7 +18,7 @@ class Evolution:
     """DEHB, asked and told; its incumbent is the best of all evaluations, of any level.
 
     It is told of one worker whatever their number: for more it would begin processes, in which it
-    would itself evaluate. What it is asked for while evaluations are under way does not depend on it.
+    would itself evaluate. What it proposes while evaluations are under way is the same.
     """
 
     def __init__(self, setting: Setting) -> None:

@@ -36,9 +36,7 @@ class Facade:
             seed=setting.seed,
             output_directory=self._folder.name,
         )
-        self._smac = MultiFidelityFacade(
-            scenario, _not_called, overwrite=True, logging_level=False
-        )
+        self._smac = MultiFidelityFacade(scenario, _not_called, overwrite=True, logging_level=False)
         self._values: dict[Any, float] = {}
 
     def ask(self) -> Job:

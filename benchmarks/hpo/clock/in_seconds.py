@@ -9,6 +9,11 @@ from benchmarks.hpo.space import Configuration
 class InSeconds(Problem):
     """Another problem with its training times for costs; the full cost is the median one.
 
+    Parameters
+    ----------
+    problem
+        The other one.
+
     Raises
     ------
     ValueError
@@ -18,7 +23,7 @@ class InSeconds(Problem):
     def __init__(self, problem: Problem) -> None:
         if problem.seconds is None:
             raise ValueError(f"problem {problem.name!r} has no training times to put on a clock.")
-        self._problem = problem
+        self.problem = problem
         self.name = problem.name
         self.space, self.fidelity = problem.space, problem.fidelity
         self.full_cost = self.seconds = problem.seconds
@@ -28,10 +33,10 @@ class InSeconds(Problem):
         self, configuration: Configuration, fidelity: float, seed: int
     ) -> Evaluation:
         """Evaluate a configuration; it costs seconds."""
-        result = self._problem.objective_function(configuration, fidelity, seed)
-        seconds = self._problem.seconds_of(configuration, fidelity)
+        result = self.problem.objective_function(configuration, fidelity, seed)
+        seconds = self.problem.seconds_of(configuration, fidelity)
         return result if seconds is None else replace(result, cost=seconds)
 
     def true_value(self, configuration: Configuration) -> float | None:
         """The expected value at the target level."""
-        return self._problem.true_value(configuration)
+        return self.problem.true_value(configuration)

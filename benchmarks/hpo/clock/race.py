@@ -1,16 +1,21 @@
 """The virtual clock: several workers evaluate, and one optimiser serves them.
 
-The optimiser's own time passes on the clock as well: a worker that is free waits while the optimiser
-is busy. Before it proposes anything, it is told of all that has ended until then. What it would
-recommend is asked for free, after each evaluation, since users ask once.
+The optimiser's own time passes on the clock as well: a worker that is free waits while the
+optimiser is busy. Before it proposes anything, it is told of all that has ended until then. What it
+would recommend is looked at for free, at the times at which it is judged.
 """
 
 import heapq
 import itertools
 from collections.abc import Callable
 
+import numpy as np
+
 from benchmarks.hpo.ask_tell import Job, Make, Optimiser, Setting
 from benchmarks.hpo.meter import Meter, Training
+from benchmarks.hpo.scores import BUDGETS, along_the_way
+
+_LOOKS = np.union1d(along_the_way(), BUDGETS)
 
 
 def on_the_clock(make: Make, workers: int) -> Callable[[Meter, int], None]:
@@ -52,6 +57,9 @@ class Clock:
         self._idle = workers
         self._numbers = itertools.count()  # of two that end at once, the one that began first
         self._under_way: list[tuple[float, int, Job, Training]] = []
+        self._is_news = False  # whether anything was told since the last look
+        self._looked_until = 0.0
+        self._longest_tell = 0.0
 
     def run(self) -> None:
         """Let the optimiser work until the meter's budget of time has passed.
@@ -69,7 +77,7 @@ class Clock:
             elif self._idle and not waits:
                 waits = not self._begin_next()
             elif self._under_way:
-                self.now = self._under_way[0][0]
+                self._pass_until(self._under_way[0][0])
             else:
                 raise RuntimeError("nothing is proposed, though nothing is under way.")
 
@@ -77,7 +85,7 @@ class Clock:
         """Whether there was something to begin."""
         began = self._meter.optimiser_seconds
         job = self._optimiser.ask()
-        self._pass_own(began)
+        self._pass_until(self.now + self._own_time(began))
         if job is None:
             return False
         self._idle -= 1
@@ -90,20 +98,42 @@ class Clock:
         heapq.heappush(self._under_way, (end, next(self._numbers), job, training))
 
     def _end_next(self) -> None:
+        if self._is_due(self.now + self._longest_tell):
+            self._look(self.now)  # or what is told now would be known too early, or nothing would
         _, _, job, training = heapq.heappop(self._under_way)
         value = self._meter.finish(training)
         began = self._meter.optimiser_seconds
         following = self._optimiser.tell(job, value, training.cost * self._meter.problem.full_cost)
-        self._pass_own(began)
-        with self._meter.apart():
-            advice = self._optimiser.advice()
-            if advice is not None:
-                self._meter.recommend(*advice, at=self.now)
+        own = self._own_time(began)
+        self.now += own
+        self._longest_tell = max(self._longest_tell, own)
+        self._is_news = True
         if following is None:
             self._idle += 1
         else:
             self._begin(following)
 
-    def _pass_own(self, began: float) -> None:
+    def _own_time(self, began: float) -> float:
         seconds = self._meter.optimiser_seconds - began
-        self.now += seconds * self._workers / self._meter.problem.full_cost
+        return seconds * self._workers / self._meter.problem.full_cost
+
+    def _pass_until(self, time: float) -> None:
+        """Pass time in which nothing is told."""
+        if self._is_due(time):
+            self._look(max(self.now, self._next_look()))
+        self.now = time
+
+    def _is_due(self, time: float) -> bool:
+        return self._is_news and self._next_look() <= time
+
+    def _next_look(self) -> float:
+        place = np.searchsorted(_LOOKS, self._looked_until, side="right")
+        return float(_LOOKS[place]) if place < len(_LOOKS) else np.inf
+
+    def _look(self, time: float) -> None:
+        with self._meter.apart():
+            advice = self._optimiser.advice()
+        if advice is not None:
+            self._meter.recommend(*advice, at=time)
+        self._is_news = False
+        self._looked_until = time
