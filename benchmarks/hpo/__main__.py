@@ -187,7 +187,7 @@ def _clock(options: argparse.Namespace) -> int:
     records = [
         record
         for record in read(sorted(plan.records.glob("*workers-*.jsonl")))
-        if record.method in (options.methods or names) and record.seed in options.seeds
+        if record.method in (options.methods or [record.method]) and record.seed in options.seeds
     ]
     report = ClockReport.of(
         records,
