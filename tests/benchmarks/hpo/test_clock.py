@@ -1,6 +1,9 @@
+import json
+
 import pytest
 from optuna.trial import TrialState
 
+from benchmarks.hpo.__main__ import main
 from benchmarks.hpo.ask_tell import Advice, Job, Setting
 from benchmarks.hpo.clock.in_seconds import InSeconds
 from benchmarks.hpo.clock.race import Clock, on_the_clock
@@ -252,3 +255,23 @@ class TestReport:
 
 def steps(early, late):
     return [(5.0, float(early), None), (40.0, float(late), None)]
+
+
+@pytest.mark.slow
+def test_play_and_report_on_the_clock(tmp_path, capsys):
+    command = ["clock", "--tasks", "svm digits table", "--peers", "random_search", "--seeds=2"]
+    command += ["--workers", "1", "3", f"--records={tmp_path}", f"--output={tmp_path / 'out'}"]
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert "2 jobs on 2 processes" in captured.err
+    assert "| random | " in captured.out
+    files = sorted(file.name for file in tmp_path.glob("*.jsonl"))
+    assert files == [f"random--svm-digits-table-workers-{number}.jsonl" for number in (1, 3)]
+    report = json.loads((tmp_path / "out" / "hpo_clock.json").read_text("utf-8"))
+    assert list(report["workers"]) == ["1", "3"]
+    assert report["command"] == "python -m benchmarks.hpo clock"
+    assert (tmp_path / "out" / "hpo_clock.svg").read_text("utf-8").endswith("</svg>\n")
+    assert main(command) == 0
+    assert "0 jobs" in capsys.readouterr().err
+    assert main([*command[:1], "--tasks", "branin"]) == 2
+    assert "no training times" in capsys.readouterr().err
