@@ -3,6 +3,7 @@
     python -m benchmarks.hpo run --quick      # ten minutes on two cores: ours and Optuna
     python -m benchmarks.hpo run              # all, in hours; goes on where it was stopped
     python -m benchmarks.hpo report
+    python -m benchmarks.hpo clock            # play and report on a virtual clock; resumable
     python -m benchmarks.hpo keep             # the records, compressed, with the project
     python -m benchmarks.hpo restore          # and back, to report on them or to add to them
 
@@ -17,9 +18,12 @@ import argparse
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.hpo.archive import keep, restore
+from benchmarks.hpo.clock.in_seconds import InSeconds
+from benchmarks.hpo.clock.report import ClockReport
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems import problem_named
@@ -29,7 +33,7 @@ from benchmarks.hpo.reference import reference
 from benchmarks.hpo.report import Report, pinned
 from benchmarks.hpo.runs import Environment, Plan, environments, jobs, play_all
 from benchmarks.hpo.scores import BUDGETS
-from benchmarks.hpo.tasks import ALL_TASKS, QUICK_TASKS, label_of
+from benchmarks.hpo.tasks import ALL_TASKS, CLOCK_TASKS, QUICK_TASKS, label_of
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, write
 
@@ -41,7 +45,13 @@ _QUICK_PEERS = ("random_search", "optuna")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     options = _options(arguments)
-    commands = {"run": _run, "report": _report, "keep": _keep, "restore": _restore}
+    commands = {
+        "run": _run,
+        "report": _report,
+        "clock": _clock,
+        "keep": _keep,
+        "restore": _restore,
+    }
     try:
         return commands[options.command](options)
     except (FileNotFoundError, ValueError) as error:
@@ -99,8 +109,8 @@ def _problems(options: argparse.Namespace) -> dict[str, Problem]:
     return {task: problem for task, problem in problems.items() if task not in fixed}
 
 
-def _found(options: argparse.Namespace) -> list[Environment]:
-    found, missing = environments(options.peers)
+def _found(options: argparse.Namespace, clocked: bool = False) -> list[Environment]:
+    found, missing = environments(options.peers, clocked=clocked)
     for environment in found:
         progress(f"{environment.peer}: {', '.join(environment.methods)}")
     for peer, reason in missing.items():
@@ -145,6 +155,58 @@ def _report(options: argparse.Namespace) -> int:
     return 0
 
 
+def _clock(options: argparse.Namespace) -> int:
+    problems = {task: InSeconds(problem) for task, problem in _problems(options).items()}
+    found = _found(options, clocked=True)
+    names = [name for environment in found for name in environment.methods]
+    _check("--methods", options.methods or (), names)
+    plan = Plan(
+        tasks=tuple(problems),
+        seeds=options.seeds,
+        budget=BUDGETS[-1],
+        records=options.records.resolve(),
+        block=1 if options.quick else 5,
+        sigma=options.sigma,
+        data=None if options.data is None else options.data.resolve(),
+    )
+    wanted = [
+        job
+        # All numbers of workers have the same seeds on the way.
+        for start in range(0, options.seeds.stop, plan.block)
+        for workers in options.workers
+        for job in jobs(
+            replace(plan, seeds=options.seeds[start : start + plan.block], workers=workers),
+            found,
+            options.methods,
+        )
+    ]
+    progress(f"{len(wanted)} jobs on {options.processes} processes; records in {plan.records}")
+    failed = play_all(wanted, options.processes, progress, options.minutes)
+    for line in failed:
+        progress(line)
+    records = [
+        record
+        for record in read(sorted(plan.records.glob("*workers-*.jsonl")))
+        if record.method in (options.methods or [record.method]) and record.seed in options.seeds
+    ]
+    report = ClockReport.of(
+        records,
+        references={task: reference(problem.problem) for task, problem in problems.items()},
+        workers=options.workers,
+        ours=[name for one in found if one.peer == OURS for name in one.methods],
+        sigma=options.sigma,
+    )
+    print(report.text())
+    figures = provenance("benchmarks.hpo", ["clock"], "optuna", "onnxruntime")
+    figures |= {"peers": pinned()} | report.figures()
+    write(options.output / "hpo_clock.json", as_json(figures))
+    write(options.output / "hpo_clock.svg", report.picture())
+    heading = "Hyperparameter optimisers on the clock"
+    write(options.output / "hpo_clock.html", html_page(heading, report.pictures()))
+    progress(f"hpo_clock.json, hpo_clock.svg and hpo_clock.html are in {options.output}")
+    return 1 if failed else 0
+
+
 def _keep(options: argparse.Namespace) -> int:
     changed = keep(options.records, options.archive)
     progress(f"{options.archive}: {', '.join(file.name for file in changed) or 'nothing new'}")
@@ -182,6 +244,18 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     run.add_argument(
         "--again", nargs="+", default=[], metavar="NAME", help="methods whose seeds are played anew"
     )
+    clock = commands.add_parser(
+        "clock", parents=[common, folders], help="play and report on a virtual clock"
+    )
+    clock.add_argument("--peers", nargs="+", metavar="MODULE", help="default: all, and ours")
+    clock.add_argument(
+        "--workers", type=int, nargs="+", default=[1, 4, 16, 64], help="default: 1 4 16 64"
+    )
+    clock.add_argument("--processes", type=int, default=2, help="that play (default: 2)")
+    clock.add_argument(
+        "--minutes", type=float, help="stop playing after this time; 0 reports on what there is"
+    )
+    clock.add_argument("--output", type=Path, help="folder (default: benchmarks/results)")
     report = commands.add_parser(
         "report", parents=[common, folders], help="say what the records show"
     )
@@ -199,7 +273,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.sigma is not None and not (math.isfinite(options.sigma) and options.sigma >= 0.0):
         parser.error(f"--sigma must be finite and at least 0, got {options.sigma:g}.")
     options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
-    options.tasks = options.tasks or (QUICK_TASKS if options.quick else ALL_TASKS)
+    known = CLOCK_TASKS if options.command == "clock" else ALL_TASKS
+    quick = tuple(task for task in QUICK_TASKS if task in known)
+    options.tasks = options.tasks or (quick if options.quick else known)
+    if options.command == "clock" and min(*options.workers, options.processes) < 1:
+        parser.error(f"--workers and --processes must be at least 1, got {options.workers}.")
     if options.command == "run":
         if options.workers < 1:
             parser.error(f"--workers must be at least 1, got {options.workers}.")

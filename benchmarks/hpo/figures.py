@@ -160,17 +160,24 @@ _WIDTH, _HEIGHT, _TOP, _LEFT, _GAP = 400, 270, 34, 56, 62
 _LINE = 18
 
 
-def overview(panels: Sequence[Panel], styles: Mapping[str, Style], caption: str) -> str:
-    """Curves of a few groups of tasks side by side, as an SVG file's text.
+def overview(
+    panels: Sequence[Panel],
+    styles: Mapping[str, Style],
+    caption: str,
+    unit: str = "cost in full evaluations",
+) -> str:
+    """Curves of a few groups of tasks, two side by side, as an SVG file's text.
 
     Parameters
     ----------
     panels
-        From left to right.
+        From left to right, and then below.
     styles
         By method, the best one first; those that are not named share a line of the legend.
     caption
         Said below the picture.
+    unit
+        Of the budgets, in words.
     """
     named = [name for name, style in styles.items() if style.named]
     legend = [(name, styles[name]) for name in named]
@@ -178,8 +185,10 @@ def overview(panels: Sequence[Panel], styles: Mapping[str, Style], caption: str)
         legend.append(("other optimisers", Style(_REST, 1.6, "", False)))
     columns = 3 if len(panels) > 1 else 1
     lines = math.ceil(len(legend) / columns)
-    width = _LEFT + len(panels) * (_WIDTH + _GAP)
-    below = _TOP + _HEIGHT + 56
+    across = min(2, len(panels))
+    row = _TOP + _HEIGHT + 56
+    width = _LEFT + across * (_WIDTH + _GAP)
+    below = row * math.ceil(len(panels) / across)
     height = below + _LINE * lines + 30
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
@@ -188,7 +197,8 @@ def overview(panels: Sequence[Panel], styles: Mapping[str, Style], caption: str)
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
     ]
     for number, panel in enumerate(panels):
-        parts += _panel(panel, styles, _LEFT + number * (_WIDTH + _GAP))
+        left, top = _LEFT + number % across * (_WIDTH + _GAP), _TOP + number // across * row
+        parts += _panel(panel, styles, (left, top), unit)
     for number, (name, style) in enumerate(legend):
         x = _LEFT + (number // lines) * (width - _LEFT) // columns
         y = below + _LINE * (number % lines)
@@ -199,7 +209,10 @@ def overview(panels: Sequence[Panel], styles: Mapping[str, Style], caption: str)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _panel(panel: Panel, styles: Mapping[str, Style], left: float) -> list[str]:
+def _panel(
+    panel: Panel, styles: Mapping[str, Style], corner: tuple[float, float], unit: str
+) -> list[str]:
+    left, top = corner
     curves = panel.curves
     shown = curves.means[np.isfinite(curves.means) & (curves.means > 0)]
     low = math.log10(min(shown.min(initial=10.0), 50.0))
@@ -211,18 +224,18 @@ def _panel(panel: Panel, styles: Mapping[str, Style], left: float) -> list[str]:
 
     def down(percent: float) -> float:
         share = (high - math.log10(min(max(percent, 10**low), 10**high))) / (high - low)
-        return _TOP + _HEIGHT * share
+        return top + _HEIGHT * share
 
     parts = [
-        f'<text x="{left + _WIDTH / 2:.0f}" y="{_TOP - 14}" text-anchor="middle" font-size="14" '
+        f'<text x="{left + _WIDTH / 2:.0f}" y="{top - 14}" text-anchor="middle" font-size="14" '
         f'font-weight="bold">{escape(panel.title)}</text>'
     ]
     for budget in (1, 2, 5, 10, 20, 50, 100):
         if curves.budgets[0] <= budget <= curves.budgets[-1] * 1.001:
             x = across(budget)
-            parts.append(_rule(x, _TOP, x, _TOP + _HEIGHT))
+            parts.append(_rule(x, top, x, top + _HEIGHT))
             parts.append(
-                f'<text x="{x:.1f}" y="{_TOP + _HEIGHT + 16}" text-anchor="middle">{budget}</text>'
+                f'<text x="{x:.1f}" y="{top + _HEIGHT + 16}" text-anchor="middle">{budget}</text>'
             )
     for percent in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200):
         if 10**low <= percent <= 10**high * 1.001:
@@ -232,8 +245,8 @@ def _panel(panel: Panel, styles: Mapping[str, Style], left: float) -> list[str]:
                 f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{percent:g} %</text>'
             )
     parts.append(
-        f'<text x="{left + _WIDTH / 2:.0f}" y="{_TOP + _HEIGHT + 33}" text-anchor="middle" '
-        'fill="#555555">cost in full evaluations</text>'
+        f'<text x="{left + _WIDTH / 2:.0f}" y="{top + _HEIGHT + 33}" text-anchor="middle" '
+        f'fill="#555555">{escape(unit)}</text>'
     )
     # Bands of more than ours and the best of the others would hide one another.
     best_other = next((name for name in styles if styles[name].colour in _OTHERS), None)

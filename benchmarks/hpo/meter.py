@@ -2,6 +2,8 @@
 
 import time
 import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +45,26 @@ class _Run:
     seed: int
     level: int = -1
     cost: float = 0.0
+    under_way: bool = False
+
+
+@dataclass(frozen=True)
+class Training:
+    """An evaluation that has begun.
+
+    Parameters
+    ----------
+    value
+        What it will give.
+    cost
+        What it takes, in evaluations at the target level.
+    """
+
+    value: float
+    cost: float
+    level: int
+    run: _Run
+    run_cost: float  # of the run once the evaluation has ended, in the problem's unit
 
 
 class Meter:
@@ -59,6 +81,8 @@ class Meter:
         In evaluations at the target level.
     seed
         Pairs the optimisers: run r of a configuration has the same noise for all of them.
+    timer
+        Tells CPU seconds.
 
     Attributes
     ----------
@@ -81,7 +105,13 @@ class Meter:
     1
     """
 
-    def __init__(self, problem: Problem, budget: float, seed: int) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        budget: float,
+        seed: int,
+        timer: Callable[[], float] = time.process_time,
+    ) -> None:
         self.problem = problem
         self.budget = budget
         self.seed = seed
@@ -90,13 +120,23 @@ class Meter:
         self.failures = 0
         self.steps: list[Step] = []
         self._runs: dict[tuple[tuple[str, object], ...], list[_Run]] = {}
-        self._evaluating = 0.0
-        self._began = time.process_time()
+        self._timer = timer
+        self._apart = 0.0
+        self._began = timer()
 
     @property
     def optimiser_seconds(self) -> float:
         """CPU seconds taken by the optimiser itself, without the evaluations."""
-        return time.process_time() - self._began - self._evaluating
+        return self._timer() - self._began - self._apart
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is done in it takes no time of the optimiser."""
+        began = self._timer()
+        try:
+            yield
+        finally:
+            self._apart += self._timer() - began
 
     @property
     def tried(self) -> list[Configuration]:
@@ -130,39 +170,56 @@ class Meter:
         BudgetSpent
             If less than its cost is left; nothing is paid then.
         """
-        began = time.process_time()
-        try:
-            configuration = self.problem.space.active(configuration)
-            if self.cost + self.cost_of(configuration, level) > self.budget + 1e-9:
+        with self.apart():
+            active = self.problem.space.active(configuration)
+            if self.cost + self.cost_of(active, level) > self.budget + 1e-9:
                 raise BudgetSpent
-            return self._evaluate(configuration, level)
-        finally:
-            self._evaluating += time.process_time() - began
+        return self.finish(self.begin(configuration, level))
 
-    def recommend(self, configuration: Configuration, claim: float | None) -> None:
-        """Note what the optimiser would hand over now, and the value that it promises."""
+    def begin(self, configuration: Configuration, level: int) -> Training:
+        """Begin an evaluation, whatever is left; it is paid for by `finish`.
+
+        No other one goes on from it before.
+        """
+        with self.apart():
+            configuration = self.problem.space.active(configuration)
+            key = same_configuration(configuration)
+            started = self._to_go_on_from(configuration, level)
+            run = started or _Run(self._seed_of(key, len(self._runs.get(key, ()))))
+            fidelity = self.problem.fidelity.levels[level]
+            result = self.problem.objective_function(configuration, fidelity, run.seed)
+            if started is None:  # and not before: a configuration out of range was not tried
+                self._runs.setdefault(key, []).append(run)
+            run.under_way = True
+            cost = max(0.0, result.cost - run.cost) / self.problem.full_cost
+            return Training(result.value, cost, level, run, result.cost)
+
+    def finish(self, training: Training) -> float:
+        """End an evaluation that has begun, pay for it, and return its value."""
+        run = training.run
+        run.level, run.cost, run.under_way = training.level, training.run_cost, False
+        self.cost += training.cost
+        self.evaluations[training.level] += 1
+        self.failures += not np.isfinite(training.value)
+        return training.value
+
+    def recommend(
+        self, configuration: Configuration, claim: float | None, at: float | None = None
+    ) -> None:
+        """Note what the optimiser would hand over now, and the value that it promises.
+
+        On a clock, `at` is the time in the budget's unit; else it is what was paid so far.
+        """
         kept = self.problem.space.active(configuration)
-        self.steps.append(Step(self.cost, self.optimiser_seconds, kept, claim))
-
-    def _evaluate(self, configuration: Configuration, level: int) -> float:
-        key = same_configuration(configuration)
-        started = self._to_go_on_from(configuration, level)
-        run = started or _Run(self._seed_of(key, len(self._runs.get(key, ()))))
-        fidelity = self.problem.fidelity.levels[level]
-        result = self.problem.objective_function(configuration, fidelity, run.seed)
-        if started is None:  # and not before: a configuration out of range was not tried
-            self._runs.setdefault(key, []).append(run)
-        self.cost += max(0.0, result.cost - run.cost) / self.problem.full_cost
-        run.level, run.cost = level, result.cost
-        self.evaluations[level] += 1
-        self.failures += not np.isfinite(result.value)
-        return result.value
+        when = self.cost if at is None else at
+        self.steps.append(Step(when, self.optimiser_seconds, kept, claim))
 
     def _to_go_on_from(self, configuration: Configuration, level: int) -> _Run | None:
         if not self.problem.fidelity.continues:
             return None
         runs = self._runs.get(same_configuration(configuration), ())
-        return max((run for run in runs if run.level < level), key=_level, default=None)
+        ready = (run for run in runs if run.level < level and not run.under_way)
+        return max(ready, key=_level, default=None)
 
     def _seed_of(self, key: tuple[tuple[str, object], ...], number: int) -> int:
         words = [self.seed, number, zlib.crc32(repr(key).encode())]

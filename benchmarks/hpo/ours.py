@@ -6,13 +6,21 @@ from typing import Any
 
 import optuna
 from optuna.samplers import BaseSampler, TPESampler
+from optuna.trial import FrozenTrial, TrialState
 
+from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting
 from benchmarks.hpo.meter import BudgetSpent, Meter
-from benchmarks.hpo.methods import Method
+from benchmarks.hpo.methods import HEADLINE, Method
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems.table import TableProblem
+from benchmarks.hpo.space import Configuration
 from benchmarks.peers.optuna import suggest
 from mfhpo_optuna import Fidelity, RaceSampler
+from mfhpo_optuna.study.attributes import SECONDS_KEY, write_attribute
+from mfhpo_optuna.study.fidelity_race import FidelityRace
+
+# Trials under way last for virtual time, which no lease in real seconds is to end.
+_NO_LEASE = 1e12
 
 
 def optimise(
@@ -82,8 +90,74 @@ def _tpe(seed: int) -> BaseSampler:
     return TPESampler(seed=seed)
 
 
+class _VirtualRaceSampler(RaceSampler):
+    """Believes what it is told of the time that trials have taken.
+
+    Attributes
+    ----------
+    seconds
+        By trial's number.
+    """
+
+    seconds: dict[int, float]
+
+    def _seconds_of(
+        self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
+    ) -> float:
+        seconds = self.seconds[trial.number]
+        write_attribute(study, trial, SECONDS_KEY, seconds)
+        return seconds
+
+
+class Search:
+    """The sampler in a study that is asked and told, with costs that it measures."""
+
+    def __init__(self, setting: Setting) -> None:
+        fidelity = setting.problem.fidelity
+        self._space, self._levels = setting.problem.space, fidelity.levels
+        # Who recommends reads the study as another process does: what it works out of the model
+        # would be saved by the next proposal, off the clock.
+        self._sampler, self._reader = (
+            _VirtualRaceSampler(
+                Fidelity("level", levels=fidelity.levels, costs="measured"),
+                certify_share=0.0,
+                checkpoints=fidelity.continues,
+                lease=_NO_LEASE,
+                progress=False,
+                seed=setting.seed,
+            )
+            for _ in range(2)
+        )
+        self._sampler.seconds = self._reader.seconds = {}
+        self._configurations: dict[int, Configuration] = {}
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._study = optuna.create_study(
+            direction="maximize", sampler=self._sampler, pruner=optuna.pruners.NopPruner()
+        )
+
+    def ask(self) -> Job:
+        """A trial, which is one evaluation."""
+        trial = self._study.ask()
+        configuration = suggest(trial, self._space)
+        level = trial.suggest_float("level", self._levels[0], self._levels[-1])
+        self._configurations[trial.user_attrs["mfhpo:pull"]["arm"]] = configuration
+        return Job(configuration, self._levels.index(level), trial)
+
+    def tell(self, job: Job, value: float, seconds: float) -> None:
+        """Tell the study, and how long the trial has taken on the clock."""
+        self._sampler.seconds[job.handle.number] = seconds
+        self._study.tell(job.handle, value)
+
+    def advice(self) -> Advice | None:
+        """The sampler's recommendation, which promises nothing before it is seen at the target."""
+        answer = self._reader.recommendation(self._study)
+        claim = answer.mean if answer.level == self._levels[-1] else None
+        return None if answer.arm is None else Advice(self._configurations[answer.arm], claim)
+
+
+CLOCKED: dict[str, Make] = {HEADLINE: Search}
 METHODS: dict[str, Method] = {
-    "mfhpo search": optimise,
+    HEADLINE: optimise,
     "mfhpo search + certificate": functools.partial(optimise, certify_share=0.1),
     "mfhpo halving + tpe": functools.partial(optimise, proposer=_tpe),
 }

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from benchmarks.hpo.clock.in_seconds import InSeconds
 from benchmarks.hpo.identity import identity_of, valid_runs
 from benchmarks.hpo.meter import BudgetSpent, Meter, Step
 from benchmarks.hpo.methods import OURS, Method, methods_of
@@ -120,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     options = _options(arguments)
     try:
-        methods = methods_of(options.peer)
+        methods = methods_of(options.peer, options.workers)
     except ModuleNotFoundError as error:
         print(f"{options.peer}: {error}", file=sys.stderr)
         return 2
@@ -137,7 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     identity = identity_of(options.peer)
     for wanted in options.problem:
         problem = problem_named(wanted, data=options.data, sigma=options.sigma)
-        problem.name = label_of(wanted, options.sigma)
+        if options.workers is not None:
+            problem = InSeconds(problem)
+        problem.name = label_of(wanted, options.sigma, options.workers)
         for name in options.method or methods:
             file = file_of(name, problem.name, options.output)
             records = read([file] if file.exists() else [])
@@ -166,11 +169,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=100.0, help="full evaluations (100)")
     parser.add_argument("--seeds", type=_seeds, default=range(30), help="first:end (0:30)")
     parser.add_argument("--sigma", type=float, help="noise, if not the problem's usual one")
+    parser.add_argument("--workers", type=int, help="play on a virtual clock with so many")
     parser.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
     parser.add_argument("--output", type=Path, help="folder of the records")
     options = parser.parse_args(arguments)
     if not options.budget > 0:
         parser.error(f"--budget must be positive, got {options.budget:g}.")
+    if options.workers is not None and options.workers < 1:
+        parser.error(f"--workers must be at least 1, got {options.workers}.")
     return options
 
 

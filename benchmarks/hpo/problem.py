@@ -95,6 +95,10 @@ class Problem(abc.ABC):
             If the configuration lacks a parameter, or the fidelity is no level.
         """
 
+    def seconds_of(self, configuration: Configuration, fidelity: float) -> float | None:
+        """Seconds that a training from scratch takes; None where costs are seconds anyway."""
+        return None
+
     @abc.abstractmethod
     def true_value(self, configuration: Configuration) -> float | None:
         """The expected value at the target level, or None if it is not known."""

@@ -53,6 +53,8 @@ class Report:
         Names of this project's methods.
     epsilon
         See `summary`.
+    unit
+        Of the budgets, in words.
     """
 
     comparison: Comparison
@@ -60,6 +62,7 @@ class Report:
     seconds: Mapping[str, float]
     ours: tuple[str, ...]
     epsilon: float = 1.0
+    unit: str = "cost in full evaluations"
 
     @classmethod
     def of(
@@ -69,6 +72,7 @@ class Report:
         seconds: Mapping[str, float],
         ours: Sequence[str],
         epsilon: float = 1.0,
+        unit: str = unit,
     ) -> Report:
         """Compare what is comparable; the best value known is raised by what runs have found.
 
@@ -82,7 +86,7 @@ class Report:
             raise ValueError("records hold no seed that all methods have played on all tasks.")
         known = known_best(records, references)
         present = tuple(name for name in ours if name in comparison.methods)
-        return cls(comparison, known, seconds, present, epsilon)
+        return cls(comparison, known, seconds, present, epsilon, unit)
 
     @property
     def headline(self) -> str | None:
@@ -171,9 +175,7 @@ class Report:
         styles = styles_of(self._by_rank(), self.ours)
         for name, part in self.groups.items():
             panel = Panel(name, part.methods, curves(part, self.references))
-            found[f"{name}: regret along the way"] = curves_figure(
-                panel, styles, "cost in full evaluations"
-            )
+            found[f"{name}: regret along the way"] = curves_figure(panel, styles, self.unit)
             if set(part.tasks) <= set(self.seconds):
                 timed = Panel(
                     name, part.methods, curves(part, self.references, seconds=self.seconds)

@@ -45,6 +45,8 @@ class Plan:
         Noise, if not the tasks' usual one.
     data
         Folder of the surrogates, if not the usual one.
+    workers
+        If given, how many evaluate on a virtual clock.
     """
 
     tasks: tuple[str, ...]
@@ -54,6 +56,11 @@ class Plan:
     block: int = 5
     sigma: float | None = None
     data: Path | None = None
+    workers: int | None = None
+
+    def label_of(self, task: str) -> str:
+        """The name under which records keep a task."""
+        return label_of(task, self.sigma, self.workers)
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,7 @@ class Job:
     def words(self) -> str:
         """What it is, for people."""
         seeds = f"seeds {self.seeds[0]} to {self.seeds[-1]}"
-        return f"{self.environment.peer} on {label_of(self.task, self.plan.sigma)}, {seeds}"
+        return f"{self.environment.peer} on {self.plan.label_of(self.task)}, {seeds}"
 
     @property
     def command(self) -> list[str]:
@@ -85,6 +92,7 @@ class Job:
             f"--output={plan.records}",
             *([] if plan.sigma is None else [f"--sigma={plan.sigma:g}"]),
             *([] if plan.data is None else [f"--data={plan.data}"]),
+            *([] if plan.workers is None else [f"--workers={plan.workers}"]),
         ]
 
 
@@ -93,7 +101,7 @@ def _play(python: Path, peer: str) -> list[str]:
 
 
 def environments(
-    only: Sequence[str] | None = None, root: Path = _ROOT
+    only: Sequence[str] | None = None, root: Path = _ROOT, clocked: bool = False
 ) -> tuple[list[Environment], dict[str, str]]:
     """Find an environment for our own methods and for each peer.
 
@@ -106,6 +114,8 @@ def environments(
         Names of modules; by default all of them.
     root
         Folder of the project.
+    clocked
+        Whether only methods that can be played on a virtual clock are wanted.
 
     Returns
     -------
@@ -133,14 +143,16 @@ def environments(
                 missing[peer] = f"make peer-{name} makes its environment"
                 continue
         asked = subprocess.run(
-            [*_play(python, peer), "--list"],
+            [*_play(python, peer), "--list", *(["--workers=1"] if clocked else [])],
             cwd=_ROOT,
             env=_surroundings(),
             capture_output=True,
             text=True,
             check=False,
         )
-        if asked.returncode == 0:
+        if asked.returncode == 0 and clocked and not asked.stdout.strip():
+            missing[peer] = "it cannot be asked and told"
+        elif asked.returncode == 0:
             found.append(Environment(peer, python, tuple(asked.stdout.splitlines())))
         else:
             missing[peer] = (asked.stderr.strip().splitlines() or ["it said nothing"])[-1]
@@ -174,12 +186,12 @@ def jobs(
     for environment in found:
         identity = identity_of(OURS) if environment.peer == OURS else None
         for name, task in product(environment.methods, plan.tasks):
-            file = file_of(name, label_of(task, plan.sigma), plan.records)
+            file = file_of(name, plan.label_of(task), plan.records)
             there |= valid_runs(read([file] if file.exists() else []), identity)
     for start in range(plan.seeds.start, plan.seeds.stop, plan.block):
         seeds = range(start, min(start + plan.block, plan.seeds.stop))
         for task in plan.tasks:
-            label = label_of(task, plan.sigma)
+            label = plan.label_of(task)
             for environment in found:
                 methods = tuple(
                     name

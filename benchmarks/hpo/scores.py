@@ -206,6 +206,11 @@ class Curves:
     ends: FloatArray
 
 
+def along_the_way(points: int = 61) -> FloatArray:
+    """Budgets at which curves are drawn."""
+    return np.geomspace(1.0, BUDGETS[-1], points)
+
+
 def curves(
     comparison: Comparison,
     references: Mapping[str, Reference],
@@ -213,7 +218,7 @@ def curves(
     points: int = 61,
 ) -> Curves:
     """Regrets of all methods at many budgets, up to the largest of `BUDGETS`; see `regrets`."""
-    budgets = np.geomspace(1.0, BUDGETS[-1], points)
+    budgets = along_the_way(points)
     losses = regrets(comparison, references, budgets.tolist(), seconds)
     percent = normalised(losses, comparison, references)
     ends = [interval(bootstrap_means(of_method)) for of_method in percent]

@@ -7,6 +7,9 @@ from benchmarks.hpo.problems import DEVELOPMENT_TASKS, SYNTHETIC, tables
 ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *tables())
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
 
+CLOCK_TASKS = (*DEVELOPMENT_TASKS, *tables())
+"""Those of them whose training times are known."""
+
 QUICK_TASKS = (
     "lcbench 3945",
     "lcbench 7593",
@@ -44,6 +47,13 @@ def _group_of(task: str) -> str:
     return "scikit-learn" if " " in task.partition(",")[0] else "synthetic"
 
 
-def label_of(task: str, sigma: float | None) -> str:
-    """The name under which records keep a task whose noise is not its usual one."""
-    return task if sigma is None else f"{task}, sigma {sigma:g}"
+def label_of(task: str, sigma: float | None, workers: int | None = None) -> str:
+    """The name under which records keep a task with other noise than usual, or on a clock.
+
+    Examples
+    --------
+    >>> label_of("lcbench 3945", sigma=0.5, workers=16)
+    'lcbench 3945, sigma 0.5, workers 16'
+    """
+    noise = "" if sigma is None else f", sigma {sigma:g}"
+    return f"{task}{noise}" + ("" if workers is None else f", workers {workers}")

@@ -7,35 +7,50 @@ import tempfile
 
 from dehb import DEHB
 
-from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
 from benchmarks.peers._config_space import config_space_of
 from benchmarks.peers._levels import level_of, step_of
 from benchmarks.peers._values import plain
 
 
-def _dehb(meter: Meter, seed: int) -> None:
-    levels = len(meter.problem.fidelity.levels)
-    with tempfile.TemporaryDirectory() as folder:
-        optimiser = DEHB(
-            cs=config_space_of(meter.problem.space, seed),
+class Evolution:
+    """DEHB, asked and told; its incumbent is the best of all evaluations, of any level.
+
+    It is told of one worker whatever their number: for more it would begin processes, in which it
+    would itself evaluate. What it proposes while evaluations are under way is the same.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self._folder = tempfile.TemporaryDirectory()
+        self._optimiser = DEHB(
+            cs=config_space_of(setting.problem.space, setting.seed),
             min_fidelity=step_of(0),
-            max_fidelity=step_of(levels - 1),
+            max_fidelity=step_of(setting.target),
             n_workers=1,
-            seed=seed,
-            output_path=folder,
+            seed=setting.seed,
+            output_path=self._folder.name,
             save_freq="end",  # saving is for resuming, and would be paid by every incumbent
             log_level="ERROR",
         )
-        while True:
-            job = optimiser.ask()
-            before = meter.cost
-            value = meter.evaluate(plain(job["config"]), level_of(job["fidelity"]))
-            fitness = -value if math.isfinite(value) else math.inf
-            optimiser.tell(job, {"fitness": fitness, "cost": meter.cost - before})
-            if math.isfinite(optimiser.inc_score):
-                incumbent, score = optimiser.get_incumbents()
-                meter.recommend(plain(incumbent), claim=-float(score))
+
+    def ask(self) -> Job:
+        """The next evaluation."""
+        job = self._optimiser.ask()
+        return Job(plain(job["config"]), level_of(job["fidelity"]), job)
+
+    def tell(self, job: Job, value: float, seconds: float) -> None:
+        """Take in a value and its cost."""
+        fitness = -value if math.isfinite(value) else math.inf
+        self._optimiser.tell(job.handle, {"fitness": fitness, "cost": seconds})
+
+    def advice(self) -> Advice | None:
+        """The incumbent."""
+        if not math.isfinite(self._optimiser.inc_score):
+            return None
+        incumbent, score = self._optimiser.get_incumbents()
+        return Advice(plain(incumbent), -float(score))
 
 
-METHODS: dict[str, Method] = {"dehb": _dehb}
+CLOCKED: dict[str, Make] = {"dehb": Evolution}
+METHODS: dict[str, Method] = {name: in_turn(make) for name, make in CLOCKED.items()}

@@ -10,12 +10,16 @@ from typing import Any
 import optuna
 from flaml import tune
 from flaml.tune.searcher.blendsearch import CFO, BlendSearch
+from flaml.tune.trial_runner import SequentialTrialRunner
 
-from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float, Parameter
 from benchmarks.peers._levels import FACTOR, level_of, step_of
 from benchmarks.peers._values import plain
+
+_VALUE = "value"
+_MOST_ATTEMPTS = 100  # to get a configuration, as `tune.run` makes them
 
 
 def _domain(parameter: Parameter) -> Any:
@@ -59,46 +63,66 @@ def _flat(configuration: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _optimise(meter: Meter, seed: int, searcher: Any) -> None:
-    logging.getLogger("flaml").setLevel(logging.ERROR)
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    fidelity = meter.problem.fidelity
-    best = -math.inf
+class Tuning:
+    """A searcher, asked and told as `flaml.tune.run` does.
 
-    def evaluate(suggested: dict[str, Any]) -> dict[str, float]:
-        nonlocal best
-        configuration = plain(_flat(suggested))
-        level = level_of(configuration.pop(fidelity.name))
-        before = meter.cost
-        value = meter.evaluate(configuration, level)
-        # Its analysis gives the best of all evaluations, whatever their resource.
-        if value > best:
-            best = value
-            meter.recommend(configuration, claim=value)
-        told = value if math.isfinite(value) else -math.inf
-        return {"value": told, "cost": meter.cost - before}
+    Its analysis gives the best of all evaluations, whatever their resource.
+    """
 
-    tune.run(
-        evaluate,
-        search_alg=searcher(
-            metric="value",
+    def __init__(self, setting: Setting, searcher: Any) -> None:
+        logging.getLogger("flaml").setLevel(logging.ERROR)
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self._resource = setting.problem.fidelity.name
+        search = searcher(
+            metric=_VALUE,
             mode="max",
-            space=_hierarchy(meter.problem.space),
-            resource_attr=fidelity.name,
+            space=_hierarchy(setting.problem.space),
+            resource_attr=self._resource,
             min_resource=step_of(0),
-            max_resource=step_of(len(fidelity.levels) - 1),
+            max_resource=step_of(setting.target),
             reduction_factor=FACTOR,
             cost_attr="cost",
-            seed=seed,
-        ),
-        metric="value",
-        mode="max",
-        num_samples=-1,
-        verbose=0,
-    )
+            seed=setting.seed,
+        )
+        search.set_search_properties(_VALUE, "max", None)
+        self._runner = SequentialTrialRunner(search_alg=search, metric=_VALUE, mode="max")
+        self._value = -math.inf
+        self._best: Advice | None = None
+
+    def ask(self) -> Job | None:
+        """The next evaluation; it may have none for a while."""
+        for _ in range(_MOST_ATTEMPTS):
+            trial = self._runner.step()
+            if trial is not None:
+                configuration = plain(_flat(trial.config))
+                level = level_of(configuration.pop(self._resource))
+                return Job(configuration, level, trial)
+        return None
+
+    def tell(self, job: Job, value: float, seconds: float) -> None:
+        """Take in a value and its cost."""
+        if value > self._value:
+            self._value, self._best = value, Advice(job.configuration, value)
+        trial = job.handle
+        self._runner.process_trial_result(
+            trial,
+            {
+                _VALUE: value if math.isfinite(value) else -math.inf,
+                "cost": seconds,
+                "training_iteration": 0,
+                "config": trial.config,
+                **{f"config/{name}": given for name, given in trial.config.items()},
+            },
+        )
+        self._runner.stop_trial(trial)
+
+    def advice(self) -> Advice | None:
+        """The best of all evaluations."""
+        return self._best
 
 
-METHODS: dict[str, Method] = {
-    "flaml cfo": functools.partial(_optimise, searcher=CFO),
-    "flaml blendsearch": functools.partial(_optimise, searcher=BlendSearch),
+CLOCKED: dict[str, Make] = {
+    "flaml cfo": functools.partial(Tuning, searcher=CFO),
+    "flaml blendsearch": functools.partial(Tuning, searcher=BlendSearch),
 }
+METHODS: dict[str, Method] = {name: in_turn(make) for name, make in CLOCKED.items()}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import optuna
 from optuna.pruners import BasePruner, HyperbandPruner, MedianPruner, SuccessiveHalvingPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
+from optuna.trial import TrialState
 
-from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float
 from benchmarks.peers._levels import FACTOR, step_of
@@ -49,66 +51,84 @@ def _median(levels: int) -> BasePruner:
     return MedianPruner()
 
 
-def optimise(
-    meter: Meter,
-    seed: int,
-    sampler: Callable[[int], BaseSampler],
-    pruner: Callable[[int], BasePruner] | None = None,
-) -> None:
-    """Run a study until the budget is spent; its best trial is the recommendation.
+class Study:
+    """A study that is asked and told; its best trial is the recommendation.
 
     Parameters
     ----------
-    meter
-        Evaluates.
-    seed
-        Of the sampler; it also names the study, from which Hyperband draws its brackets.
+    setting
+        The seed is that of the sampler; it also names the study, from which Hyperband draws its
+        brackets.
     sampler
-        Makes the sampler from the seed.
+        Makes the sampler from the setting.
     pruner
         Makes the pruner from the number of levels. Without one a trial goes straight to the
         target level.
     """
-    levels = len(meter.problem.fidelity.levels)
 
-    def objective(trial: optuna.Trial) -> float:
-        configuration = suggest(trial, meter.problem.space)
-        if pruner is not None:
-            for level in range(levels - 1):
-                trial.report(meter.evaluate(configuration, level), step=step_of(level))
-                if trial.should_prune():
-                    raise optuna.TrialPruned
-        trial.set_user_attr("configuration", configuration)
-        return meter.evaluate(configuration, levels - 1)
+    def __init__(
+        self,
+        setting: Setting,
+        sampler: Callable[[Setting], BaseSampler],
+        pruner: Callable[[int], BasePruner] | None = None,
+    ) -> None:
+        self._space, self._target = setting.problem.space, setting.target
+        self._first = self._target if pruner is None else 0
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        self.study = optuna.create_study(
+            study_name=f"seed {setting.seed}",
+            direction="maximize",
+            sampler=sampler(setting),
+            pruner=optuna.pruners.NopPruner() if pruner is None else pruner(self._target + 1),
+        )
+        self._best: Advice | None = None
+        self._is_stale = False  # the best trial is looked for when somebody asks
 
-    def recommend(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        if trial.state == optuna.trial.TrialState.COMPLETE:
-            best = study.best_trial
-            meter.recommend(best.user_attrs["configuration"], claim=best.value)
+    def ask(self) -> Job:
+        """A trial at its first level."""
+        trial = self.study.ask()
+        return Job(suggest(trial, self._space), self._first, trial)
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = optuna.create_study(
-        study_name=f"seed {seed}",
-        direction="maximize",
-        sampler=sampler(seed),
-        pruner=optuna.pruners.NopPruner() if pruner is None else pruner(levels),
-    )
-    study.optimize(objective, callbacks=[recommend])
+    def tell(self, job: Job, value: float, seconds: float) -> Job | None:
+        """Go on to the next level, unless the trial is pruned or has ended."""
+        trial: optuna.Trial = job.handle
+        if job.level == self._target:
+            trial.set_user_attr("configuration", job.configuration)
+            if math.isnan(value):
+                self.study.tell(trial, state=TrialState.FAIL)
+            else:
+                self.study.tell(trial, value)
+                self._is_stale = True
+            return None
+        trial.report(value, step=step_of(job.level))
+        if trial.should_prune():
+            self.study.tell(trial, state=TrialState.PRUNED)
+            return None
+        return Job(job.configuration, job.level + 1, trial)
+
+    def advice(self) -> Advice | None:
+        """The best trial so far, if one has ended at the target level."""
+        if self._is_stale:
+            best = self.study.best_trial
+            self._best = Advice(best.user_attrs["configuration"], best.value)
+            self._is_stale = False
+        return self._best
 
 
-def _random(seed: int) -> BaseSampler:
-    return RandomSampler(seed=seed)
+def _random(setting: Setting) -> BaseSampler:
+    return RandomSampler(seed=setting.seed)
 
 
-def _tpe(seed: int) -> BaseSampler:
-    return TPESampler(seed=seed)
+def _tpe(setting: Setting) -> BaseSampler:
+    return TPESampler(seed=setting.seed, constant_liar=setting.workers > 1)
 
 
-METHODS: dict[str, Method] = {
-    "optuna random": functools.partial(optimise, sampler=_random),
-    "optuna random + sha": functools.partial(optimise, sampler=_random, pruner=_halving),
-    "optuna tpe": functools.partial(optimise, sampler=_tpe),
-    "optuna tpe + median": functools.partial(optimise, sampler=_tpe, pruner=_median),
-    "optuna tpe + hyperband": functools.partial(optimise, sampler=_tpe, pruner=_hyperband),
-    "optuna tpe + sha": functools.partial(optimise, sampler=_tpe, pruner=_halving),
+CLOCKED: dict[str, Make] = {
+    "optuna random": functools.partial(Study, sampler=_random),
+    "optuna random + sha": functools.partial(Study, sampler=_random, pruner=_halving),
+    "optuna tpe": functools.partial(Study, sampler=_tpe),
+    "optuna tpe + median": functools.partial(Study, sampler=_tpe, pruner=_median),
+    "optuna tpe + hyperband": functools.partial(Study, sampler=_tpe, pruner=_hyperband),
+    "optuna tpe + sha": functools.partial(Study, sampler=_tpe, pruner=_halving),
 }
+METHODS: dict[str, Method] = {name: in_turn(make) for name, make in CLOCKED.items()}

@@ -6,12 +6,14 @@ import functools
 
 from optuna.samplers import BaseSampler, GPSampler
 
+from benchmarks.hpo.ask_tell import Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
-from benchmarks.peers.optuna import optimise
+from benchmarks.peers.optuna import Study
 
 
-def _gp(seed: int) -> BaseSampler:
-    return GPSampler(seed=seed)
+def _gp(setting: Setting) -> BaseSampler:
+    return GPSampler(seed=setting.seed)
 
 
-METHODS: dict[str, Method] = {"optuna gp": functools.partial(optimise, sampler=_gp)}
+CLOCKED: dict[str, Make] = {"optuna gp": functools.partial(Study, sampler=_gp)}
+METHODS: dict[str, Method] = {name: in_turn(make) for name, make in CLOCKED.items()}

@@ -6,20 +6,32 @@ import math
 
 import numpy as np
 
-from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
 
 
-def _random(meter: Meter, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    target = len(meter.problem.fidelity.levels) - 1
-    best = -math.inf
-    while True:
-        configuration = meter.problem.space.draw(rng)
-        value = meter.evaluate(configuration, target)
-        if value > best:
-            best = value
-            meter.recommend(configuration, claim=value)
+class Random:
+    """Draws; it recommends the best that it has seen."""
+
+    def __init__(self, setting: Setting) -> None:
+        self._space, self._target = setting.problem.space, setting.target
+        self._rng = np.random.default_rng(setting.seed)
+        self._value = -math.inf
+        self._best: Advice | None = None
+
+    def ask(self) -> Job:
+        """A configuration at random."""
+        return Job(self._space.draw(self._rng), self._target)
+
+    def tell(self, job: Job, value: float, seconds: float) -> None:
+        """Keep the best."""
+        if value > self._value:
+            self._value, self._best = value, Advice(job.configuration, value)
+
+    def advice(self) -> Advice | None:
+        """The best so far."""
+        return self._best
 
 
-METHODS: dict[str, Method] = {"random": _random}
+CLOCKED: dict[str, Make] = {"random": Random}
+METHODS: dict[str, Method] = {name: in_turn(make) for name, make in CLOCKED.items()}

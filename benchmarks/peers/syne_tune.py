@@ -15,7 +15,7 @@ from syne_tune.config_space import choice, lograndint, loguniform, randint, unif
 from syne_tune.optimizer.baselines import ASHA, BOHB
 from syne_tune.optimizer.scheduler import SchedulerDecision
 
-from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, Float, Parameter
 from benchmarks.peers._levels import step_of
@@ -38,46 +38,64 @@ def _in_range(parameter: Parameter, value: Any) -> Any:
     return min(max(value, parameter.low), parameter.high)
 
 
-def _optimise(meter: Meter, seed: int, make: Any) -> None:
-    """Its spaces have no conditions: all parameters are tuned, and those that apply are used."""
-    logging.getLogger("syne_tune").setLevel(logging.ERROR)
-    np.random.seed(seed)  # noqa: NPY002 - BOHB's searcher takes no other seed
-    levels = len(meter.problem.fidelity.levels)
-    scheduler = make(
-        config_space={
-            name: _domain(parameter) for name, parameter in meter.problem.space.parameters.items()
-        },
-        metric=_VALUE,
-        time_attr=_STEP,
-        max_t=step_of(levels - 1),
-        do_minimize=False,
-        random_seed=seed,
-    )
-    best = -math.inf
-    for number in itertools.count():
-        suggested = scheduler.suggest().config
+class Schedule:
+    """A scheduler, asked and told; what it recommends is the best of all reports, of any level.
+
+    Its spaces have no conditions: all parameters are tuned, and those that apply are used.
+    """
+
+    def __init__(self, setting: Setting, make: Any) -> None:
+        logging.getLogger("syne_tune").setLevel(logging.ERROR)
+        np.random.seed(setting.seed)  # noqa: NPY002 - BOHB's searcher takes no other seed
+        self._parameters = setting.problem.space.parameters
+        self._target = setting.target
+        self._scheduler = make(
+            config_space={name: _domain(one) for name, one in self._parameters.items()},
+            metric=_VALUE,
+            time_attr=_STEP,
+            max_t=step_of(self._target),
+            do_minimize=False,
+            random_seed=setting.seed,
+        )
+        self._numbers = itertools.count()
+        self._value = -math.inf
+        self._best: Advice | None = None
+
+    def ask(self) -> Job:
+        """A trial at the lowest level."""
+        suggested = self._scheduler.suggest().config
         configuration = {
             name: _in_range(parameter, suggested[name])
-            for name, parameter in meter.problem.space.parameters.items()
+            for name, parameter in self._parameters.items()
         }
-        trial = Trial(number, configuration, datetime.datetime.now())
-        scheduler.on_trial_add(trial)
-        for level in range(levels):
-            value = meter.evaluate(configuration, level)
-            if not math.isfinite(value):
-                scheduler.on_trial_error(trial)
-                break
-            # Tuner.best_config takes the best of all reports, whatever their level.
-            if value > best:
-                best = value
-                meter.recommend(configuration, claim=value)
-            result = {_VALUE: value, _STEP: step_of(level)}
-            if scheduler.on_trial_result(trial, result) == SchedulerDecision.STOP:
-                scheduler.on_trial_remove(trial)
-                break
+        trial = Trial(next(self._numbers), configuration, datetime.datetime.now())
+        self._scheduler.on_trial_add(trial)
+        return Job(configuration, 0, trial)
+
+    def tell(self, job: Job, value: float, seconds: float) -> Job | None:
+        """Go on to the next level, unless the trial is stopped or has ended."""
+        if not math.isfinite(value):
+            self._scheduler.on_trial_error(job.handle)
+            return None
+        # Tuner.best_config takes the best of all reports, whatever their level.
+        if value > self._value:
+            self._value, self._best = value, Advice(job.configuration, value)
+        result = {_VALUE: value, _STEP: step_of(job.level)}
+        decision = self._scheduler.on_trial_result(job.handle, result)
+        if decision == SchedulerDecision.STOP:
+            self._scheduler.on_trial_remove(job.handle)
+            return None
+        if job.level == self._target:
+            return None
+        return Job(job.configuration, job.level + 1, job.handle)
+
+    def advice(self) -> Advice | None:
+        """The best of all reports."""
+        return self._best
 
 
-METHODS: dict[str, Method] = {
-    "syne tune asha": functools.partial(_optimise, make=ASHA),
-    "syne tune bohb": functools.partial(_optimise, make=BOHB),
+CLOCKED: dict[str, Make] = {
+    "syne tune asha": functools.partial(Schedule, make=ASHA),
+    "syne tune bohb": functools.partial(Schedule, make=BOHB),
 }
+METHODS: dict[str, Method] = {name: in_turn(make) for name, make in CLOCKED.items()}

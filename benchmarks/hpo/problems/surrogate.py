@@ -232,6 +232,11 @@ class SurrogateProblem(NoisyProblem):
         outputs = self._outputs(configurations, fidelity)
         return self._percent * outputs[:, self._value].astype(np.float64)
 
+    def seconds_of(self, configuration: Configuration, fidelity: float) -> float:
+        """The surrogate's time of a training."""
+        row = self._row(configuration, fidelity)
+        return surrogate(self._folder).predict_one(*row)[self._time]
+
     def _outputs(
         self, configurations: Sequence[Configuration], fidelity: float
     ) -> npt.NDArray[np.float32]:

@@ -1,0 +1,1 @@
+"""Optimisers side by side on a virtual clock, with several workers; see `command`."""
