@@ -76,7 +76,7 @@ def posterior(process, data, asked):
 def test_gradient_of_the_fit(d, n_levels, n_warped):
     rng = np.random.default_rng([d, n_levels])
     process = LevelProcess(d, n_levels, np.arange(d) < n_warped)
-    data = some_data(18, d, n_levels, rng)
+    data = some_data(18, d, n_levels, rng).by_level()
     indicators = np.eye(n_levels)[data.levels]
     parameters = some_parameters(process, rng)
     _, gradient = process._loss(parameters, data, indicators)
@@ -91,7 +91,7 @@ def test_gradient_of_the_fit(d, n_levels, n_warped):
 def test_loss_by_plain_linear_algebra():
     rng = np.random.default_rng(0)
     process = LevelProcess(2, 3, np.array([False, True]))
-    data = some_data(15, 2, 3, rng)
+    data = some_data(15, 2, 3, rng).by_level()
     centre = process._parameters.copy()
     losses, expected = [], []
     for _ in range(3):
@@ -322,7 +322,7 @@ def test_draws_know_that_few_values_may_mislead():
 def test_draws_are_never_wider_than_the_prior():
     """Also where a fit that ended early left the loss curved the wrong way."""
     rng = np.random.default_rng(4)
-    data = some_data(40, 3, 3, rng)
+    data = some_data(40, 3, 3, rng).by_level()
     process = LevelProcess(3, 3, np.array([True, False, True]))
     process.fit(data, steps=2)
     best, indicators = process._parameters, np.eye(3)[data.levels]
