@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import Bounds, minimize
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.search.warping import warp
+from mfhpo.search.kernels import distances, five_halves, three_halves, warp
 
 _JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
@@ -24,7 +25,7 @@ _FAR = 20.0  # of the logarithm of a scale or a noise: a step of a fit must not 
 _FINER = 5.0  # the rough part's share of the scales is one in so many
 _EXPONENT_SPREAD, _EXPONENT_MOST = 0.75, 3.0  # of the logarithms of what numbers are warped by
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
-_BLOCK = 128  # configurations that are asked about at once: more would not stay in the cache
+_BLOCK = 40_000  # covariances that are computed at once: more would not stay in the cache
 _STEP = 1e-4  # in which curvature is measured, in standard deviations of the prior
 
 
@@ -67,7 +68,7 @@ class LevelProcess:
         Sizes.
     numbers
         Which features are numbers in ranges from 0 to 1, which may be warped
-        (`mfhpo.search.warping`), shape (n_features,). None: none.
+        (`mfhpo.search.kernels.warp`), shape (n_features,). None: none.
 
     References
     ----------
@@ -125,12 +126,11 @@ class LevelProcess:
         parameters alone make a model too sure of itself: it would never try what they say does not
         matter.
         """
-        other = LevelProcess(self.n_features, self.n_levels, self._numbers)
+        other = copy(self)
         off = self._root @ rng.standard_normal(len(self._parameters))
         other._parameters = self._parameters + off
         warped = other._parameters[self._exponents_at]
         other._parameters[self._exponents_at] = np.clip(warped, -_EXPONENT_MOST, _EXPONENT_MOST)
-        other._root = self._root
         return other
 
     def condition(self, data: LevelData) -> None:
@@ -144,12 +144,13 @@ class LevelProcess:
             self._noise[data.levels] ** 2 / data.counts + _JITTER
         )
         # Every question multiplies by it, which is much faster than solving equations each time.
-        self._inverse_factor = _inverse(_factor(covariance))
+        self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
         self._weights = self._inverse_factor.T @ (self._inverse_factor @ data.values)
 
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
-        blocks = np.array_split(features, range(_BLOCK, len(features), _BLOCK))
+        size = max(1, _BLOCK // len(self._weights))
+        blocks = np.array_split(features, range(size, len(features), size))
         means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
         return np.concatenate(means), np.concatenate(spreads)
 
@@ -254,11 +255,11 @@ class LevelProcess:
         Levels are one for all, or shape (n,).
         """
         data = self._data
-        distance = _distances(features, data.features, self._scales)
-        covariance, _ = _five_halves(distance)
+        distance = distances(features, data.features, self._scales)
+        covariance, _ = five_halves(distance)
         covariance *= self._smooth[:, data.levels][levels]
         distance *= _FINER
-        rough, _ = _three_halves(distance)
+        rough, _ = three_halves(distance)
         rough *= self._rough[:, data.levels][levels]
         covariance += rough
         if self.n_levels > 1:
@@ -274,7 +275,7 @@ class LevelProcess:
     ) -> tuple[FloatArray, FloatArray]:
         """The target's own part of the covariance, and 3/5 of its change by a log scale."""
         own = np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
-        covariance, change = _five_halves(_distances(features, others, own[:-1]))
+        covariance, change = five_halves(distances(features, others, own[:-1]))
         covariance *= own[-1] ** 2
         change *= own[-1] ** 2
         return covariance, change
@@ -297,10 +298,10 @@ class LevelProcess:
         features[:, self._numbers], by_a, by_b = warp(
             features[:, self._numbers], parameters[self._exponents_at]
         )
-        distance = _distances(features, features, scales)
-        alike, change = _five_halves(distance)
+        distance = distances(features, features, scales)
+        alike, change = five_halves(distance)
         distance *= _FINER
-        near, rough_change = _three_halves(distance)
+        near, rough_change = three_halves(distance)
         smooth_levels = (smooth @ smooth.T)[:, data.levels][data.levels]
         rough_levels = (rough @ rough.T)[:, data.levels][data.levels]
         covariance = smooth_levels * alike
@@ -318,7 +319,7 @@ class LevelProcess:
             factor = cholesky(covariance, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(parameters)
-        inverse_factor = _inverse(factor)
+        inverse_factor = dtrtri(factor, lower=1)[0]
         weights = inverse_factor.T @ (inverse_factor @ data.values)
         loss = 0.5 * data.values @ weights + np.log(np.diag(factor)).sum()
         # Half the trace of `pull` times a derivative of the covariance is the loss's derivative.
@@ -361,12 +362,6 @@ def _by_scales(
     return (scaled * away).sum(axis=0), away
 
 
-def _inverse(factor: FloatArray) -> FloatArray:
-    """The inverse of a Cholesky factor; both are lower triangles."""
-    inverse: FloatArray = dtrtri(factor, lower=1)[0]
-    return inverse
-
-
 def _factor(covariance: FloatArray) -> FloatArray:
     """The Cholesky factor, with more on the diagonal where rounding leaves it none."""
     jitter = _JITTER
@@ -380,38 +375,3 @@ def _factor(covariance: FloatArray) -> FloatArray:
             covariance = covariance + jitter * np.eye(len(covariance))
         else:
             return factor
-
-
-# In place, because to allocate large arrays takes longer than to compute with them.
-
-
-def _five_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Matérn kernel of 5/2, and 3/5 of its derivative by a log scale.
-
-    The derivative is for each unit of the squared scaled difference, also below.
-    """
-    change, kernel = _three_halves(distance)
-    kernel *= distance
-    kernel *= distance
-    kernel /= 3.0
-    kernel += change
-    return kernel, change
-
-
-def _three_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Matérn kernel of 3/2, and a fifth of its derivative by a log scale."""
-    decay = -distance
-    np.exp(decay, out=decay)
-    kernel = distance + 1.0
-    kernel *= decay
-    return kernel, decay
-
-
-def _distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
-    """Distances times the square root of 5, shape (n, m)."""
-    left, right = np.sqrt(5.0) * features / scales, np.sqrt(5.0) * others / scales
-    squares: FloatArray = -2.0 * left @ right.T
-    squares += (left**2).sum(axis=1)[:, None]
-    squares += (right**2).sum(axis=1)
-    np.maximum(squares, 1e-12, out=squares)
-    return np.sqrt(squares, out=squares)

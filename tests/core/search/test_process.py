@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
-from mfhpo.search.warping import warp
+from mfhpo.search.kernels import warp
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
