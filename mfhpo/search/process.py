@@ -137,12 +137,14 @@ class LevelProcess:
         """Learn what was observed, with everything else as it was fitted or drawn."""
         data = data.by_level()
         self._data = replace(data, features=self._warped(data.features))
-        self._scales, smooth, rough, self._noise = self._unpacked(self._parameters)
-        self._smooth, self._rough = smooth @ smooth.T, rough @ rough.T
+        self._scales, smooth, rough, self._noise, self._own = self._unpacked(self._parameters)
+        between, alone = smooth @ smooth.T, rough @ rough.T
+        self._smooth, self._rough = between[:, data.levels], alone[:, data.levels]
+        # Of a configuration's values at all levels, before anything is seen.
+        self._over_levels = between + alone
+        self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
         covariance = self._covariance(self._data.features, data.levels)
-        covariance[np.diag_indices_from(covariance)] += (
-            self._noise[data.levels] ** 2 / data.counts + _JITTER
-        )
+        _add_noise(covariance, self._noise[data.levels], data.counts)
         # Every question multiplies by it, which is much faster than solving equations each time.
         self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
         self._weights = self._inverse_factor.T @ (self._inverse_factor @ data.values)
@@ -157,7 +159,7 @@ class LevelProcess:
     def _block_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         target = self.n_levels - 1
         across = self._covariance(self._warped(features), target)
-        variance = self._over_levels()[target, target] - (self._half(across) ** 2).sum(axis=0)
+        variance = self._over_levels[target, target] - (self._half(across) ** 2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
     def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
@@ -185,7 +187,7 @@ class LevelProcess:
             self._half(at_target),
             self._half(self._covariance(features, levels)),
         )
-        prior = self._over_levels()
+        prior = self._over_levels
         variance = prior[target, target] - (target_half**2).sum(axis=0)
         seen = prior[levels, levels] - (level_half**2).sum(axis=0) + self._noise[levels] ** 2
         shared = prior[levels, target] - (target_half * level_half).sum(axis=0)
@@ -210,16 +212,15 @@ class LevelProcess:
         spreads = np.repeat([spread for _, spread in parts], [len(one) for one, _ in parts])
         return centre, spreads**-2.0
 
-    def _unpacked(
-        self, parameters: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Scales, the factors of the smooth and the rough part over levels, and noise."""
+    def _unpacked(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Scales, the factors of the smooth and the rough part over levels, noise, own part."""
         smooth = np.zeros((self.n_levels, self.n_levels))
         rough = np.zeros((self.n_levels, self.n_levels))
         smooth[self._triangle] = parameters[self._smooth_at]
         rough[self._triangle] = parameters[self._rough_at]
         scales = np.exp(np.clip(parameters[self._scales_at], -_FAR, _FAR))
-        return scales, smooth, rough, np.exp(np.clip(parameters[self._noise_at], -_FAR, _FAR))
+        noise = np.exp(np.clip(parameters[self._noise_at], -_FAR, _FAR))
+        return scales, smooth, rough, noise, np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
 
     def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
         """The symmetric root of the parameters' covariance, in units of the prior's spreads.
@@ -257,43 +258,24 @@ class LevelProcess:
         data = self._data
         distance = distances(features, data.features, self._scales)
         covariance, _ = five_halves(distance)
-        covariance *= self._smooth[:, data.levels][levels]
+        covariance *= self._smooth[levels]
         distance *= _FINER
         rough, _ = three_halves(distance)
-        rough *= self._rough[:, data.levels][levels]
+        rough *= self._rough[levels]
         covariance += rough
         if self.n_levels > 1:
             target = self.n_levels - 1
             here = slice(None) if isinstance(levels, int) and levels == target else levels == target
             first = int(np.searchsorted(data.levels, target))
-            own, _ = self._own_part(self._parameters, features[here], data.features[first:])
+            own, _ = _own_part(features[here], data.features[first:], self._own)
             covariance[here, first:] += own
         return covariance
-
-    def _own_part(
-        self, parameters: FloatArray, features: FloatArray, others: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The target's own part of the covariance, and 3/5 of its change by a log scale."""
-        own = np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
-        covariance, change = five_halves(distances(features, others, own[:-1]))
-        covariance *= own[-1] ** 2
-        change *= own[-1] ** 2
-        return covariance, change
-
-    def _over_levels(self) -> FloatArray:
-        """Covariance of a configuration's values at all levels, before anything is seen."""
-        prior: FloatArray = self._smooth + self._rough
-        if self.n_levels > 1:
-            nowhere = np.zeros((1, self.n_features))
-            own, _ = self._own_part(self._parameters, nowhere, nowhere)
-            prior[-1, -1] += own.item()
-        return prior
 
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
     ) -> tuple[float, FloatArray]:
         """Minus the log posterior density of the parameters, and its gradient."""
-        scales, smooth, rough, noise = self._unpacked(parameters)
+        scales, smooth, rough, noise, own_values = self._unpacked(parameters)
         features = data.features.copy()
         features[:, self._numbers], by_a, by_b = warp(
             features[:, self._numbers], parameters[self._exponents_at]
@@ -309,11 +291,9 @@ class LevelProcess:
         top = slice(int(np.searchsorted(data.levels, self.n_levels - 1)), None)
         if self.n_levels > 1:
             at_top = features[top]
-            own, own_change = self._own_part(parameters, at_top, at_top)
+            own, own_change = _own_part(at_top, at_top, own_values)
             covariance[top, top] += own
-        covariance[np.diag_indices_from(covariance)] += (
-            noise[data.levels] ** 2 / data.counts + _JITTER
-        )
+        _add_noise(covariance, noise[data.levels], data.counts)
         off = parameters - self._prior
         try:
             factor = cholesky(covariance, lower=True, check_finite=False)
@@ -340,17 +320,30 @@ class LevelProcess:
         gradient[self._rough_at] = (by_level @ rough)[self._triangle]
         gradient[self._noise_at] = indicators.T @ (np.diag(pull) / data.counts) * noise**2
         if self.n_levels > 1:
-            values = np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
             own_change *= 5.0 / 3.0
             own_change *= pull[top, top]
-            own_gradient, own_away = _by_scales(at_top, values[:-1], own_change)
-            by_feature[top] -= own_away / values[:-1]
+            own_gradient, own_away = _by_scales(at_top, own_values[:-1], own_change)
+            by_feature[top] -= own_away / own_values[:-1]
             gradient[self._own_at] = np.append(own_gradient, (pull[top, top] * own).sum())
         by_feature = by_feature[:, self._numbers]
         gradient[self._exponents_at] = np.concatenate(
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
         return loss + 0.5 * float(off**2 @ self._precision), gradient + self._precision * off
+
+
+def _own_part(
+    features: FloatArray, others: FloatArray, own: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The target's own part of the covariance, and 3/5 of its change by a log scale."""
+    covariance, change = five_halves(distances(features, others, own[:-1]))
+    covariance *= own[-1] ** 2
+    change *= own[-1] ** 2
+    return covariance, change
+
+
+def _add_noise(covariance: FloatArray, noise: FloatArray, counts: IntArray | int) -> None:
+    covariance.flat[:: len(covariance) + 1] += noise**2 / counts + _JITTER
 
 
 def _by_scales(

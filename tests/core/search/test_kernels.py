@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from mfhpo.search.kernels import warp
 
 logs = st.floats(-3.0, 3.0)

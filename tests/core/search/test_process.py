@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
 from mfhpo.search.kernels import warp
+from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
@@ -25,7 +25,7 @@ def covariances(process, data, parameters):
     features = data.features.copy()
     numbers = process._numbers
     features[:, numbers] = warp(features[:, numbers], parameters[process._exponents_at])[0]
-    scales, smooth, rough, _ = process._unpacked(parameters)
+    scales, smooth, rough, *_ = process._unpacked(parameters)
     between, alone = smooth @ smooth.T, rough @ rough.T
     own = np.exp(parameters[process._own_at])
     target = process.n_levels - 1
@@ -216,7 +216,7 @@ def unit(values):
 
 
 def correlation(low, places, target):
-    prior = fitted(low, places, target)._over_levels()
+    prior = fitted(low, places, target)._over_levels
     return float(prior[0, 1] / math.sqrt(prior[0, 0] * prior[1, 1]))
 
 
