@@ -155,6 +155,8 @@ class SearchSpace:
         What is not explained by parameters that more configurations have is taken to apply always.
         """
         self._conditions.clear()
+        if all(self.parameters.keys() <= point.keys() for point in points):
+            return
         table = self._table(points)
         having = {name: ~np.isnan(values) for name, values in table.items()}
         known: dict[bytes, Question | None] = {}  # many parameters come and go together

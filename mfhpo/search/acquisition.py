@@ -54,8 +54,8 @@ def best_place(
     good: FloatArray,
     rng: np.random.Generator,
     ordered: BoolArray,
-) -> FloatArray:
-    """Search the unit cube for the place of the largest merit, at random and then nearby.
+) -> tuple[FloatArray, float]:
+    """Search the unit cube for the largest merit, at random and then nearby: place and merit.
 
     Coordinates with an order are drawn at and near the ends of their ranges more often than uniform
     draws would put them there: the model knows least there, the best value is often there, and
@@ -86,8 +86,8 @@ def best_place(
         places = np.vstack([places[kept], moved])
         merits = np.append(merits[kept], merit(moved))
         step /= 2.0
-    best: FloatArray = places[int(np.argmax(merits))]
-    return best
+    best = int(np.argmax(merits))
+    return places[best], float(merits[best])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
 from mfhpo.knowledge.arrays import FloatArray
@@ -108,6 +107,7 @@ class ModelSearch(SearchPolicy):
         super().__init__(costs, continues=continues, initial=initial, seed=seed)
         self._process: LevelProcess | None = None
         self._fitted = (0, 0, 0, 0)
+        self._told_values = np.empty((0, 3))  # the history as an array
         # What the most probable and the drawn parameters say, each with what it was made from.
         self._view: tuple[int, _View] | None = None
         self._drawn_view: tuple[object, _View] | None = None
@@ -185,6 +185,7 @@ class ModelSearch(SearchPolicy):
         """See `SearchPolicy`."""
         super().load_state_dict(state)
         self._process = None  # of what was known before
+        self._told_values = np.empty((0, 3))
 
     @property
     def _can_model(self) -> bool:
@@ -235,9 +236,10 @@ class ModelSearch(SearchPolicy):
         without_value = self._points.keys() - set().union(*self._values) - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
-        data = self._data(rows)
-        process.condition(data)
         where = {arm: index for index, arm in enumerate(arms)}
+        told = features[[where[arm] for arm in rows.arms.tolist()]]
+        data = LevelData(told, rows.levels, rows.values, rows.counts)
+        process.condition(data)
         finished = [
             where[arm] for arm in self._values[top] if arm in where and arm not in self._out
         ]
@@ -259,12 +261,15 @@ class ModelSearch(SearchPolicy):
         return _View(process, features, arms, means, spreads, best)
 
     def _rows(self, first: int, top: int) -> Rows:
-        told = [one for one in self._history[:first] if one[2] is None or one[1] <= top]
-        return Rows.of(told, self._points, top + 1)
-
-    def _data(self, rows: Rows) -> LevelData:
-        features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
-        return LevelData(features, rows.levels, rows.values, rows.counts)
+        new = self._history[len(self._told_values) :]
+        if new:
+            added = [(arm, level, np.nan if value is None else value) for arm, level, value in new]
+            self._told_values = np.vstack([self._told_values, added])
+        values = self._told_values[:first, 2]
+        arms, levels = self._told_values[:first, :2].T.astype(np.int64)
+        used = np.isin(arms, np.fromiter(self._points, np.int64))
+        used &= (levels <= top) | np.isnan(values)
+        return Rows.of(arms[used], levels[used], values[used], top + 1)
 
     def _fit(self, top: int) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
@@ -278,7 +283,9 @@ class ModelSearch(SearchPolicy):
         key = (fitted, self.space.n_features, self._corrections, top)
         if self._process is None or self._fitted != key:
             self._process = LevelProcess(self.space.n_features, top + 1, self.space.numbers)
-            self._process.fit(self._data(self._rows(fitted, top).most_telling(_MOST_FITTED)))
+            rows = self._rows(fitted, top).most_telling(_MOST_FITTED)
+            features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
+            self._process.fit(LevelData(features, rows.levels, rows.values, rows.counts))
             self._fitted = key
         return self._process
 
@@ -286,21 +293,21 @@ class ModelSearch(SearchPolicy):
         self, view: _View, begun: int, rng: np.random.Generator
     ) -> tuple[FloatArray | None, float]:
         """A new arm's place in the unit cube, None for any, and its gain for a usual cost."""
-        known = _rows_as_keys(view.features)
+        known = set(_keys(view.features))
 
         def merit(cube: FloatArray) -> FloatArray:
             features = self.space.cube_features(cube)
             means, spreads = view.process.at_target(features)
-            is_new = ~np.isin(_rows_as_keys(features), known)
+            is_new = [key not in known for key in _keys(features)]
             improvements = view.improvement(means, spreads) * is_new
             return improvements / self.dearness(features, -1, self.target)
 
         best = np.argsort(-view.means, kind="stable")[:_GOOD]
         good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])
-        place = best_place(merit, good, rng, self.space.ordered)
+        place, gain = best_place(merit, good, rng, self.space.ordered)
         # The same for every step until the arm is begun.
         at_random = np.random.default_rng([self._seed, begun]).random() < _RANDOM_SHARE
-        return None if at_random else place, float(merit(place[None, :])[0])
+        return None if at_random else place, gain
 
     def _level(
         self, view: _View, features: FloatArray, lowest: int, arms: Sequence[int] = ()
@@ -332,7 +339,6 @@ class ModelSearch(SearchPolicy):
         return int(levels[np.argmax(rates)]) if rates.max() > at_once else top
 
 
-def _rows_as_keys(features: FloatArray) -> npt.NDArray[np.void]:
-    """One comparable value for each row, shape (n,), alike for rows that are the same."""
-    rounded = np.ascontiguousarray(np.round(features, _DIGITS) + 0.0)
-    return rounded.view(f"V{rounded.itemsize * rounded.shape[1]}")[:, 0]
+def _keys(features: FloatArray) -> list[bytes]:
+    """One key for each row, the same for rows that are the same."""
+    return [row.tobytes() for row in np.round(features, _DIGITS) + 0.0]

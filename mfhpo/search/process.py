@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import cho_solve, cholesky, solve_triangular
+from scipy.linalg import cholesky
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import Bounds, minimize
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.search.warping import warp
+from mfhpo.search.kernels import distances, five_halves, three_halves, warp
 
 _JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
@@ -22,6 +25,7 @@ _FAR = 20.0  # of the logarithm of a scale or a noise: a step of a fit must not 
 _FINER = 5.0  # the rough part's share of the scales is one in so many
 _EXPONENT_SPREAD, _EXPONENT_MOST = 0.75, 3.0  # of the logarithms of what numbers are warped by
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
+_BLOCK = 40_000  # covariances that are computed at once: more would not stay in the cache
 _STEP = 1e-4  # in which curvature is measured, in standard deviations of the prior
 
 
@@ -37,6 +41,12 @@ class LevelData:
     levels: IntArray
     values: FloatArray
     counts: IntArray | int = 1
+
+    def by_level(self) -> LevelData:
+        """The same in the order of levels: those of the target are the last rows."""
+        order = np.argsort(self.levels, kind="stable")
+        counts = np.broadcast_to(self.counts, len(order))[order]
+        return LevelData(self.features[order], self.levels[order], self.values[order], counts)
 
 
 class LevelProcess:
@@ -58,7 +68,7 @@ class LevelProcess:
         Sizes.
     numbers
         Which features are numbers in ranges from 0 to 1, which may be warped
-        (`mfhpo.search.warping`), shape (n_features,). None: none.
+        (`mfhpo.search.kernels.warp`), shape (n_features,). None: none.
 
     References
     ----------
@@ -93,6 +103,7 @@ class LevelProcess:
 
     def fit(self, data: LevelData, steps: int = _STEPS) -> None:
         """Fit all parameters in so many steps at most, from where the last fit ended."""
+        data = data.by_level()
         indicators = np.eye(self.n_levels)[data.levels]
         most = np.full(len(self._parameters), np.inf)
         most[self._exponents_at] = _EXPONENT_MOST
@@ -115,32 +126,40 @@ class LevelProcess:
         parameters alone make a model too sure of itself: it would never try what they say does not
         matter.
         """
-        other = LevelProcess(self.n_features, self.n_levels, self._numbers)
+        other = copy(self)
         off = self._root @ rng.standard_normal(len(self._parameters))
         other._parameters = self._parameters + off
         warped = other._parameters[self._exponents_at]
         other._parameters[self._exponents_at] = np.clip(warped, -_EXPONENT_MOST, _EXPONENT_MOST)
-        other._root = self._root
         return other
 
     def condition(self, data: LevelData) -> None:
         """Learn what was observed, with everything else as it was fitted or drawn."""
+        data = data.by_level()
         self._data = replace(data, features=self._warped(data.features))
-        self._scales, smooth, rough, self._noise = self._unpacked(self._parameters)
-        self._smooth, self._rough = smooth @ smooth.T, rough @ rough.T
+        self._scales, smooth, rough, self._noise, self._own = self._unpacked(self._parameters)
+        between, alone = smooth @ smooth.T, rough @ rough.T
+        self._smooth, self._rough = between[:, data.levels], alone[:, data.levels]
+        # Of a configuration's values at all levels, before anything is seen.
+        self._over_levels = between + alone
+        self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
         covariance = self._covariance(self._data.features, data.levels)
-        covariance[np.diag_indices_from(covariance)] += (
-            self._noise[data.levels] ** 2 / data.counts + _JITTER
-        )
-        self._factor = _factor(covariance)
-        self._weights = cho_solve((self._factor, True), data.values, check_finite=False)
+        _add_noise(covariance, self._noise[data.levels], data.counts)
+        # Every question multiplies by it, which is much faster than solving equations each time.
+        self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
+        self._weights = self._inverse_factor.T @ (self._inverse_factor @ data.values)
 
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
+        size = max(1, _BLOCK // len(self._weights))
+        blocks = np.array_split(features, range(size, len(features), size))
+        means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
+        return np.concatenate(means), np.concatenate(spreads)
+
+    def _block_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         target = self.n_levels - 1
-        across = self._covariance(self._warped(features), np.full(len(features), target))
-        half = solve_triangular(self._factor, across.T, lower=True, check_finite=False)
-        variance = self._over_levels()[target, target] - (half**2).sum(axis=0)
+        across = self._covariance(self._warped(features), target)
+        variance = self._over_levels[target, target] - (self._half(across) ** 2).sum(axis=0)
         return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
     def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
@@ -163,11 +182,12 @@ class LevelProcess:
         """
         target = self.n_levels - 1
         features = self._warped(features)
-        at_target = self._covariance(features, np.full(len(features), target))
-        at_level = self._covariance(features, levels)
-        target_half = solve_triangular(self._factor, at_target.T, lower=True, check_finite=False)
-        level_half = solve_triangular(self._factor, at_level.T, lower=True, check_finite=False)
-        prior = self._over_levels()
+        at_target = self._covariance(features, target)
+        target_half, level_half = (
+            self._half(at_target),
+            self._half(self._covariance(features, levels)),
+        )
+        prior = self._over_levels
         variance = prior[target, target] - (target_half**2).sum(axis=0)
         seen = prior[levels, levels] - (level_half**2).sum(axis=0) + self._noise[levels] ** 2
         shared = prior[levels, target] - (target_half * level_half).sum(axis=0)
@@ -192,16 +212,15 @@ class LevelProcess:
         spreads = np.repeat([spread for _, spread in parts], [len(one) for one, _ in parts])
         return centre, spreads**-2.0
 
-    def _unpacked(
-        self, parameters: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Scales, the factors of the smooth and the rough part over levels, and noise."""
+    def _unpacked(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Scales, the factors of the smooth and the rough part over levels, noise, own part."""
         smooth = np.zeros((self.n_levels, self.n_levels))
         rough = np.zeros((self.n_levels, self.n_levels))
         smooth[self._triangle] = parameters[self._smooth_at]
         rough[self._triangle] = parameters[self._rough_at]
         scales = np.exp(np.clip(parameters[self._scales_at], -_FAR, _FAR))
-        return scales, smooth, rough, np.exp(np.clip(parameters[self._noise_at], -_FAR, _FAR))
+        noise = np.exp(np.clip(parameters[self._noise_at], -_FAR, _FAR))
+        return scales, smooth, rough, noise, np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
 
     def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
         """The symmetric root of the parameters' covariance, in units of the prior's spreads.
@@ -226,73 +245,74 @@ class LevelProcess:
         warped[:, self._numbers] = warp(features[:, self._numbers], exponents)[0]
         return warped
 
-    def _covariance(self, features: FloatArray, levels: IntArray) -> FloatArray:
-        """Covariance of values with those of the data, without noise; features are warped."""
+    def _half(self, across: FloatArray) -> FloatArray:
+        """Covariances (n, m) in terms of independent data (m, n): products explain variance."""
+        half: FloatArray = dtrmm(1.0, self._inverse_factor, across.T, lower=1)
+        return half
+
+    def _covariance(self, features: FloatArray, levels: IntArray | int) -> FloatArray:
+        """Covariance of values with those of the data, without noise; features are warped.
+
+        Levels are one for all, or shape (n,).
+        """
         data = self._data
-        distance = _distances(features, data.features, self._scales)
-        covariance: FloatArray = self._smooth[np.ix_(levels, data.levels)] * _smooth_kernel(
-            distance
-        )
-        covariance += self._rough[np.ix_(levels, data.levels)] * _rough_kernel(distance)
+        distance = distances(features, data.features, self._scales)
+        covariance, _ = five_halves(distance)
+        covariance *= self._smooth[levels]
+        distance *= _FINER
+        rough, _ = three_halves(distance)
+        rough *= self._rough[levels]
+        covariance += rough
         if self.n_levels > 1:
-            here, there = levels == self.n_levels - 1, data.levels == self.n_levels - 1
-            own, _ = self._own_part(self._parameters, features[here], data.features[there])
-            covariance[np.ix_(here, there)] += own
+            target = self.n_levels - 1
+            here = slice(None) if isinstance(levels, int) and levels == target else levels == target
+            first = int(np.searchsorted(data.levels, target))
+            own, _ = _own_part(features[here], data.features[first:], self._own)
+            covariance[here, first:] += own
         return covariance
-
-    def _own_part(
-        self, parameters: FloatArray, features: FloatArray, others: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The target's own part of the covariance, and the distances in its scales."""
-        own = np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
-        distance = _distances(features, others, own[:-1])
-        return own[-1] ** 2 * _smooth_kernel(distance), distance
-
-    def _over_levels(self) -> FloatArray:
-        """Covariance of a configuration's values at all levels, before anything is seen."""
-        prior: FloatArray = self._smooth + self._rough
-        if self.n_levels > 1:
-            nowhere = np.zeros((1, self.n_features))
-            own, _ = self._own_part(self._parameters, nowhere, nowhere)
-            prior[-1, -1] += own.item()
-        return prior
 
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
     ) -> tuple[float, FloatArray]:
         """Minus the log posterior density of the parameters, and its gradient."""
-        scales, smooth, rough, noise = self._unpacked(parameters)
-        levels = np.ix_(data.levels, data.levels)
+        scales, smooth, rough, noise, own_values = self._unpacked(parameters)
         features = data.features.copy()
         features[:, self._numbers], by_a, by_b = warp(
             features[:, self._numbers], parameters[self._exponents_at]
         )
-        distance = _distances(features, features, scales)
-        alike, near = _smooth_kernel(distance), _rough_kernel(distance)
-        smooth_levels, rough_levels = (smooth @ smooth.T)[levels], (rough @ rough.T)[levels]
-        covariance = smooth_levels * alike + rough_levels * near
-        top = data.levels == self.n_levels - 1
+        distance = distances(features, features, scales)
+        alike, change = five_halves(distance)
+        distance *= _FINER
+        near, rough_change = three_halves(distance)
+        smooth_levels = (smooth @ smooth.T)[:, data.levels][data.levels]
+        rough_levels = (rough @ rough.T)[:, data.levels][data.levels]
+        covariance = smooth_levels * alike
+        covariance += rough_levels * near
+        top = slice(int(np.searchsorted(data.levels, self.n_levels - 1)), None)
         if self.n_levels > 1:
             at_top = features[top]
-            own, own_distance = self._own_part(parameters, at_top, at_top)
-            covariance[np.ix_(top, top)] += own
-        covariance[np.diag_indices_from(covariance)] += (
-            noise[data.levels] ** 2 / data.counts + _JITTER
-        )
+            own, own_change = _own_part(at_top, at_top, own_values)
+            covariance[top, top] += own
+        _add_noise(covariance, noise[data.levels], data.counts)
         off = parameters - self._prior
         try:
             factor = cholesky(covariance, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
             return 1e10, np.zeros_like(parameters)
-        weights = cho_solve((factor, True), data.values, check_finite=False)
-        inverse = cho_solve((factor, True), np.eye(len(data.levels)), check_finite=False)
+        inverse_factor = dtrtri(factor, lower=1)[0]
+        weights = inverse_factor.T @ (inverse_factor @ data.values)
         loss = 0.5 * data.values @ weights + np.log(np.diag(factor)).sum()
         # Half the trace of `pull` times a derivative of the covariance is the loss's derivative.
-        pull = inverse - np.outer(weights, weights)
+        pull = inverse_factor.T @ inverse_factor
+        pull -= np.outer(weights, weights)
         gradient = np.empty_like(parameters)
-        change = smooth_levels * _smooth_change(distance)
-        change += rough_levels * (5.0 * _FINER**2 * np.exp(-_FINER * distance))
-        gradient[self._scales_at], away = _by_scales(features, scales, pull * change)
+        change *= smooth_levels
+        change *= 5.0 / 3.0
+        rough_change *= rough_levels
+        rough_change *= 5.0 * _FINER**2
+        change += rough_change
+        change *= pull
+        gradient[self._scales_at], away = _by_scales(features, scales, change)
         by_feature = -away / scales
         by_level = indicators.T @ (pull * alike) @ indicators
         gradient[self._smooth_at] = (by_level @ smooth)[self._triangle]
@@ -300,17 +320,30 @@ class LevelProcess:
         gradient[self._rough_at] = (by_level @ rough)[self._triangle]
         gradient[self._noise_at] = indicators.T @ (np.diag(pull) / data.counts) * noise**2
         if self.n_levels > 1:
-            values = np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
-            pull_top = pull[np.ix_(top, top)]
-            spread = pull_top * values[-1] ** 2 * _smooth_change(own_distance)
-            own_gradient, own_away = _by_scales(at_top, values[:-1], spread)
-            by_feature[top] -= own_away / values[:-1]
-            gradient[self._own_at] = np.append(own_gradient, (pull_top * own).sum())
+            own_change *= 5.0 / 3.0
+            own_change *= pull[top, top]
+            own_gradient, own_away = _by_scales(at_top, own_values[:-1], own_change)
+            by_feature[top] -= own_away / own_values[:-1]
+            gradient[self._own_at] = np.append(own_gradient, (pull[top, top] * own).sum())
         by_feature = by_feature[:, self._numbers]
         gradient[self._exponents_at] = np.concatenate(
             [(by_feature * by_a).sum(axis=0), (by_feature * by_b).sum(axis=0)]
         )
         return loss + 0.5 * float(off**2 @ self._precision), gradient + self._precision * off
+
+
+def _own_part(
+    features: FloatArray, others: FloatArray, own: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The target's own part of the covariance, and 3/5 of its change by a log scale."""
+    covariance, change = five_halves(distances(features, others, own[:-1]))
+    covariance *= own[-1] ** 2
+    change *= own[-1] ** 2
+    return covariance, change
+
+
+def _add_noise(covariance: FloatArray, noise: FloatArray, counts: IntArray | int) -> None:
+    covariance.flat[:: len(covariance) + 1] += noise**2 / counts + _JITTER
 
 
 def _by_scales(
@@ -335,24 +368,3 @@ def _factor(covariance: FloatArray) -> FloatArray:
             covariance = covariance + jitter * np.eye(len(covariance))
         else:
             return factor
-
-
-def _smooth_kernel(distance: FloatArray) -> FloatArray:
-    return (1.0 + distance + distance**2 / 3.0) * np.exp(-distance)
-
-
-def _smooth_change(distance: FloatArray) -> FloatArray:
-    """Its derivative by a log scale, for each unit of the squared scaled difference."""
-    return (5.0 / 3.0) * (1.0 + distance) * np.exp(-distance)
-
-
-def _rough_kernel(distance: FloatArray) -> FloatArray:
-    return (1.0 + _FINER * distance) * np.exp(-_FINER * distance)
-
-
-def _distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
-    """Distances times the square root of 5, shape (n, m)."""
-    left, right = features / scales, others / scales
-    squares = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1)[None, :]
-    distances: FloatArray = np.sqrt(5.0 * np.maximum(squares - 2.0 * left @ right.T, 0.0) + 1e-12)
-    return distances

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,36 +30,28 @@ class Rows:
     counts: IntArray
 
     @classmethod
-    def of(
-        cls, history: Sequence[tuple[int, int, float | None]], known: Collection[int], n_levels: int
-    ) -> Rows:
-        """Take what was told of the arms that are `known`: arm, level and value each time.
+    def of(cls, arms: IntArray, levels: IntArray, values: FloatArray, n_levels: int) -> Rows:
+        """Take what was told, in the order in which it was, all of one shape (n,).
 
-        A value of None, for an arm that failed for good, counts as the worst value at the target.
+        A value of NaN, for an arm that failed for good, counts as the worst value at the target.
         """
-        told: list[dict[int, list[float]]] = [{} for _ in range(n_levels)]
-        failed = []
-        for arm, level, value in history:
-            if arm not in known:
-                continue
-            if value is None:
-                failed.append(arm)
-            else:
-                told[level].setdefault(arm, []).append(value)
-        arms, levels, values, counts = [], [], [], []
-        for level, here in enumerate(told):
-            if here:
-                arms += list(here)
-                levels += [level] * len(here)
-                counts += [len(several) for several in here.values()]
-                means = [sum(several) / len(several) for several in here.values()]
-                values += scores(np.array(means)).tolist()
-        n, worst = len(failed), min(values, default=0.0)
+        failed = np.isnan(values)
+        out = arms[failed]
+        arms, levels, values = arms[~failed], levels[~failed], values[~failed]
+        _, first, row = np.unique(arms * n_levels + levels, return_index=True, return_inverse=True)
+        counts = np.bincount(row)
+        means = np.bincount(row, values) / counts
+        order = np.lexsort((first, levels[first]))
+        first, means, counts = first[order], means[order], counts[order]
+        levels = levels[first]
+        for level in np.unique(levels):
+            means[levels == level] = scores(means[levels == level])
+        worst = means.min() if len(means) else 0.0
         return cls(
-            np.array(arms + failed, dtype=np.int64),
-            np.array(levels + [n_levels - 1] * n, dtype=np.int64),
-            np.array(values + [worst] * n),
-            np.array(counts + [1] * n, dtype=np.int64),
+            np.append(arms[first], out),
+            np.append(levels, np.full_like(out, n_levels - 1)),
+            np.append(means, np.full(len(out), worst)),
+            np.append(counts, np.ones_like(out)),
         )
 
     def most_telling(self, most: int) -> Rows:

@@ -16,6 +16,8 @@ from optuna.distributions import (
 
 from mfhpo.search import Numeric, OneOf, Point, place_in_range
 
+_WITHOUT_STEPS = Numeric()
+
 
 def drawn(seed: int, number: int, name: str, distribution: BaseDistribution) -> Any:
     """A random value of a parameter for a trial or an arm; the same whoever asks."""
@@ -54,7 +56,7 @@ def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
         return OneOf(len(distribution.choices))
     if isinstance(distribution, (IntDistribution, FloatDistribution)) and distribution.step:
         return _stepwise(distribution)
-    return Numeric()
+    return _WITHOUT_STEPS
 
 
 @lru_cache(maxsize=256)

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
+from mfhpo.search.kernels import warp
 from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
-from mfhpo.search.warping import warp
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
@@ -25,7 +25,7 @@ def covariances(process, data, parameters):
     features = data.features.copy()
     numbers = process._numbers
     features[:, numbers] = warp(features[:, numbers], parameters[process._exponents_at])[0]
-    scales, smooth, rough, _ = process._unpacked(parameters)
+    scales, smooth, rough, *_ = process._unpacked(parameters)
     between, alone = smooth @ smooth.T, rough @ rough.T
     own = np.exp(parameters[process._own_at])
     target = process.n_levels - 1
@@ -76,7 +76,7 @@ def posterior(process, data, asked):
 def test_gradient_of_the_fit(d, n_levels, n_warped):
     rng = np.random.default_rng([d, n_levels])
     process = LevelProcess(d, n_levels, np.arange(d) < n_warped)
-    data = some_data(18, d, n_levels, rng)
+    data = some_data(18, d, n_levels, rng).by_level()
     indicators = np.eye(n_levels)[data.levels]
     parameters = some_parameters(process, rng)
     _, gradient = process._loss(parameters, data, indicators)
@@ -91,7 +91,7 @@ def test_gradient_of_the_fit(d, n_levels, n_warped):
 def test_loss_by_plain_linear_algebra():
     rng = np.random.default_rng(0)
     process = LevelProcess(2, 3, np.array([False, True]))
-    data = some_data(15, 2, 3, rng)
+    data = some_data(15, 2, 3, rng).by_level()
     centre = process._parameters.copy()
     losses, expected = [], []
     for _ in range(3):
@@ -216,7 +216,7 @@ def unit(values):
 
 
 def correlation(low, places, target):
-    prior = fitted(low, places, target)._over_levels()
+    prior = fitted(low, places, target)._over_levels
     return float(prior[0, 1] / math.sqrt(prior[0, 0] * prior[1, 1]))
 
 
@@ -322,7 +322,7 @@ def test_draws_know_that_few_values_may_mislead():
 def test_draws_are_never_wider_than_the_prior():
     """Also where a fit that ended early left the loss curved the wrong way."""
     rng = np.random.default_rng(4)
-    data = some_data(40, 3, 3, rng)
+    data = some_data(40, 3, 3, rng).by_level()
     process = LevelProcess(3, 3, np.array([True, False, True]))
     process.fit(data, steps=2)
     best, indicators = process._parameters, np.eye(3)[data.levels]
