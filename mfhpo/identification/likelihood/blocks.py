@@ -233,8 +233,10 @@ class Blocks:
         weights[1:2] = 1.0
         # The difference of the two is left out where both took part when the round was complete,
         # and its squares if that was so in all that they share.
-        took_part = np.array([np.isin(others, arms) for arms in self.members]).T
-        took_part &= np.array([leader in arms for arms in self.members])
+        members = np.zeros((len(sizes), len(self.values)), dtype=np.bool_)
+        for row, arms in zip(members, self.members, strict=True):
+            row[arms] = True
+        took_part = (members[:, others] & members[:, [leader]]).T
         credits = np.maximum(sizes - 1.0 - took_part, 0.0) @ weights
         caught_up = (both & ~took_part).any(axis=1)
         of_others = np.maximum(sum(self.squares) - np.where(caught_up, 0.0, own), 0.0)
