@@ -14,7 +14,7 @@ from benchmarks.hpo.methods import HEADLINE, Method
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems.table import TableProblem
 from benchmarks.hpo.space import Configuration
-from benchmarks.peers.optuna import suggest
+from benchmarks.peers.optuna import suggest, tell
 from mfhpo_optuna import Fidelity, RaceSampler
 from mfhpo_optuna.study.attributes import SECONDS_KEY, write_attribute
 from mfhpo_optuna.study.fidelity_race import FidelityRace
@@ -146,7 +146,7 @@ class Search:
     def tell(self, job: Job, value: float, seconds: float) -> None:
         """Tell the study, and how long the trial has taken on the clock."""
         self._sampler.seconds[job.handle.number] = seconds
-        self._study.tell(job.handle, value)
+        tell(self._study, job.handle, value)
 
     def advice(self) -> Advice | None:
         """The sampler's recommendation, which promises nothing before it is seen at the target."""

@@ -37,6 +37,14 @@ def suggest(trial: optuna.Trial, space: ConfigurationSpace) -> dict[str, Any]:
     return configuration
 
 
+def tell(study: optuna.Study, trial: optuna.Trial, value: float) -> None:
+    """End a trial; without a value it has failed."""
+    if math.isnan(value):
+        study.tell(trial, state=TrialState.FAIL)
+    else:
+        study.tell(trial, value)
+
+
 def _hyperband(levels: int) -> BasePruner:
     return HyperbandPruner(
         min_resource=1, max_resource=step_of(levels - 1), reduction_factor=FACTOR
@@ -94,11 +102,8 @@ class Study:
         trial: optuna.Trial = job.handle
         if job.level == self._target:
             trial.set_user_attr("configuration", job.configuration)
-            if math.isnan(value):
-                self.study.tell(trial, state=TrialState.FAIL)
-            else:
-                self.study.tell(trial, value)
-                self._is_stale = True
+            tell(self.study, trial, value)
+            self._is_stale = self._is_stale or not math.isnan(value)
             return None
         trial.report(value, step=step_of(job.level))
         if trial.should_prune():

@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 from optuna.trial import TrialState
@@ -192,6 +193,14 @@ def test_trials_under_way_are_running(name):
     assert 40.0 < done.total_cost <= 60.0  # of the work, what has ended
     assert done.cost[-1] <= 60.0
     assert done.value[-1] > -50.0
+
+
+def test_a_failure_hides_no_better_trial():
+    study = CLOCKED["optuna random"](Setting(InSeconds(Slow()), 10.0, 2, 0))
+    good, failed = study.ask(), study.ask()
+    study.tell(good, 1.0, 10.0)
+    study.tell(failed, math.nan, 10.0)
+    assert study.advice() == Advice(good.configuration, 1.0)
 
 
 def test_our_search_is_told_the_seconds_of_the_clock():
