@@ -19,11 +19,14 @@ class Job:
         What to evaluate, and the index of the level.
     handle
         What the optimiser knows it by.
+    limit
+        The seconds after which it is to be stopped; None: never.
     """
 
     configuration: Configuration
     level: int
     handle: Any = None
+    limit: float | None = None
 
 
 class Advice(NamedTuple):
@@ -41,7 +44,7 @@ class Optimiser(Protocol):
         ...
 
     def tell(self, job: Job, value: float, seconds: float) -> Job | None:
-        """Take in the value of an evaluation and the time that it took.
+        """Take in the value of an evaluation, NaN if it was stopped, and the time that it took.
 
         Returns what the same worker goes on with, such as the next level of a training that is not
         stopped; None: the worker is free.

@@ -1,5 +1,6 @@
 """What an optimiser pays and recommends while it runs: the same account for all of them."""
 
+import math
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -65,6 +66,7 @@ class Training:
     level: int
     run: _Run
     run_cost: float  # of the run once the evaluation has ended, in the problem's unit
+    stopped: bool = False  # at a limit
 
 
 class Meter:
@@ -176,10 +178,13 @@ class Meter:
                 raise BudgetSpent
         return self.finish(self.begin(configuration, level))
 
-    def begin(self, configuration: Configuration, level: int) -> Training:
+    def begin(
+        self, configuration: Configuration, level: int, limit: float | None = None
+    ) -> Training:
         """Begin an evaluation, whatever is left; it is paid for by `finish`.
 
-        No other one goes on from it before.
+        No other one goes on from it before. At `limit`, in the problem's unit, it is stopped, and
+        has no value.
         """
         with self.apart():
             configuration = self.problem.space.active(configuration)
@@ -191,13 +196,16 @@ class Meter:
             if started is None:  # and not before: a configuration out of range was not tried
                 self._runs.setdefault(key, []).append(run)
             run.under_way = True
-            cost = max(0.0, result.cost - run.cost) / self.problem.full_cost
-            return Training(result.value, cost, level, run, result.cost)
+            cost, full_cost = max(0.0, result.cost - run.cost), self.problem.full_cost
+            if limit is not None and cost > limit:
+                return Training(math.nan, limit / full_cost, level, run, run.cost, stopped=True)
+            return Training(result.value, cost / full_cost, level, run, result.cost)
 
     def finish(self, training: Training) -> float:
         """End an evaluation that has begun, pay for it, and return its value."""
         run = training.run
-        run.level, run.cost, run.under_way = training.level, training.run_cost, False
+        run.cost, run.under_way = training.run_cost, False
+        run.level = run.level if training.stopped else training.level
         self.cost += training.cost
         self.evaluations[training.level] += 1
         self.failures += not np.isfinite(training.value)

@@ -16,7 +16,12 @@ from benchmarks.hpo.problems.table import TableProblem
 from benchmarks.hpo.space import Configuration
 from benchmarks.peers.optuna import suggest, tell
 from mfhpo_optuna import Fidelity, RaceSampler
-from mfhpo_optuna.study.attributes import SECONDS_KEY, write_attribute
+from mfhpo_optuna.study.attributes import (
+    CENSORED_KEY,
+    LIMIT_KEY,
+    SECONDS_KEY,
+    write_attribute,
+)
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 # Trials under way last for virtual time, which no lease in real seconds is to end.
@@ -110,9 +115,18 @@ class _VirtualRaceSampler(RaceSampler):
 
 
 class Search:
-    """The sampler in a study that is asked and told, with costs that it measures."""
+    """The sampler in a study that is asked and told, with costs that it measures.
 
-    def __init__(self, setting: Setting) -> None:
+    Parameters
+    ----------
+    setting
+        What it is made for.
+    limited
+        Whether the limits that it sets are kept.
+    """
+
+    def __init__(self, setting: Setting, limited: bool = True) -> None:
+        self._limited = limited
         fidelity = setting.problem.fidelity
         self._space, self._levels = setting.problem.space, fidelity.levels
         # Who recommends reads the study as another process does: what it works out of the model
@@ -141,12 +155,17 @@ class Search:
         configuration = suggest(trial, self._space)
         level = trial.suggest_float("level", self._levels[0], self._levels[-1])
         self._configurations[trial.user_attrs["mfhpo:pull"]["arm"]] = configuration
-        return Job(configuration, self._levels.index(level), trial)
+        limit = trial.user_attrs.get(LIMIT_KEY) if self._limited else None
+        return Job(configuration, self._levels.index(level), trial, limit)
 
     def tell(self, job: Job, value: float, seconds: float) -> None:
         """Tell the study, and how long the trial has taken on the clock."""
         self._sampler.seconds[job.handle.number] = seconds
-        tell(self._study, job.handle, value)
+        if seconds == job.limit:
+            job.handle.set_user_attr(CENSORED_KEY, job.limit)
+            self._study.tell(job.handle, state=TrialState.PRUNED)
+        else:
+            tell(self._study, job.handle, value)
 
     def advice(self) -> Advice | None:
         """The sampler's recommendation, which promises nothing before it is seen at the target."""

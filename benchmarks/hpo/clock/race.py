@@ -93,7 +93,7 @@ class Clock:
         return True
 
     def _begin(self, job: Job) -> None:
-        training = self._meter.begin(job.configuration, job.level)
+        training = self._meter.begin(job.configuration, job.level, job.limit)
         end = self.now + training.cost * self._workers
         heapq.heappush(self._under_way, (end, next(self._numbers), job, training))
 
@@ -103,7 +103,10 @@ class Clock:
         _, _, job, training = heapq.heappop(self._under_way)
         value = self._meter.finish(training)
         began = self._meter.optimiser_seconds
-        following = self._optimiser.tell(job, value, training.cost * self._meter.problem.full_cost)
+        seconds = training.cost * self._meter.problem.full_cost
+        if training.stopped and job.limit is not None:
+            seconds = job.limit
+        following = self._optimiser.tell(job, value, seconds)
         own = self._own_time(began)
         self.now += own
         self._longest_tell = max(self._longest_tell, own)

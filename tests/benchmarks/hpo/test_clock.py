@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pytest
 from optuna.trial import TrialState
@@ -88,6 +89,7 @@ def told(optimiser, workers=2, budget=20.0, continues=True):
     optimiser.clock = Clock(optimiser, meter, workers)
     optimiser.clock.run()
     optimiser.steps = [(round(step.cost, 9), step.configuration["x"]) for step in meter.steps]
+    optimiser.claims = [step.claim for step in meter.steps]
     return [(what, when) for what, when in optimiser.story if what != "ask"]
 
 
@@ -137,6 +139,27 @@ def test_what_is_stopped_costs_what_it_ran():
         (60, 3),
         (90, 12),
     ]
+
+
+def test_what_is_beyond_its_limit_ends_there_without_a_value():
+    optimiser = Scripted([30.0, 60.0], upwards=[60.0])
+    ask = optimiser.ask
+    optimiser.ask = lambda: replace(ask(), limit=20.0)
+    # The lower level of the second takes 20 seconds, the rest of it 40.
+    assert told(optimiser, workers=1, budget=6.5) == [(30, 2), (60, 4), (60, 6)]
+    assert math.isnan(optimiser.claims[0])
+
+
+@pytest.mark.parametrize("limited", [True, False])
+def test_our_search_keeps_the_limits_that_it_sets(limited):
+    search = Search(Setting(InSeconds(Slow()), 10.0, 1, 0), limited)
+    for _ in range(12):
+        search.tell(search.ask(), 1.0, 3.0)
+    job = search.ask()
+    assert (job.limit is not None) == limited
+    if limited:
+        search.tell(job, math.nan, job.limit)
+        assert search._sampler.recommendation(search._study).stopped == 1
 
 
 @pytest.mark.parametrize(("continues", "end"), [(True, 3.0), (False, 4.0)])

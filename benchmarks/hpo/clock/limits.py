@@ -1,0 +1,129 @@
+"""What limits of time save a search where some configurations take far longer than others.
+
+    python -m benchmarks.hpo.clock.limits --data FOLDER --output search_limits.json
+
+A tenth of all configurations, at random, takes 20 times as long as it would. The search on the
+clock keeps the limits that it sets, or lets everything run to its end. Both are judged by the time
+that it takes them to come to the regret which the search without limits has at a given time, in the
+mean over all tasks and seeds; with a bootstrap interval of that ratio, over pairs of runs.
+"""
+
+import argparse
+import functools
+import sys
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.hpo.clock.in_seconds import InSeconds
+from benchmarks.hpo.clock.race import on_the_clock
+from benchmarks.hpo.meter import Meter
+from benchmarks.hpo.ours import Search
+from benchmarks.hpo.problem import Evaluation
+from benchmarks.hpo.problems import problem_named
+from benchmarks.hpo.reference import reference
+from benchmarks.hpo.space import Configuration, same_configuration
+from benchmarks.hpo.tasks import CLOCK_TASKS
+from benchmarks.parallel import mapped
+from benchmarks.provenance import provenance
+from benchmarks.report import as_json, progress, write
+from mfhpo.knowledge.arrays import FloatArray
+
+_ONE_IN, _TIMES = 10, 20.0
+_BUDGET = 100.0
+_GRID = np.linspace(1.0, _BUDGET, 199)
+_POINTS = (50.0, 100.0)
+_RESAMPLES = 1000
+
+
+class Runaways(InSeconds):
+    """A problem in seconds of which a tenth of the configurations take 20 times as long."""
+
+    def objective_function(
+        self, configuration: Configuration, fidelity: float, seed: int
+    ) -> Evaluation:
+        """Evaluate a configuration; it costs seconds."""
+        result = super().objective_function(configuration, fidelity, seed)
+        drawn = zlib.crc32(repr(same_configuration(configuration)).encode())
+        times = 1.0 if drawn % _ONE_IN else _TIMES
+        return Evaluation(result.value, result.cost * times)
+
+
+def curve(task: tuple[str, int, int, bool, Path | None]) -> FloatArray:
+    """Regret of one run over time, in percent of that of the median configuration."""
+    name, seed, workers, limited, data = task
+    problem = problem_named(name, data=data)
+    known = reference(problem)
+    meter = Meter(Runaways(problem), _BUDGET, seed)
+    on_the_clock(functools.partial(Search, limited=limited), workers)(meter, seed)
+    regret = np.full(len(_GRID), 100.0)
+    for step in meter.steps:
+        value = problem.true_value(step.configuration)
+        assert value is not None
+        gap = 100.0 * (known.best - value) / (known.best - known.median)
+        regret[np.searchsorted(_GRID, step.cost) :] = gap
+    return regret
+
+
+def time_ratios(without: FloatArray, with_limits: FloatArray) -> list[float]:
+    """Time with limits over time without, for the mean regret that is reached without at a time.
+
+    Arrays are of shape (runs, times).
+    """
+    found = []
+    slow, fast = without.mean(axis=0), with_limits.mean(axis=0)
+    for point in _POINTS:
+        reached = slow[np.searchsorted(_GRID, point)]
+        there = np.flatnonzero(fast <= reached)
+        found.append(float(_GRID[there[0]]) / point if there.size else np.inf)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--seeds", type=int, default=3, help="of each task (default: 3)")
+    parser.add_argument("--workers", type=int, default=1, help="on the clock (default: 1)")
+    parser.add_argument("--tasks", nargs="+", default=CLOCK_TASKS, metavar="TASK")
+    parser.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    parser.add_argument("--processes", type=int, default=2, help="that play (default: 2)")
+    parser.add_argument("--output", type=Path, help="also write the figures to this file")
+    options = parser.parse_args(arguments)
+    runs = [(task, seed) for seed in range(options.seeds) for task in options.tasks]
+    wanted = [
+        (*run, options.workers, limited, options.data) for run in runs for limited in (False, True)
+    ]
+    curves = []
+    for one, found in zip(wanted, mapped(curve, wanted, options.processes), strict=True):
+        progress(f"{one[0]}, seed {one[1]}, {'limits' if one[3] else 'no limits'}: {found[-1]:.1f}")
+        curves.append(found)
+    without, limited = np.array(curves[0::2]), np.array(curves[1::2])
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(runs), (_RESAMPLES, len(runs)))
+    resampled = np.array([time_ratios(without[each], limited[each]) for each in drawn])
+    low, high = np.percentile(resampled, [2.5, 97.5], axis=0)
+    figures = provenance(
+        "benchmarks.hpo.clock.limits",
+        ["--seeds", str(options.seeds), "--workers", str(options.workers)],
+        "optuna",
+    ) | {
+        "runs": len(runs),
+        "tasks": list(options.tasks),
+        "points": list(_POINTS),
+        "regret without limits": [
+            float(np.interp(p, _GRID, without.mean(axis=0))) for p in _POINTS
+        ],
+        "regret with limits": [float(np.interp(p, _GRID, limited.mean(axis=0))) for p in _POINTS],
+        "time over time": time_ratios(without, limited),
+        "interval": [low.tolist(), high.tolist()],
+    }
+    print(as_json(figures))
+    if options.output:
+        write(options.output, as_json(figures))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
