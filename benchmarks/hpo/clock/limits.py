@@ -76,8 +76,9 @@ def time_ratios(without: FloatArray, with_limits: FloatArray) -> list[float]:
     slow, fast = without.mean(axis=0), with_limits.mean(axis=0)
     for point in _POINTS:
         reached = slow[np.searchsorted(_GRID, point)]
-        there = np.flatnonzero(fast <= reached)
-        found.append(float(_GRID[there[0]]) / point if there.size else np.inf)
+        worse = np.flatnonzero(fast > reached)  # from then on it is there for good
+        after = worse[-1] + 1 if worse.size else 0
+        found.append(float(_GRID[after]) / point if after < len(_GRID) else np.inf)
     return found
 
 
