@@ -95,7 +95,8 @@ class GroupSequential(BlockPolicy):
         *BlockPolicy._saved,
         "most_blocks",
         "looks",
-        "_void",
+        "_looks_given_up",
+        "_first_look",
         "_looked_at",
         "_leader",
         "_sigma",
@@ -120,7 +121,7 @@ class GroupSequential(BlockPolicy):
         if epsilon is None:
             epsilon = self._sigma
         self._finds_epsilon = epsilon is None
-        self.looks = self._void = 0  # the first so many say nothing any more
+        self.looks = self._looks_given_up = 0  # the first so many say nothing any more
         # Without blocks, `_blocks` keeps an arm's n-th value as if in the n-th.
         # How many of the values of each arm its last look took.
         self._looked_at: IntArray = np.zeros(problem.n_arms, dtype=np.int64)
@@ -142,7 +143,7 @@ class GroupSequential(BlockPolicy):
         """Give up a declared sigma once it is contradicted, and what the looks said by it."""
         if self._sigma is not None and self._evidence.noise.widened:
             self._sigma = self._certificate = None
-            self._void = self.looks
+            self._looks_given_up = self.looks
 
     # Pulls.
 
@@ -231,6 +232,9 @@ class GroupSequential(BlockPolicy):
 
     def _judge(self, fidelity: int) -> None:
         self._blocks.set_aside(self.active)
+        if not self.looks and self._most_values < self._first_look:
+            # So few replicates were not planned for. Which are void does not depend on values.
+            self._first_look = max(LEAST_FIRST_LOOK, int(self._most_values))
         while self.looks_with() > self.looks:
             self._look()
             self._blocks.set_aside(self.active)
@@ -285,7 +289,7 @@ class GroupSequential(BlockPolicy):
         """
         look = (size // self._first_look).bit_length()
         level = self.delta / (2.0**look * shares)
-        if look <= self._void or (self._sigma is None and size < LEAST_FIRST_LOOK):
+        if look <= self._looks_given_up or (self._sigma is None and size < LEAST_FIRST_LOOK):
             return np.full(variances.shape, np.inf)
         if self._sigma is not None:
             times = 2.0 if of_two else 1.0
@@ -330,7 +334,7 @@ class GroupSequential(BlockPolicy):
         if self._leader is not None:
             return self._leader
         seen = active[self._evidence.counts[active, self.problem.target] > 0]
-        if not self.looks or not seen.size:
+        if not seen.size or not (self.looks or self._all_were_used):
             return int(np.append(seen, active)[0])
         return int(seen[np.argmax(self._evidence.means(seen, self.problem.target))])
 

@@ -10,7 +10,7 @@ from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
 from mfhpo.search.measured_costs import MeasuredCosts
 from mfhpo.search.policy import Replicate, SearchPolicy
-from mfhpo.search.prices import Prices
+from mfhpo.search.prices import BEYOND, Prices
 
 BudgetUnit = Literal["cost", "evaluations"]
 
@@ -29,8 +29,8 @@ class Budget:
     ----------
     cost, evaluations, failures
         What was paid so far, for how many evaluations, and how many of those failed.
-    stopped, stopped_cost
-        How many were stopped at a limit, and what was paid for those whose limit was one of cost.
+    stopped
+        How many were stopped at a limit.
     most_replicates
         In how many blocks a shortlist can be evaluated; None: in as many as are wanted.
     reached
@@ -55,7 +55,6 @@ class Budget:
         self.evaluations = 0
         self.failures = 0
         self.stopped = 0
-        self.stopped_cost = 0.0
         self.most_replicates: int | None = None
         self.reached: dict[int, int] = {}
         self._amount = math.inf if amount is None else float(amount)
@@ -86,9 +85,7 @@ class Budget:
         self.cost += cost
         self.evaluations += 1
         self.failures += observation.failed
-        if observation.censored_at is not None:
-            self.stopped += 1
-            self.stopped_cost += 0.0 if math.isinf(observation.censored_at) else cost
+        self.stopped += observation.censored_at is not None
         if not isinstance(pull, Replicate):
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
@@ -121,18 +118,45 @@ class Budget:
             return False
         return self._prices.usual.is_unknown(pull.fidelity)
 
-    def limit_of(self, pull: Pull, worth: float | None, point: Point | None = None) -> float | None:
+    @property
+    def saved(self) -> float:
+        """What stopping has saved, as a guess (see `Prices`); 0 where costs are declared."""
+        return 0.0 if self._prices is None else self._prices.saved
+
+    def limit_for(
+        self,
+        pull: Pull,
+        pending: Sequence[Pull],
+        worth: float | None,
+        point: Point | None = None,
+    ) -> float | None:
         """At what cost to stop a pull, if that is measured (see `Prices.limit`).
 
-        `point` says what a new arm is. While nothing is known of costs, the budget sets the limit.
+        It is what is left at most, if all that is under way comes to its limits, or twice what is
+        expected. While nothing is known of costs it is a share of the budget, or twice what was not
+        enough.
+
+        Parameters
+        ----------
+        pull, pending
+            What is to be evaluated, and what is under way.
+        worth
+            See `Prices.limit`.
+        point
+            What a new arm is.
         """
         if self._prices is None or self._in_evaluations:
             return None
         expected = self._expected_cost(pull, point)
-        if expected == 0.0:
-            return None if math.isinf(self._amount) else _UNKNOWN_SHARE * self._amount
-        is_known = self._search.knows(pull.arm) or point is not None
-        return self._prices.limit(pull, expected, worth if is_known else None)
+        if expected > 0.0:
+            is_known = self._search.knows(pull.arm) or point is not None
+            limit = self._prices.limit(pull, expected, worth if is_known else None)
+        else:
+            limit = max(_UNKNOWN_SHARE * self._amount, BEYOND * self._prices.longest_stopped)
+        dear = sum(max(self._price(one), one.limit or 0.0) for one in pending)
+        most = max(self._amount - self.cost - dear, BEYOND * expected)
+        limit = min(limit, most) if most > 0.0 else limit
+        return None if math.isinf(limit) else limit
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Whether a pull has to wait until one that is under way tells what its level costs."""
@@ -247,7 +271,7 @@ class Budget:
             "cost": self.cost,
             "evaluations": self.evaluations,
             "failures": self.failures,
-            "stopped": [self.stopped, self.stopped_cost],
+            "stopped": self.stopped,
         }
 
     def check_state(self, state: Mapping[str, Any]) -> None:
@@ -268,7 +292,7 @@ class Budget:
             self._take_costs(self._prices.usual)
         self.cost, self.evaluations = state["cost"], state["evaluations"]
         self.failures = state["failures"]
-        self.stopped, self.stopped_cost = state["stopped"]
+        self.stopped = state["stopped"]
 
 
 def _how_known(paid: object | None) -> str:

@@ -41,7 +41,7 @@ class SearchOptions(TypedDict, total=False):
         Each evaluation has a limit of time, beyond which it is worth less per second than what
         would be done in its place: see `mfhpo.search.prices.Prices`. Who enforces it is the user's
         choice: ``time_limited(objective)`` or `TimeLimitPruner` in Optuna, ``search.scheduler()``
-        in Ray. What was stopped is no failure. It is known to take longer, and is only tried again,
+        in Ray. While no price is known it is a tenth of the budget. What was stopped is no failure. It is known to take longer, and is only tried again,
         with a larger limit, where that is worth it.
     certify_share, top, delta, epsilon, sigma, max_failures
         Of the certificate; see `mfhpo.search.SearchRace`.
@@ -54,8 +54,8 @@ class SearchOptions(TypedDict, total=False):
         the split does to all configurations is no noise to it. The shortlist is evaluated with
         others, the same for all of its configurations, and the certificate is about the mean over
         replicates, by differences in the same ones. What the search promises is what it saw on its
-        one split. Failures are repeated with the same replicate, so that one on which all
-        configurations fail spoils the certificate. None: each evaluation has noise of its own.
+        one split. Failures are repeated with the same replicate; one on which all configurations
+        fail is left out. None: each evaluation has noise of its own.
     """
 
     budget: float | None

@@ -178,8 +178,9 @@ class SearchPolicy(abc.ABC):
         """Learn from an evaluation; any order, any number of times.
 
         An arm that was stopped at a limit may go on later, with a larger one, where costs are
-        measured. Elsewhere it leaves, and so it does if no limit is large enough: if it was stopped
-        for the third time, or at an infinite one.
+        measured. It leaves if that was the third time. At once, and as one that failed, it leaves
+        where costs are declared, or if no limit is large enough (an infinite one): what is like it
+        would be stopped as well.
         """
         if not 0 <= pull.fidelity < len(self.costs):
             raise ValueError(
@@ -201,7 +202,9 @@ class SearchPolicy(abc.ABC):
             for_good = self.prices is None or math.isinf(limit)
         if counts[pull.arm] >= (1 if for_good else _MAX_FAILURES) and pull.arm not in self._out:
             self._out.add(pull.arm)
-            self._history.append((pull.arm, pull.fidelity, None))
+            # That it takes long is no fault, and is known to the prices.
+            if limit is None or self.prices is None or math.isinf(limit):
+                self._history.append((pull.arm, pull.fidelity, None))
 
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
@@ -361,9 +364,10 @@ class SearchPolicy(abc.ABC):
 
     def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
         """The next step of an arm that is among the best third of its level; None without any."""
-        busy = {pull.arm for pull in pending} | self._stops.keys()
+        busy = {pull.arm for pull in pending}
         for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
-            here = [arm for arm in self._values[level] if arm not in self._unfit]
+            out = self._unfit | self._stops.keys()
+            here = [arm for arm in self._values[level] if arm not in out]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))
             for arm in here[: len(here) // _REDUCTION]:
                 if self.level_of(arm) == level and arm not in busy:

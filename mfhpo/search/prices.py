@@ -17,7 +17,9 @@ _EFFECT, _OWN, _COMMON, _LEVEL, _NOISE = 1.0, 0.4, 2.0, 1.0, 0.2
 _NEIGHBOURS = 0.95  # correlation of neighbouring levels: less is set-up at the higher one
 _FEWEST, _MOST = 3, 100  # payments that are learned from, of these the latest
 _LEAST = 1e-9  # of a price, as a coarse clock measures 0
-_BEYOND = 2.0  # how many times its limit an evaluation is taken to cost that was stopped there
+BEYOND = 2.0
+"""How many times its limit an evaluation is taken to cost that was stopped there."""
+
 # Limits as multiples of what is expected: at least, and where nothing is known of a level.
 _LEAST_LIMIT, _LIMIT_AT_FIRST = 2.0, 10.0
 _MARGIN = 1.1  # of a limit beyond the multiple at which the last one ended that it is made for
@@ -106,7 +108,7 @@ class Prices:
         levels = np.array([level for _, _, level, *_ in known])
         costs = np.array([max(cost, _LEAST) for *_, cost, _ in known])
         self._ended = np.array([not stopped for *_, stopped in known])
-        beyond = np.where(self._ended, 0.0, np.log(_BEYOND))
+        beyond = np.where(self._ended, 0.0, np.log(BEYOND))
         logs = np.log(costs) + beyond - self._usual_logs(known)
         features = space.features([points[arm] for arm in arms.tolist()])[which]
         basis = _basis(features, space.numbers)
@@ -160,6 +162,22 @@ class Prices:
         of_steps: FloatArray = (np.exp(logs) * steps).sum(axis=1) / steps.sum(axis=-1)
         return of_steps
 
+    @property
+    def saved(self) -> float:
+        """What stopping has saved, if what did not end later takes twice its last limit."""
+        ended = {(arm, level) for arm, _, level, _, stopped in self._paid if not stopped}
+        paid = sum(
+            cost
+            for arm, _, level, cost, stopped in self._paid
+            if stopped and (arm, level) not in ended
+        )
+        return sum(BEYOND * self._stopped[each] for each in self._stopped.keys() - ended) - paid
+
+    @property
+    def longest_stopped(self) -> float:
+        """The largest cost at which anything was stopped."""
+        return max(self._stopped.values(), default=0.0)
+
     def limit(self, pull: Pull, expected: float, worth: float | None) -> float:
         """At what cost an evaluation is to be stopped.
 
@@ -180,9 +198,9 @@ class Prices:
         if worth is not None and at_level >= _FEWEST and ended.size:
             multiple = self._best_multiple(worth)
             if ended.size < _ENOUGH:  # what has ended so far is to show what is usual
-                multiple = max(multiple, _BEYOND * float(ended.max()))
+                multiple = max(multiple, BEYOND * float(ended.max()))
         stopped_at = self._stopped.get((pull.arm, pull.fidelity), 0.0)
-        return max(multiple * expected, _BEYOND * stopped_at)
+        return max(multiple * expected, BEYOND * stopped_at)
 
     def _best_multiple(self, worth: float) -> float:
         """The multiple of what is expected that gains most as a limit, at least the least one."""
@@ -192,7 +210,7 @@ class Prices:
         taken = np.cumsum(np.diff(multiples, prepend=0.0) * np.append(1.0, left[:-1]))
         gains = worth * (1.0 - left) - taken
         least = int(np.searchsorted(multiples, _LEAST_LIMIT, side="right")) - 1
-        at_least = worth
+        at_least = -_LEAST_LIMIT  # where nothing ended before
         if least >= 0:
             at_least = gains[least] - left[least] * (_LEAST_LIMIT - multiples[least])
         larger = gains[least + 1 :]

@@ -254,7 +254,8 @@ class SearchRace(Policy):
         arm, target = shortlist[chosen.arm], self.search.target
         replicate = Replicate(arm, target, block=block, shortlist=shortlist)
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
-        replicate = replace(replicate, limit=self._budget.limit_of(replicate, None))
+        limit = self._budget.limit_for(replicate, pending, None)
+        replicate = replace(replicate, limit=limit)
         return replicate if self.fits(replicate, pending) else None
 
     def _search_on(self, pending: Sequence[Pull]) -> Pull:
@@ -267,7 +268,8 @@ class SearchRace(Policy):
         if self._budget.may_be_too_dear(step, pending):
             self._asked = (begun, None)
             step = Pull(begun, self.search.lowest)
-        limit = self._budget.limit_of(step, self.search.worth, self.point_of(step.arm))
+        point = self.point_of(step.arm)
+        limit = self._budget.limit_for(step, pending, self.search.worth, point)
         step = replace(step, limit=limit)
         return replace(step, block=SEARCH_BLOCK) if self._in_blocks else step
 
@@ -357,7 +359,7 @@ class SearchRace(Policy):
         return {
             "tried": self.tried,
             "stopped": self._budget.stopped,
-            "saved": self._budget.stopped_cost,
+            "saved": self._budget.saved,
             "at_target": len(self.search.finished_arms()),
             "certificate": self.certificate(),
         }

@@ -18,8 +18,9 @@ class UserSearchRecommendation(UserRecommendation):
     tried, at_target
         Number of configurations that were tried at any level, and at the target.
     stopped, saved
-        Number of trials that were stopped at their limits of time or memory, and the seconds that
-        this saved, as a guess: as much again as those took that were stopped for their time.
+        Number of trials that were stopped at their limits of time or memory, and the cost that this
+        saved where seconds are measured: a guess, by which a configuration that did not end later
+        takes twice as long as its last limit.
     certificate
         What the evaluations of the shortlist say. None during the search.
     """
@@ -36,10 +37,9 @@ class UserSearchRecommendation(UserRecommendation):
             f"target"
         )
         if self.stopped:
-            tried += (
-                f"\n  stopped     {self.stopped} trials at their limits, which saved about "
-                f"{self.saved:.3g} s if they would have taken twice as long"
-            )
+            tried += f"\n  stopped     {self.stopped} trials at their limits"
+        if self.saved > 0.0:
+            tried += f", which saved about {self.saved:.3g} if they take twice as long"
         if self.certificate is not None:
             paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
             return f"{self.certificate}\n{tried}\n{paid}"

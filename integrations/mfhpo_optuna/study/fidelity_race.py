@@ -47,8 +47,8 @@ class FidelityRace(StudyRace):
         self.levels: tuple[Any, ...] = ()
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
-        # By the number of the trial, its arm and what it has cost.
-        self._early_failures: dict[int, tuple[int, float | None]] = {}
+        # By the number of the trial, its arm, what it has cost, and where it was stopped.
+        self._early_failures: dict[int, tuple[int, float | None, float | None]] = {}
         self._without_fidelity = 0
         self._missing_fidelity = ""
         self._overridden = 0
@@ -98,7 +98,8 @@ class FidelityRace(StudyRace):
         observed = self.sign * value if belongs and succeeded and value is not None else None
         is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
-            self._early_failures[trial.number] = pull.arm, seconds if is_measured else 0.0
+            cost = seconds if is_measured else 0.0
+            self._early_failures[trial.number] = pull.arm, cost, stopped_at
         else:
             cost = seconds if is_measured else None
             self._tell(trial, pull, Observation(observed, cost, stopped_at))
@@ -229,8 +230,8 @@ class FidelityRace(StudyRace):
             if running.blind and first:
                 pull = replace(running.pull, fidelity=first[0].fidelity)
                 self._running[trial_number] = replace(running, pull=pull)
-        for trial_number, (arm, cost) in self._early_failures.items():
-            self._tell_now(trial_number, Pull(arm, 0), Observation(None, cost))
+        for trial_number, (arm, cost, stopped_at) in self._early_failures.items():
+            self._tell_now(trial_number, Pull(arm, 0), Observation(None, cost, stopped_at))
         self._early_failures.clear()
 
     def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:

@@ -22,6 +22,9 @@ from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.under_way import Running
 
+# Times the first limit, which is a tenth of the budget, before the levels are known.
+_MOST_AT_FIRST = 10.0
+
 
 class SearchStudy(FidelityRace):
     """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
@@ -69,8 +72,7 @@ class SearchStudy(FidelityRace):
                 self.arms.propose(pull.arm, point)
                 if not self.arms.params(pull.arm):
                     self.race.search.describe(pull.arm, point)
-        # Others choose the same without having chosen the same limit.
-        super().begin(trial, replace(pull, limit=None))
+        super().begin(trial, pull)
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
         """See the base: two workers would give the same number to different arms."""
@@ -155,13 +157,13 @@ class SearchStudy(FidelityRace):
             self.race.agree(self._shortlist[1])
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        pull = super()._noted(trial)
+        pull = replace(super()._noted(trial), limit=trial.user_attrs.get(LIMIT_KEY))
         self.arms.make_room(pull.arm)
         shortlist = trial.user_attrs[ARM_KEY].get("shortlist")
         if shortlist is not None:
             self._agree(trial.number, tuple(shortlist))
             agreed = tuple(shortlist)
-            return Replicate(pull.arm, pull.fidelity, block=pull.block, shortlist=agreed)
+            return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
         is_running = trial.state == TrialState.RUNNING
         if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
             self._learn_of(pull.arm, trial.params, trial.distributions)
@@ -179,10 +181,17 @@ class SearchStudy(FidelityRace):
     def _next(self, trial_number: int, place: int = 1) -> Pull | None:
         """The pull for a trial, or for the one in this place of several that choose at once."""
         if self.policy is None:
-            # Of a race that knows as little, the budget sets the limit.
-            [first] = self._make_policy(1, (), self.sign).ask()
-            return replace(first, arm=self._first_new_arm(trial_number) + place - 1)
+            block = None if self._replicates is None else SEARCH_BLOCK
+            arm = self._first_new_arm(trial_number) + place - 1
+            return Pull(arm, 0, self._first_limit(), block)
         return self._ask(trial_number, place)
+
+    def _first_limit(self) -> float | None:
+        """The limit of a trial before the levels are known: the first one is the budget's."""
+        stops = sum(stopped is not None for *_, stopped in self._early_failures.values())
+        asked = self._make_policy(1, (), self.sign).ask()
+        limit = asked[0].limit if asked else None
+        return None if limit is None else limit * min(2.0**stops, _MOST_AT_FIRST)
 
     def _open_block(self, arm: int, trial_number: int) -> int:
         return SEARCH_BLOCK
@@ -195,7 +204,7 @@ class SearchStudy(FidelityRace):
         """The number of the next new arm, for a trial."""
         told = 0 if self.race is None else self.race.begun
         under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
-        return max([told, *under_way, *(arm + 1 for arm, _ in self._early_failures.values())])
+        return max([told, *under_way, *(arm + 1 for arm, *_ in self._early_failures.values())])
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
         owner = self.arms.owner(arm, trial.params)

@@ -6,6 +6,7 @@ import abc
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -228,7 +229,13 @@ class StudyRace(abc.ABC):
         pull = self.pull(trial.number)
         if self.policy is None or pull is None or "fixed_params" in trial.system_attrs:
             return None
-        rivals = [number for number, other in self._under_way(trial.number) if other == pull]
+        # Who has chosen the same may have chosen another limit.
+        same = replace(pull, limit=None)
+        rivals = [
+            number
+            for number, other in self._under_way(trial.number)
+            if replace(other, limit=None) == same
+        ]
         # The others choose again, too, if they have seen this trial: each takes another place.
         place = 1 + sum(number < trial.number for number in rivals)
         other = self._ask(trial.number, place) if rivals else None

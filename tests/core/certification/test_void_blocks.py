@@ -138,13 +138,14 @@ def test_a_look_takes_the_first_blocks_that_are_not_void():
     assert policy.summary(1, 0)[1] == pytest.approx(policy._blocks.values[1, kept].mean())
 
 
-@pytest.mark.parametrize(("n_blocks", "looks"), [(5, 0), (6, 1)])
-def test_void_blocks_are_no_replicates_for_a_look(n_blocks, looks):
+@pytest.mark.parametrize("n_blocks", [5, 6])
+def test_a_look_is_at_the_replicates_that_are_not_void(n_blocks):
     policy = make_looks(3, delta=1e-9)
     policy.most_blocks = n_blocks
     policy, _ = race(make_looks, policy, lambda pull: pull.block == 1, 4, resume_every=400)
     answer = policy.recommend()
-    assert (policy.looks, answer.certified) == (looks, False)
+    assert (policy.looks, answer.certified) == (1, False)
+    assert answer.arm == 2
     assert f"takes more than the {n_blocks - 1} replicates" in answer.reason
     assert answer.remaining_cost in (None, math.inf)
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import product
 
 import numpy as np
 import pytest
@@ -126,6 +127,15 @@ class Slow:
             pass
         return self
 
+    def saved(self):
+        """Twice the last limit, less what was paid, of all that did not end later."""
+        stops = {}
+        for pull in self.stopped:
+            stops.setdefault((pull.arm, pull.fidelity), []).append(pull.limit)
+        ended = {(pull.arm, pull.fidelity) for pull in self.pulls if pull not in self.stopped}
+        left = [limits for at, limits in stops.items() if at not in ended]
+        return sum(2.0 * max(limits) - sum(limits) for limits in left)
+
 
 @pytest.mark.parametrize("times", [50.0, math.inf])
 def test_a_search_does_not_wait_for_runaways(times):
@@ -136,7 +146,8 @@ def test_a_search_does_not_wait_for_runaways(times):
     assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.05
     findings = play.race.findings()
     assert findings["stopped"] == len(play.stopped)
-    assert findings["saved"] == pytest.approx(sum(pull.limit for pull in play.stopped))
+    assert findings["saved"] == pytest.approx(play.saved())
+    assert findings["saved"] > 0.0
     assert play.race.recommend().failures == 0
 
 
@@ -159,6 +170,42 @@ def test_pulls_have_no_limit_where_costs_are_declared_or_evaluations_counted():
 def test_until_anything_is_known_the_budget_sets_the_limit():
     assert Slow(budget=600.0).race.ask()[0].limit == pytest.approx(60.0)
     assert Slow().race.ask()[0].limit is None
+
+
+def test_what_was_not_enough_is_doubled_while_nothing_is_known():
+    """Each evaluation takes more than the first limit."""
+    race = SearchRace(ModelSearch(COSTS), budget=1000.0, measured=True)
+    limits = []
+    while not limits or limits[-1] < 350.0:
+        [pull] = race.ask()
+        limits.append(pull.limit)
+        race.tell(pull, Observation(None, pull.limit, censored_at=pull.limit))
+    assert limits == pytest.approx([100.0, 200.0, 400.0])
+    [pull] = race.ask()
+    assert pull.limit == pytest.approx(300.0)  # what is left
+
+
+def test_limits_do_not_exceed_what_is_left():
+    """Arms whose first step ends, and nothing else: their limits grow, but the budget does not."""
+    race = SearchRace(ModelSearch(COSTS, seed=1), budget=500.0, measured=True)
+    race.search.space = SPACE
+    pending = []
+    for _ in range(1000):
+        asked = race.ask(1, pending) if len(pending) < 16 else []
+        if asked:
+            if not race.search.knows(asked[0].arm):
+                race.search.describe(asked[0].arm, {"x": asked[0].arm / 1000.0})
+            pending += asked
+        elif pending:
+            pull = pending.pop(0)
+            if pull.fidelity == 0 or pull.limit is None:
+                race.tell(pull, Observation(pull.arm / 1000.0, 3.0**pull.fidelity))
+            else:
+                race.tell(pull, Observation(None, pull.limit, censored_at=pull.limit))
+        else:
+            break
+    assert race.finished
+    assert 400.0 < race.cost < 800.0
 
 
 def test_replicates_are_only_stopped_if_they_hang():
@@ -217,6 +264,29 @@ def test_the_first_arms_that_were_stopped_are_replaced():
     assert asked
     assert 1 not in asked
     assert step == Begin(0, None)
+
+
+def test_those_that_were_stopped_hold_nobody_back():
+    """The best third hangs above the lowest level; the others go up instead."""
+    search = HalvingSearch(COSTS, initial=2)
+    search.prices = Prices(COSTS, continues=False)
+    for arm in range(9):
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    for arm, level in product((0, 1), (1, 2)):
+        search.tell(Pull(arm, level), Observation(float(arm)))
+    for arm in (8, 7, 6):
+        assert search.ask(9) == Pull(arm, 1)
+        search.tell(Pull(arm, 1), Observation(None, censored_at=5.0))
+    assert search.ask(9) == Pull(5, 1)
+
+
+def test_that_it_takes_long_is_no_poor_value():
+    search = of_four(ModelSearch)
+    search.prices = Prices(COSTS, continues=False)
+    before = search.state_dict()["history"]
+    for _ in range(3):
+        search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
+    assert search.state_dict()["history"] == before
 
 
 @pytest.mark.parametrize(
