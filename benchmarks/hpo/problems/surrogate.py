@@ -232,6 +232,11 @@ class SurrogateProblem(NoisyProblem):
         outputs = self._outputs(configurations, fidelity)
         return self._percent * outputs[:, self._value].astype(np.float64)
 
+    def trainings(self, configurations: Sequence[Configuration]) -> tuple[FloatArray, FloatArray]:
+        """Values in percent and seconds of trainings at the target level, without noise."""
+        outputs = self._outputs(configurations, self.fidelity.target).astype(np.float64)
+        return self._percent * outputs[:, self._value], outputs[:, self._time]
+
     def _outputs(
         self, configurations: Sequence[Configuration], fidelity: float
     ) -> npt.NDArray[np.float32]:
