@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
+.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ rcucb: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits: the tables and figur
 
 rcucb-forest: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for 672 random forests (its Section 5.2); builds a table once
 	$(RUN) -m benchmarks.papers.rcucb_forest --build --output $(RESULTS)/rcucb_forest.json --figure $(RESULTS)/rcucb_forest.html $(ARGS)
+
+rcucb-seconds: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for trainings with heavy-tailed seconds, beside fixed limits and none
+	$(RUN) -m benchmarks.papers.rcucb_seconds --output $(RESULTS)/rcucb_seconds.json $(ARGS)
 
 overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial
 	$(RUN) -m benchmarks.overhead --output $(RESULTS)/overhead.json $(ARGS)

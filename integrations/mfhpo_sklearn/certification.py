@@ -133,7 +133,8 @@ def certify(
     -----
     All remaining settings are compared by their differences on the same split, which are taken as
     normal. A divergence that no split has shown is not excluded; the text says how rare it may be.
-    A fit that fails is repeated on its split, until its setting leaves.
+    A fit that fails is repeated on its split, until its setting leaves; a split on which all
+    settings fail is left out.
     An estimator with a fixed ``random_state`` keeps it: the answer is then about that seed.
 
     Examples

@@ -237,6 +237,11 @@ class SurrogateProblem(NoisyProblem):
         row = self._row(configuration, fidelity)
         return surrogate(self._folder).predict_one(*row)[self._time]
 
+    def trainings(self, configurations: Sequence[Configuration]) -> tuple[FloatArray, FloatArray]:
+        """Values in percent and seconds of trainings at the target level, without noise."""
+        outputs = self._outputs(configurations, self.fidelity.target).astype(np.float64)
+        return self._percent * outputs[:, self._value], outputs[:, self._time]
+
     def _outputs(
         self, configurations: Sequence[Configuration], fidelity: float
     ) -> npt.NDArray[np.float32]:
