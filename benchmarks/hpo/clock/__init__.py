@@ -1,1 +1,1 @@
-"""Optimisers side by side on a virtual clock, with several workers; see `command`."""
+"""Optimisers side by side on a virtual clock, with several workers."""
