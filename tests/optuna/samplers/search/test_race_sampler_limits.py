@@ -147,5 +147,6 @@ def test_nothing_hangs(enforcer):
         study.optimize(slow_ones_hang if cooperative else limited, n_trials=150)
     assert stopped(study)
     assert not [trial for trial in study.trials if trial.state == TrialState.RUNNING]
-    assert sampler.recommendation(study).stopped == len(stopped(study))
-    assert abs(sampler.recommendation(study).params["x"] - 0.3) < 0.1
+    answer = sampler.recommendation(study)
+    assert answer.stopped == len(stopped(study))
+    assert not is_slow(answer.params["x"])
