@@ -7,10 +7,10 @@ All methods have the same seconds, those of stopped trainings included. The gain
 accuracy - PRICE x seconds, and a stopped training pays for its seconds too.
 
 "tables": an arm is a model on a data set, of the tables of `benchmarks.hpo`. A pull trains a random
-configuration of its grid; seconds are recorded CPU time, the mean over seeds. "xgboost" and
-"lcbench": an arm is one of 32 random configurations, and a pull trains it on a random OpenML data
-set. YAHPO's surrogates predict accuracy and seconds; they need `MFHPO_DATA`. Time is in units of
-the third quartile of all durations.
+configuration of its grid; seconds are recorded CPU time, the mean over seeds, without a heavy tail.
+"xgboost" and "lcbench": an arm is one of 32 random configurations, and a pull trains it on a random
+OpenML data set. YAHPO's surrogates predict accuracy and seconds; they need `MFHPO_DATA`. Time is in
+units of the third quartile of all durations.
 
 RCUCB has ten limits between the quartiles, z-RCUCB starts at the third one. RCUCB with a single
 limit chooses arms only. UCB has no limit but the longest duration. Successive halving divides its
