@@ -438,7 +438,7 @@ class RacingPolicy(Policy):
                 f"{self.labels.fidelity(fidelity)}; mend the objective for this configuration, or "
                 f"raise max_failures={self._max_failures}",
                 ArmWithdrawnWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
             self._roster.led[arm] = leads(self._evidence, self.active, arm)
             self.withdraw(arm)
