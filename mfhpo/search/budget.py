@@ -153,10 +153,11 @@ class Budget:
             limit = self._prices.limit(pull, expected, worth if is_known else None)
         else:
             limit = max(_UNKNOWN_SHARE * self._amount, BEYOND * self._prices.longest_stopped)
+        if math.isinf(self._amount):
+            return None if math.isinf(limit) else limit
         dear = sum(max(self._price(one), one.limit or 0.0) for one in pending)
         most = max(self._amount - self.cost - dear, BEYOND * expected)
-        limit = min(limit, most) if most > 0.0 else limit
-        return None if math.isinf(limit) else limit
+        return min(limit, most) if most > 0.0 else limit
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
         """Whether a pull has to wait until one that is under way tells what its level costs."""

@@ -51,6 +51,10 @@ class MeasuredCosts:
         """Whether anything was paid, so that costs are in the right unit."""
         return bool(self._paid)
 
+    def count(self, level: int) -> int:
+        """How many evaluations at a level were paid for."""
+        return sum(count for (_, end), (count, _) in self._paid.items() if end == level)
+
     def is_unknown(self, level: int) -> bool:
         """Whether a level's cost is a mere guess: only a single lower level was paid for."""
         paid = {level for _, level in self._paid}

@@ -23,7 +23,7 @@ _ENOUGH_LEFT = 2
 FEWEST_FIRST, _MOST_FIRST = 9, 27
 _REDUCTION = 3
 _FIRST_EVERYWHERE = 2
-_SHARE_BELOW = 0.5
+_SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,7 @@ class Prices:
         self._costs = np.array(self.usual.costs())
         known = [payment for payment in self._paid if payment[0] in points][-_MOST:]
         self._effects = None
-        self._multiples = np.zeros(0)
+        self._multiples, self._ended = np.zeros(0), np.zeros(0, dtype=np.bool_)
         if len(known) < _FEWEST or not space.parameters or not self.usual.any_known:
             return
         arms, which = np.unique([arm for arm, *_ in known], return_inverse=True)
@@ -192,10 +192,9 @@ class Prices:
             each unit of cost by it than by what would be done in its place. None: so much that
             only one that hangs is to be stopped.
         """
-        ended = self._multiples[self._ended[: len(self._multiples)]]
-        at_level = sum(one[2] == pull.fidelity and not one[4] for one in self._paid)
+        ended = self._multiples[self._ended]
         multiple = _LIMIT_AT_FIRST
-        if worth is not None and at_level >= _FEWEST and ended.size:
+        if worth is not None and ended.size and self.usual.count(pull.fidelity) >= _FEWEST:
             multiple = self._best_multiple(worth)
             if ended.size < _ENOUGH:  # what has ended so far is to show what is usual
                 multiple = max(multiple, BEYOND * float(ended.max()))

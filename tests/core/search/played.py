@@ -14,6 +14,19 @@ def drawn(space, arm, seed=0):
     }
 
 
+def next_pull(race, points, at_random):
+    """What a race asks for, described to its search if it is new; None at its end."""
+    pulls = race.ask()
+    if not pulls:
+        return None
+    (pull,) = pulls
+    if pull.arm not in points:
+        point = race.point_of(pull.arm)
+        points[pull.arm] = at_random(pull.arm) if point is None else dict(point)
+        race.search.describe(pull.arm, points[pull.arm])
+    return pull
+
+
 class Play:
     def __init__(self, search, objective, seed=0):
         self.search = search

@@ -11,6 +11,7 @@ from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import Begin, HalvingSearch, ModelSearch, Replicate, SearchRace
 from mfhpo.search.prices import Prices
+from tests.core.search.played import drawn, next_pull
 
 SPACE = SearchSpace({"x": Numeric()})
 COSTS = (1.0, 3.0, 9.0)
@@ -103,15 +104,9 @@ class Slow:
         self.points, self.pulls, self.stopped = {}, [], []
 
     def step(self):
-        pulls = self.race.ask()
-        if not pulls:
+        pull = next_pull(self.race, self.points, lambda arm: drawn(SPACE, arm))
+        if pull is None:
             return False
-        (pull,) = pulls
-        if pull.arm not in self.points:
-            point = self.race.point_of(pull.arm)
-            at_random = {"x": float(np.random.default_rng(pull.arm).random())}
-            self.points[pull.arm] = at_random if point is None else dict(point)
-            self.search.describe(pull.arm, self.points[pull.arm])
         seconds = COSTS[pull.fidelity] * (self.times if pull.arm % 7 == 3 else 1.0)
         value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
         self.pulls.append(pull)

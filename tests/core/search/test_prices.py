@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import ModelSearch, Numeric, SearchRace, SearchSpace
 from mfhpo.search.prices import Prices
+from tests.core.search.played import next_pull
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
 GUESS = (1.0, 3.0, 9.0)
@@ -144,14 +145,9 @@ class Timed:
         return GUESS[: self.search.target + 1]
 
     def step(self):
-        pulls = self.race.ask()
-        if not pulls:
+        pull = next_pull(self.race, self.points, drawn)
+        if pull is None:
             return False
-        (pull,) = pulls
-        if pull.arm not in self.points:
-            point = self.race.point_of(pull.arm)
-            self.points[pull.arm] = drawn(pull.arm) if point is None else dict(point)
-            self.search.describe(pull.arm, self.points[pull.arm])
         value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
         self.pulls.append((pull, dict(self.points[pull.arm])))
         self.paid.append(self.seconds(pull))
