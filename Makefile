@@ -108,7 +108,7 @@ quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's r
 	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)
 
 certificate-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what a certificate costs, by what is declared; needs MFHPO_DATA
-	$(RUN) -m benchmarks.certificate_cost --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/certificate_cost.json $(ARGS)
+	$(RUN) -m benchmarks.certificate_cost --data "$(MFHPO_DATA)" --output $(RESULTS)/certificate_cost.json $(ARGS)
 
 delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 	$(RUN) -m benchmarks.delta_correctness --output $(RESULTS)/delta_correctness.json $(ARGS)

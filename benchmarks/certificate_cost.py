@@ -3,21 +3,28 @@
     python -m benchmarks.certificate_cost --data FOLDER --output certificate_cost.json
 
 Each race is for one of a pool of configurations within epsilon of the best, with delta = .05 and
-normal noise, by the policy that `recommend_policy` chooses. Costs are in full evaluations.
+normal noise, by the policy that `recommend_policy` chooses. Costs are in full evaluations. FOLDER
+has YAHPO Gym's surrogates in yahpo, and the papers' instances in iise.
 
     synthetic      24 arms, target means uniform on [.6, .9], sigma .02, epsilon .01; three levels
                    at 1/16, 1/4 and 1 of the cost, biased by -.10 +- .02 and -.04 +- .01
     lcbench, rbv2  24 or 64 random configurations of each development task of YAHPO Gym's
                    surrogates, the accuracy in percent, sigma and epsilon .5
+    bai_5x2, bai_4x5
+                   the MF-GRAD paper's instances (NeurIPS 2024), epsilon 0
 
     nothing        nothing is declared
     sigma          the noise's scale is declared
-    bias           and the smallest order bounds on the levels' bias that hold for the pool
+    bias           and bounds on the levels' bias: the published ones, or the smallest order bounds
+                   that hold for the pool
 
-each with all levels, and with the target level alone.
+each with all levels, and with the target level alone. Both see the same noise: the n-th value of an
+arm at a level is the same. Of the ratio of their medians, 95 % of the bootstrap's lie in the
+interval.
 """
 
 import argparse
+import math
 import sys
 import warnings
 from collections.abc import Sequence
@@ -29,6 +36,7 @@ import numpy as np
 
 from benchmarks.hpo.certainty_pools import draw_pool
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
+from benchmarks.papers.iise import load_instance
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, numba_if_installed, progress, write
@@ -36,7 +44,9 @@ from mfhpo import Bias, Observation, Problem, SubGaussian, recommend_policy
 from mfhpo.knowledge.arrays import FloatArray
 
 DECLARED = ("nothing", "sigma", "bias")
+_PAPERS = ("bai_5x2", "bai_4x5")
 _MOST = 20_000
+_RESAMPLES = 2_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +57,21 @@ class Instance:
     costs: FloatArray
     sigma: float
     epsilon: float
+    bias: Bias | None = None  # None: the smallest order bounds
+
+
+class SameNoise:
+    """Noise that is the same for the n-th value of an arm at a level, whoever asks for it."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._of: dict[tuple[int, int], np.random.Generator] = {}
+
+    def draw(self, arm: int, level: int) -> float:
+        """The next value, with standard deviation 1."""
+        if (arm, level) not in self._of:
+            self._of[arm, level] = np.random.default_rng([self._seed, arm, level])
+        return float(self._of[arm, level].standard_normal())
 
 
 def synthetic(seed: int) -> Instance:
@@ -59,22 +84,24 @@ def synthetic(seed: int) -> Instance:
 
 def race(instance: Instance, declared: str, seed: int, at_target: bool) -> tuple[float, bool]:
     """The cost of one race, and whether its certificate is wrong."""
-    rng = np.random.default_rng([seed, 1])
-    chosen = slice(-1, None) if at_target else slice(None)
-    means, costs = instance.means[chosen], instance.costs[chosen]
+    noise = SameNoise(seed)
+    lowest = len(instance.costs) - 1 if at_target else 0
+    means, costs = instance.means[lowest:], instance.costs[lowest:]
     known: dict[str, Any] = {} if declared == "nothing" else {"noise": SubGaussian(instance.sigma)}
-    if declared == "bias":
-        known["bias"] = Bias.order(*np.ptp(means - means[-1], axis=1).tolist())
-    elif at_target:
+    if at_target:
         known["bias"] = Bias.order(0.0)
+    elif declared == "bias":
+        smallest = np.ptp(means - means[-1], axis=1)
+        known["bias"] = instance.bias or Bias.order(*smallest.tolist())
     problem = Problem(means.shape[1], costs=tuple(costs.tolist()), **known)
     policy = recommend_policy(problem).make(
         problem, delta=0.05, epsilon=instance.epsilon, seed=seed
     )
     while not policy.finished and policy.recommend().pulls < _MOST:
         for pull in policy.ask(1):
-            value = means[pull.fidelity, pull.arm] + instance.sigma * rng.standard_normal()
-            policy.tell(pull, Observation(float(value)))
+            deviation = instance.sigma * noise.draw(pull.arm, lowest + pull.fidelity)
+            value = float(means[pull.fidelity, pull.arm]) + deviation
+            policy.tell(pull, Observation(value))
     answer = policy.recommend()
     lost = instance.means[-1].max() - instance.means[-1, answer.arm or 0]
     return answer.cost, bool(answer.certified and lost > instance.epsilon)
@@ -91,13 +118,21 @@ class Job:
     data: Path
 
 
+def instance_of(job: Job) -> Instance:
+    """What is raced for."""
+    if job.family == "synthetic":
+        return synthetic(job.seed)
+    if job.family in _PAPERS:
+        published = load_instance(job.data / "iise" / f"{job.family}.npz")
+        costs, bias = published.costs / published.costs[-1], Bias.max(*published.xi.tolist())
+        return Instance(published.means, costs, math.sqrt(published.variance), 0.0, bias)
+    pool = draw_pool(job.instance, None, job.arms, job.seed, job.data / "yahpo")
+    return Instance(pool.means, pool.costs, 0.5, 0.5)
+
+
 def figures(job: Job) -> list[dict[str, Any]]:
     """Costs and wrong certificates of one instance."""
-    if job.family == "synthetic":
-        instance = synthetic(job.seed)
-    else:
-        pool = draw_pool(job.instance, None, job.arms, job.seed, job.data)
-        instance = Instance(pool.means, pool.costs, 0.5, 0.5)
+    instance = instance_of(job)
     rows = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -121,18 +156,24 @@ def figures(job: Job) -> list[dict[str, Any]]:
 
 def table(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Medians of each instance, and the share of certificates that are wrong."""
-    found = []
+    found, rng = [], np.random.default_rng(0)
     keys = dict.fromkeys((row["instance"], row["declared"]) for row in rows)
     for instance, declared in keys:
         same = [r for r in rows if (r["instance"], r["declared"]) == (instance, declared)]
         costs = np.array([row["costs"] for row in same])
+        medians = np.median(costs, axis=0)
+        drawn = rng.integers(len(costs), size=(_RESAMPLES, len(costs)))
+        resampled = np.median(costs[drawn], axis=1)
+        interval = np.quantile(resampled[:, 0] / resampled[:, 1], [0.025, 0.975])
         found.append(
             {
                 "instance": instance,
                 "declared": declared,
                 "races": len(same),
-                "all levels": round(float(np.median(costs[:, 0])), 1),
-                "target alone": round(float(np.median(costs[:, 1])), 1),
+                "all levels": round(float(medians[0]), 1),
+                "target alone": round(float(medians[1]), 1),
+                "ratio": round(float(medians[0] / medians[1]), 3),
+                "interval": [round(float(end), 3) for end in interval],
                 "ratio of each race": round(float(np.median(costs[:, 0] / costs[:, 1])), 3),
                 "wrong": [int(sum(row["wrong"][way] for row in same)) for way in (0, 1)],
             }
@@ -145,15 +186,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--data", type=Path, help="YAHPO's folder; none: synthetic instances alone")
-    parser.add_argument("--seeds", type=int, default=40, help="synthetic races (default: 40)")
-    parser.add_argument("--pools", type=int, default=3, help="pools of each task (default: 3)")
+    parser.add_argument("--data", type=Path, help="none: synthetic instances alone")
+    parser.add_argument(
+        "--seeds", type=int, default=400, help="races of the instances (default: 400)"
+    )
+    parser.add_argument("--pools", type=int, default=30, help="pools of each task (default: 30)")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write JSON")
     options = parser.parse_args(arguments)
     data = options.data or Path()
     jobs = [Job("synthetic", "", 24, seed, data) for seed in range(options.seeds)]
     if options.data is not None:
+        jobs += [
+            Job(name, "", load_instance(data / "iise" / f"{name}.npz").means.shape[1], seed, data)
+            for name in _PAPERS
+            for seed in range(options.seeds)
+        ]
         jobs += [
             Job(task.split()[0], task, arms, seed, data)
             for arms in (24, 64)
