@@ -7,6 +7,8 @@ A page says which figures it wants between two comments:
 
     <!-- figures: rank -->
     <!-- end of figures -->
+
+The pictures that pages show are copies, so that they lie beside them.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.evidence import certificates, games, overhead, papers, readme, search
+from benchmarks.evidence.tables import RESULTS
 
 ROOT = Path(__file__).parents[2]
 FIGURES: dict[str, Callable[[], str]] = {
@@ -26,7 +29,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     **games.FIGURES,
     **overhead.FIGURES,
 }
-_PART = re.compile(r"<!-- figures: (.+) -->\n(?:.*?\n)?<!-- end of figures -->", re.DOTALL)
+PICTURES = {ROOT / "docs" / "evidence" / "hpo.svg": RESULTS / "hpo.svg"}
+_PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)?<!-- end of figures -->", re.DOTALL)
 
 
 def pages() -> list[Path]:
@@ -44,6 +48,12 @@ def renewed(text: str) -> str:
     )
 
 
+def current() -> dict[Path, str]:
+    """What each page and picture should hold."""
+    texts = {page: renewed(page.read_text(encoding="utf-8")) for page in pages()}
+    return texts | {copy: of.read_text(encoding="utf-8") for copy, of in PICTURES.items()}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(
@@ -52,14 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help="renew what is out of date")
     options = parser.parse_args(arguments)
     stale = 0
-    for page in pages():
-        before = page.read_text(encoding="utf-8")
-        after = renewed(before)
-        if after != before:
+    for file, text in current().items():
+        if not file.exists() or file.read_text(encoding="utf-8") != text:
             stale += 1
-            print(f"{'renewed' if options.write else 'out of date'}: {page.relative_to(ROOT)}")
+            print(f"{'renewed' if options.write else 'out of date'}: {file.relative_to(ROOT)}")
             if options.write:
-                page.write_text(after, encoding="utf-8")
+                file.write_text(text, encoding="utf-8")
     return 1 if stale and not options.write else 0
 
 

@@ -38,6 +38,7 @@ def imported(code):
             yield node.module.split(".")[0]
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("page", list(marked_pages()))
 def test_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     blocks = list(python_blocks(page))
