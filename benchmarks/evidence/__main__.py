@@ -30,7 +30,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **overhead.FIGURES,
 }
 PICTURES = {ROOT / "docs" / "evidence" / "hpo.svg": RESULTS / "hpo.svg"}
-_PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)?<!-- end of figures -->", re.DOTALL)
+_PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)??<!-- end of figures -->", re.DOTALL)
 
 
 def pages() -> list[Path]:

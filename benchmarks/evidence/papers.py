@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from benchmarks.evidence.tables import distinct, only, result, table
+from benchmarks.evidence.tables import distinct, only, percent, result, table
 
 # Percent of SE's cost in Table 1 of the IISE paper.
 _TABLE_1 = {
@@ -124,6 +124,16 @@ def rcucb() -> str:
     return table(["case", *_METHODS.values()], rows)
 
 
+def rcucb_stopped() -> str:
+    """Share of trials stopped, beside what was published."""
+    rows = [
+        [row["case"], percent(row["censored"], 1), percent(row["published_censored"], 1)]
+        for row in result("rcucb")["rows"]
+        if row["method"] == "published curves" and row["published_censored"] is not None
+    ]
+    return table(["case", "stopped", "published"], rows)
+
+
 def rcucb_forest() -> str:
     """672 random forests and ten limits."""
     found = result("rcucb_forest")
@@ -154,6 +164,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "MF-UCB": mf_ucb,
     "exponents": exponents,
     "RCUCB": rcucb,
+    "RCUCB stopped": rcucb_stopped,
     "RCUCB forest": rcucb_forest,
     "RCUCB seconds": rcucb_seconds,
 }

@@ -27,6 +27,11 @@ def test_a_wrong_figure_is_renewed():
     assert right.endswith("\nAfter.\n")
 
 
+def test_an_empty_place_is_filled_and_no_more():
+    empty = "<!-- figures: delta -->\n<!-- end of figures -->\n"
+    assert renewed(f"{empty}Between.\n{empty}").count("\nBetween.\n") == 1
+
+
 def test_figures_that_there_are_not_are_named():
     with pytest.raises(KeyError, match="no such"):
         renewed("<!-- figures: no such -->\n<!-- end of figures -->\n")
