@@ -33,9 +33,7 @@ def certificate_cost() -> str:
     """Cost of a certificate with all levels, and with the target alone."""
     rows = []
     for row in result("certificate_cost")["table"]:
-        ratio = f"{ratio_of(row):.2f}"
-        if "interval" in row:
-            ratio += " ({:.2f} to {:.2f})".format(*row["interval"])
+        low, high = row["interval"]
         rows.append(
             [
                 row["instance"],
@@ -43,17 +41,13 @@ def certificate_cost() -> str:
                 row["races"],
                 f"{row['all levels']:.1f}",
                 f"{row['target alone']:.1f}",
-                ratio,
+                f"{row['ratio']:.2f}",
+                f"{low:.2f} to {high:.2f}",
                 sum(row["wrong"]),
             ]
         )
-    head = ["instance", "declared", "races", "all levels", "target alone", "ratio", "wrong"]
+    head = ["instance", "declared", "races", "all levels", "target alone", "ratio", "95 %", "wrong"]
     return table(head, rows, words=2)
-
-
-def ratio_of(row: dict[str, Any]) -> float:
-    """Cost with all levels over that with the target alone."""
-    return float(row["ratio"] if "ratio" in row else row["ratio of each race"])
 
 
 def assumptions() -> str:

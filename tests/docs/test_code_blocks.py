@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,15 @@ def imported(code):
             yield node.module.split(".")[0]
 
 
+@pytest.fixture
+def cluster_ends():
+    """Ends the cluster that a page has started."""
+    yield
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
+
+
+@pytest.mark.usefixtures("cluster_ends")
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("page", list(marked_pages()))
 def test_blocks_of_a_page_run(page, tmp_path, monkeypatch):
