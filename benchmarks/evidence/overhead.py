@@ -15,6 +15,12 @@ def samplers() -> str:
     return table(["ms per trial", *(f"at {size:,} trials" for size in found["sizes"])], rows)
 
 
+def sqlite() -> str:
+    """Time of a trial in a study on SQLite."""
+    found = result("overhead")["sqlite_wall_ms"]
+    return table(["", "ms per trial"], [[f"`{name}`", f"{ms:.0f}"] for name, ms in found.items()])
+
+
 def schedulers() -> str:
     """Own time of schedulers in Ray Tune."""
     found = result("ray_tune")["overhead"]["rows"]
@@ -44,6 +50,7 @@ def time_limits() -> str:
 
 FIGURES: dict[str, Callable[[], str]] = {
     "samplers' time": samplers,
+    "SQLite's time": sqlite,
     "schedulers' time": schedulers,
     "time limits": time_limits,
 }

@@ -1,6 +1,7 @@
 """The sentences of README that state figures."""
 
 from collections.abc import Callable
+from textwrap import fill
 
 from benchmarks.evidence.search import GROUPS, OURS
 from benchmarks.evidence.tables import only, percent, result
@@ -33,7 +34,8 @@ def how_sure() -> str:
     asha = only(races, method="ASHA", sigma=0.5)
     certified = only(races, method="MFTopTwo, max bias declared", sigma=0.5)
     return "\n".join(
-        [
+        fill(line, 100, subsequent_indent="  ", break_long_words=False)
+        for line in [
             f"- **delta holds.** At delta = {delta['delta']:g}, at most {most['wrong']} of "
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",
             f"- **If an assumption fails, it may not.** Wrong at delta = 0.05: one split for all "

@@ -60,7 +60,17 @@ def rank() -> str:
             [NAMES[name], *(f"{rank:.1f}" for rank in row["rank"]), f"{row['milliseconds']:.1f}"]
         )
     head = ["mean rank", *(f"after {budget:g}" for budget in found["budgets"])]
-    return table([*head, "ms per evaluation"], rows)
+    return f"{table([*head, 'ms per evaluation'], rows)}\n\n{_verdict()}"
+
+
+def _verdict() -> str:
+    rankings = result("hpo")["groups"]["all tasks"]["rankings"]
+    first = sum(ranking["order"][0] == OURS for ranking in rankings)
+    alike = sum(any(OURS in clique for clique in ranking["alike"]) for ranking in rankings)
+    return (
+        f"By mean rank, ours is first at {first} of {len(rankings)} budgets. At {alike} of them "
+        f"another optimiser is statistically alike."
+    )
 
 
 def five_seeds() -> str:
