@@ -13,6 +13,7 @@ def quickstart() -> str:
     found = result("quickstart")
     names = {"shared splits": "shared splits (what `make quickstart` runs)"}
     names |= {"chosen": "a split for each evaluation, chosen policy"}
+    names |= {"chosen, target alone": "the same, target level alone"}
     names |= {"IISE-gamma": "a split for each evaluation, IISE"}
     names |= {"SE": "a split for each evaluation, SE"}
     rows = [[words, f"{found['median_cost'][key]:g}"] for key, words in names.items()]
