@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
+.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,12 @@ test: $(VENV)/.for-test ## run the tests and doctests, but the slow and rare one
 test-all: $(VENV)/.for-test ## run all tests: those of `make test`, the slow ones, those of test-ray
 	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster" $(PYTEST_ARGS)
 	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
+
+docs: $(VENV)/.for-docs ## build the documentation into build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --clean $(ARGS)
+
+readme-figures: $(VENV)/.for-benchmarks ## check that figures in README and docs are those of benchmarks/results; ARGS=--write renews them
+	$(RUN) -m benchmarks.evidence $(ARGS)
 
 assumptions: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## how often certificates are wrong when what they suppose does not hold
 	$(RUN) -m benchmarks.assumptions --output $(RESULTS)/assumptions.json $(ARGS)

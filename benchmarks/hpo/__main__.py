@@ -144,7 +144,7 @@ def _report(options: argparse.Namespace) -> int:
     )
     tables = [report.markdown(), *(report.markdown_of_duels(name) for name in report.ours)]
     print("\n\n".join([*tables, report.notes()]))
-    command = ["report", *(["--quick"] if options.quick else [])]
+    command = ["report", *(["--quick"] if options.quick else []), f"--seeds {len(options.seeds)}"]
     figures = provenance("benchmarks.hpo", command, "optuna", "onnxruntime")
     figures |= {"peers": pinned()} | report.figures()
     write(options.output / "hpo.json", as_json(figures))

@@ -1,0 +1,170 @@
+"""Published results of papers, repeated."""
+
+from collections.abc import Callable
+
+from benchmarks.evidence.tables import distinct, only, percent, result, table
+
+# Percent of SE's cost in Table 1 of the IISE paper.
+_TABLE_1 = {
+    ("synthetic_a", "IISE"): "11.47",
+    ("synthetic_a", "IISE-gamma"): "2.53",
+    ("synthetic_a", "MFE"): "212",
+    ("synthetic_b", "IISE"): "27.1",
+    ("synthetic_b", "IISE-gamma"): "6.39",
+    ("synthetic_b", "MFE"): "3330",
+    ("yahtzee", "IISE"): "0.53",
+    ("yahtzee", "MFE"): "342.8",
+}
+# Cost of MF-GRAD in its paper, at delta 0.01.
+_MF_GRAD = {"bai_5x2": "564 ± 20", "bai_4x5": "85.8 ± 1.8"}
+
+
+def table1() -> str:
+    """Costs in percent of SE's."""
+    rows = []
+    for instance, methods in result("table1")["results"].items():
+        for name in ("IISE", "IISE-gamma", "MFE"):
+            found = methods[name]
+            published = _TABLE_1.get((instance, name), "")
+            rows.append(
+                [instance, name, f"{found['percent']:.4g}", published, found["errors"]],
+            )
+    return table(["instance", "method", "% of SE's cost", "published", "errors"], rows, words=2)
+
+
+def lower_bound() -> str:
+    """Cost over the least that a certificate can cost."""
+    found = result("mf_grad")["rows"]
+    rows = []
+    for instance, delta in dict.fromkeys((row["instance"], row["delta"]) for row in found):
+        same = [row for row in found if (row["instance"], row["delta"]) == (instance, delta)]
+        of = {row["algorithm"]: row for row in same}
+        costs = [f"{of[name]['over_tight']:.1f}" if name in of else "" for name in _POLICIES]
+        errors = sum(row["errors"] for row in same)
+        rows.append([instance, delta, max(row["runs"] for row in same), *costs, errors])
+    return table(["instance", "delta", "races", *_POLICIES.values(), "errors"], rows)
+
+
+_POLICIES = {
+    "default": "chosen policy",
+    "MF-GRAD": "MF-GRAD",
+    "IISE": "IISE",
+    "SE": "SE",
+    "LUCB, EXPLORE-A": "LUCB-A",
+    "LUCB, EXPLORE-B": "LUCB-B",
+    "LUCB, EXPLORE-C": "LUCB-C",
+}
+
+
+def mf_grad() -> str:
+    """MF-GRAD's own cost beside the published one."""
+    rows = []
+    for instance, published in _MF_GRAD.items():
+        row = only(result("mf_grad")["rows"], instance=instance, algorithm="MF-GRAD", delta=0.01)
+        rows.append([instance, f"{row['cost']:.1f} ± {row['ci95']:.1f}", published])
+    return table(["instance", "cost", "published"], rows)
+
+
+def mf_mab() -> str:
+    """Costs in Table 3 of the LUCB paper."""
+    found = result("mf_mab")["parts"]["table3"]["rows"]
+    names = {"top": "target alone", "B": "EXPLORE-B", "A": "EXPLORE-A", "C": "EXPLORE-C"}
+    rows = []
+    for algorithm, words in names.items():
+        for reading in ("published", "our radius"):
+            cases = [
+                row for row in found if row["algorithm"] == algorithm and row["reading"] == reading
+            ]
+            radius = "the paper's" if reading == "published" else "ours"
+            rows.append([words, radius, *(_beside(row) for row in cases)])
+    heads = [f"case {case}" for case in (1, 2, 3, 4)]
+    return table(["method", "radius", *heads], rows, words=2)
+
+
+def _beside(row: dict[str, float]) -> str:
+    cost = f"{row['cost'] / 1e4:.1f}"
+    return cost if row["published"] is None else f"{cost} ({row['published'] / 1e4:.1f})"
+
+
+def mf_ucb() -> str:
+    """Regret of MF-UCB over that of UCB."""
+    found = [row for row in result("mf_ucb")["ratios"] if row["reference"] is not None]
+    rows = [
+        [row["instance"], f"{row['capital']:.0e}", f"{row['ratio']:.3f}", row["reference"]]
+        for row in found
+    ]
+    return table(["instance", "capital", "regret over UCB's", "expected"], rows)
+
+
+def exponents() -> str:
+    """How elimination's regret grows with the budget."""
+    rows = [[row["n_arms"], f"{row['exponent']:.2f}"] for row in result("mf_ucb")["exponents"]]
+    return table(["arms", "exponent (theory: 0.67)"], rows)
+
+
+_METHODS = {
+    "KL+": "`kl+` (default)",
+    "KL": "`kl`",
+    "Bernstein": "`bernstein`",
+    "published curves": "bound behind the published curves",
+    "printed": "bound as printed",
+    "UCB": "UCB",
+    "TS": "Thompson sampling",
+}
+
+
+def rcucb() -> str:
+    """Regret with time limits as decisions."""
+    found = result("rcucb")["rows"]
+    rows = []
+    for case in distinct(found, "case"):
+        of = {row["method"]: row for row in found if row["case"] == case}
+        regrets = [f"{of[name]['regret']:,.0f}" if name in of else "" for name in _METHODS]
+        rows.append([case, *regrets])
+    return table(["case", *_METHODS.values()], rows)
+
+
+def rcucb_stopped() -> str:
+    """Share of trials stopped, beside what was published."""
+    rows = [
+        [row["case"], percent(row["censored"], 1), percent(row["published_censored"], 1)]
+        for row in result("rcucb")["rows"]
+        if row["method"] == "published curves" and row["published_censored"] is not None
+    ]
+    return table(["case", "stopped", "published"], rows)
+
+
+def rcucb_forest() -> str:
+    """672 random forests and ten limits."""
+    found = result("rcucb_forest")
+    rows = []
+    for row in found["rows"]:
+        stopped = f"{100 * row['censored']:.0f} %"
+        rows.append([_METHODS[row["method"]], f"{row['reward']:,.0f}", stopped])
+    rows.append(["always the best pair", f"{found['best_pair']['reward']:,.0f}", "0 %"])
+    return table(["method", "reward", "stopped"], rows)
+
+
+def rcucb_seconds() -> str:
+    """Accuracy earned in the same seconds."""
+    found = result("rcucb_seconds")["rows"]
+    cases = distinct(found, "case")
+    rows = []
+    for method in distinct(found, "method"):
+        of = {row["case"]: row for row in found if row["method"] == method}
+        rows.append([method, *(f"{100 * of[case]['earned']:.0f} %" for case in cases)])
+    return table(["method", *cases], rows)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "Table 1 of IISE": table1,
+    "over the lower bound": lower_bound,
+    "MF-GRAD": mf_grad,
+    "Table 3 of LUCB": mf_mab,
+    "MF-UCB": mf_ucb,
+    "exponents": exponents,
+    "RCUCB": rcucb,
+    "RCUCB stopped": rcucb_stopped,
+    "RCUCB forest": rcucb_forest,
+    "RCUCB seconds": rcucb_seconds,
+}

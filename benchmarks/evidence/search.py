@@ -1,0 +1,160 @@
+"""The search beside other optimisers."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from benchmarks.evidence.tables import only, percent, result, table
+
+OURS = "mfhpo search"
+GROUPS = ("LCBench", "rbv2_xgboost")
+NAMES = {
+    OURS: "**`RaceSampler`, search alone**",
+    "optuna gp": "Optuna GP",
+    "optuna tpe": "Optuna TPE",
+    "optuna tpe + hyperband": "Optuna TPE + Hyperband",
+    "optuna tpe + median": "Optuna TPE + median pruner",
+    "optuna tpe + sha": "Optuna TPE + successive halving",
+    "optuna random": "Optuna random",
+    "optuna random + sha": "Optuna random + successive halving",
+    "flaml blendsearch": "FLAML BlendSearch",
+    "flaml cfo": "FLAML CFO",
+    "syne tune asha": "Syne Tune ASHA",
+    "dehb": "DEHB",
+    "random": "random search",
+}
+
+
+_FIVE = {
+    OURS: NAMES[OURS],
+    "neps hyperband": "NePS Hyperband",
+    "openbox bohb": "OpenBox BOHB",
+    "smac multi-fidelity": "SMAC multi-fidelity",
+    "syne tune bohb": "Syne Tune BOHB",
+}
+
+
+def regret(group: str) -> Callable[[], str]:
+    """Mean regret of every optimiser on a group of tasks."""
+
+    def figures() -> str:
+        found = result("hpo")
+        methods = found["groups"][group]["methods"]
+        rows = [
+            [NAMES[name], *(f"{points:.1f}" for points in only(methods, method=name)["points"])]
+            for name in NAMES
+        ]
+        head = ["points of accuracy", *(f"after {budget:g}" for budget in found["budgets"])]
+        return table(head, rows)
+
+    return figures
+
+
+def rank() -> str:
+    """Mean rank and time of every optimiser on all tasks."""
+    found = result("hpo")
+    methods = found["groups"]["all tasks"]["methods"]
+    rows = []
+    for name in NAMES:
+        row = only(methods, method=name)
+        rows.append(
+            [NAMES[name], *(f"{rank:.1f}" for rank in row["rank"]), f"{row['milliseconds']:.1f}"]
+        )
+    head = ["mean rank", *(f"after {budget:g}" for budget in found["budgets"])]
+    return f"{table([*head, 'ms per evaluation'], rows)}\n\n{_verdict()}"
+
+
+def _verdict() -> str:
+    rankings = result("hpo")["groups"]["all tasks"]["rankings"]
+    first = sum(ranking["order"][0] == OURS for ranking in rankings)
+    alike = sum(any(OURS in clique for clique in ranking["alike"]) for ranking in rankings)
+    return (
+        f"By mean rank, ours is first at {first} of {len(rankings)} budgets. At {alike} of them "
+        f"another optimiser is statistically alike."
+    )
+
+
+def five_seeds() -> str:
+    """Mean regret with the first five seeds, of more optimisers."""
+    groups = result("hpo_five_seeds")["groups"]
+    rows = []
+    for name, words in _FIVE.items():
+        cells = [only(groups[group]["methods"], method=name)["points"] for group in GROUPS]
+        rows.append([words, *(" / ".join(f"{point:.1f}" for point in row) for row in cells)])
+    return table(["after 10 / 20 / 50 / 100", *GROUPS], rows)
+
+
+def over_optuna() -> str:
+    """Regret over that of the best of Optuna's seven."""
+    found = result("hpo")
+    rows = []
+    for group in GROUPS:
+        ratios = found["groups"][group]["over_best_optuna"][OURS]
+        for budget, ratio in zip(found["budgets"], ratios, strict=True):
+            low, high = ratio["interval"]
+            interval = f"{low:.2f} to {high:.2f}"
+            best = NAMES[ratio["best"]]
+            rows.append([group, best, f"{budget:g}", f"{ratio['ratio']:.2f}", interval])
+    return table(["tasks", "best of Optuna", "budget", "ratio", "95 % interval"], rows, words=2)
+
+
+def losses() -> str:
+    """Single tasks on which another optimiser has the lower mean regret."""
+    found = result("hpo")
+    rows = []
+    for task, regrets in found["groups"]["all tasks"]["points_by_task"].items():
+        for at, budget in enumerate(found["budgets"]):
+            ahead = _ahead(regrets, at)
+            if ahead:
+                best = min(ahead, key=lambda name: regrets[name][at])
+                both = [f"{regrets[name][at]:.2f}" for name in (OURS, best)]
+                rows.append([task, NAMES[best], f"{budget:g}", *both, len(ahead)])
+    head = ["task", "best optimiser", "budget", "ours", "theirs", "optimisers ahead of ours"]
+    return table(head, rows, words=2)
+
+
+def _ahead(regrets: dict[str, Sequence[float]], at: int) -> list[str]:
+    return [name for name in regrets if regrets[name][at] < regrets[OURS][at]]
+
+
+def small_spaces() -> str:
+    """Regret in spaces of one or two parameters, beside Optuna's Gaussian process."""
+    rows = []
+    for row in result("small_spaces")["table"]:
+        low, high = row["difference"]
+        rows.append(
+            [
+                row["task"],
+                f"{row['full evaluations']:g}",
+                f"{row['ours']:.1f}",
+                f"{row['optuna gp']:.1f}",
+                f"{low:.1f} to {high:.1f}",
+                percent(row["ours is less"]),
+            ]
+        )
+    head = ["percent of the median random regret", "after", "ours", "Optuna GP"]
+    return table([*head, "difference, 95 %", "ours is less"], rows)
+
+
+def limits() -> str:
+    """What limits of time save a search with runaway configurations."""
+    found: dict[str, Any] = result("search_limits")
+    rows = []
+    for at, point in enumerate(found["points"]):
+        regrets = [found[f"regret {way} limits"][at] for way in ("without", "with")]
+        low, high = (end[at] for end in found["interval"])
+        ratio = [percent(found["time over time"][at]), f"{percent(low)} to {percent(high)}"]
+        rows.append([f"{point:g} trainings", *(f"{regret:.1f}" for regret in regrets), *ratio])
+    head = ["after", "regret without limits", "regret with limits", "time to the same regret"]
+    return table([*head, "95 % interval"], rows)
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "regret on LCBench": regret("LCBench"),
+    "regret on rbv2_xgboost": regret("rbv2_xgboost"),
+    "rank": rank,
+    "five seeds": five_seeds,
+    "over Optuna": over_optuna,
+    "losses of the search": losses,
+    "small spaces": small_spaces,
+    "search limits": limits,
+}
