@@ -222,7 +222,6 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         for player, gain in gains.items()
     ]
     who = _name(answer["params"], "the profile below")
-    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} in {answer['trials']} trials"
     return Summary(
         status="best so far",
         sentence=f"The players are believed to gain least by deviating from {who}.",
