@@ -10,8 +10,7 @@ import optuna
 import typer
 
 from mfhpo_optuna.command_line.output import AsJson, fail, print_json, print_summary
-from mfhpo_optuna.command_line.report import OutputOption
-from mfhpo_optuna.report.page import write_report
+from mfhpo_optuna.command_line.report import OutputOption, write_page
 from mfhpo_optuna.samplers.race_sampler import RaceSampler
 
 _ROWS = 900  # of 1,797 digits, that a whole training learns from
@@ -48,10 +47,7 @@ def demo(
     if not as_json:
         typer.echo(_WHAT)
     study.optimize(objective)
-    try:
-        summary = write_report(study, output)
-    except OSError as error:
-        fail(f"--output {str(output)!r} cannot be written: {error.strerror}.")
+    summary = write_page(study, output)
     if as_json:
         answer = sampler.recommendation(study).to_dict()
         print_json({"report": str(output), "sentence": summary.sentence, "answer": answer})

@@ -30,9 +30,9 @@ def load_objective(named: str) -> Objective:
         fail(f"{module_name} cannot be imported: {type(error).__name__}: {error}")
     found = getattr(module, function, None)
     if not callable(found):
+        if found is not None:
+            fail(f"{named} is no function, but {repr(found)[:60]}.")
         functions = [name for name, value in vars(module).items() if callable(value)]
-        what = "no function" if found is None else f"a {type(found).__name__}, and no function,"
-        hint = did_you_mean(function, functions, f"{module_name}:")
-        fail(f"{module_name} has {what} {function!r}.{hint}")
+        fail(f"{module_name} has no function {function!r}.{did_you_mean(function, functions)}")
     objective: Objective = found
     return objective

@@ -58,8 +58,8 @@ class Plan:
 
     `simulated` are the costs of races that the policy ran on made-up values, of which `unfinished`
     were cut short; `expected`, `guaranteed` and `target_alone` are predictions for
-    `mfhpo.IISE`, which mostly needs more. `worth_having` says whether the levels below the target save anything by the bias that was
-    declared; None if there are none, or none was declared.
+    `mfhpo.IISE`, which mostly needs more. `worth_having` says whether the levels below the target
+    save IISE anything by the bias that was declared; None if there are none, or none was declared.
     """
 
     policy: str

@@ -39,10 +39,14 @@ def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Stu
         names = optuna.get_all_study_names(opened)
         if name in names:
             return optuna.load_study(study_name=name, storage=opened)
+    except typer.Exit:
+        raise  # it said what is wrong
     except ArgumentError:
         fail(f"STORAGE must be a URL such as {_SQLITE}study.db or the path of a file: {storage!r}.")
     except DBAPIError as error:
-        fail(f"{storage!r} is no storage of Optuna that can be read: {error.orig}.")
+        # Read-only, so that missing tables cannot be made.
+        why = "it has no tables of Optuna's" if "readonly" in str(error) else error.orig
+        fail(f"{storage!r} is no storage of Optuna that can be read: {why}.")
     except (SQLAlchemyError, ImportError, RuntimeError, ValueError, KeyError) as error:
         first_line = str(error).partition("\n")[0].rstrip(".")
         fail(f"{storage!r} is no storage of Optuna that can be read: {first_line}.")
@@ -56,8 +60,11 @@ def _opened(storage: str, writable: bool) -> BaseStorage:
     if "://" not in storage:
         path = _existing(storage)
         with path.open("rb") as file:
-            if file.read(len(_SQLITE_HEADER)) != _SQLITE_HEADER:
-                return JournalStorage(JournalFileBackend(storage))
+            header = file.read(len(_SQLITE_HEADER))
+        if header.startswith(b"{"):
+            return JournalStorage(JournalFileBackend(storage))
+        if header != _SQLITE_HEADER:
+            fail(f"STORAGE names the file {storage!r}, which is neither SQLite's nor a journal.")
         storage = f"{_SQLITE}{path}"
     if not storage.startswith(_SQLITE) or "?" in storage:
         return RDBStorage(storage)
