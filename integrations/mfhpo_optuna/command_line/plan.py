@@ -87,11 +87,6 @@ class _Race:
     epsilon: float
     delta: float
 
-    @property
-    def aim(self) -> dict[str, float]:
-        """What the certificate is to say."""
-        return {"delta": self.delta, "epsilon": self.epsilon}
-
     def problem(self, costs: Sequence[float], bias: Sequence[float] | None) -> Problem:
         """What the policy is told."""
         bounds = None if bias is None else Bias.max(*bias)
@@ -100,7 +95,8 @@ class _Race:
     def predict(self, costs: Sequence[float], bias: Sequence[float]) -> CostPrediction:
         """What IISE will pay."""
         gaps = [self.gap] * (self.arms - 1)
-        return predict_cost(self.problem(costs, bias), gaps=gaps, **self.aim)
+        problem = self.problem(costs, bias)
+        return predict_cost(problem, self.delta, gaps=gaps, epsilon=self.epsilon)
 
     def saved(self, cost: float, bias: float) -> float:
         """Share of the target's cost that one level beside it saves."""
@@ -179,7 +175,10 @@ def make_plan(race: _Race, bias: Sequence[float] | None, races: int) -> Plan:
         evaluations = prediction.pulls
     problem = race.problem(costs, bias)
     choice = recommend_policy(problem)
-    simulated = [_simulate(race, choice.make(problem, **race.aim), seed) for seed in range(races)]
+    simulated = [
+        _simulate(race, choice.make(problem, delta=race.delta, epsilon=race.epsilon), seed)
+        for seed in range(races)
+    ]
     cheap = len(costs) > 1 and bias is not None
     return Plan(
         policy=choice.policy.__name__,

@@ -36,9 +36,11 @@ def code_of(reading: StudyReading) -> str:
     is_limited = isinstance(reading.sampler, LimitSampler)
     ours = f"{name}, time_limited" if is_limited else name
     lines = ["import optuna", *_imports(made), f"from mfhpo_optuna import {ours}", "", made]
+    ways = [way.name.lower() for way in reading.study.directions]
+    direction = f"direction={ways[0]!r}" if len(ways) == 1 else f"directions={ways}"
     lines.append(
-        f'study = optuna.create_study(direction="{reading.study.direction.name.lower()}", '
-        f"sampler=sampler, study_name={reading.study.study_name!r})"
+        f"study = optuna.create_study({direction}, sampler=sampler, "
+        f"study_name={reading.study.study_name!r})"
     )
     if is_limited:
         lines += ["with time_limited(objective) as limited:", "    study.optimize(limited)"]

@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Observation, Pull
 from mfhpo._validation import is_number
 from mfhpo.search import Replicate, has_levels
+from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
@@ -68,10 +69,14 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All trials of a study, in their order; `unit` is that of their costs, such as "epochs"."""
+    """All trials of a study, in their order.
+
+    `unit` is that of their costs, such as "epochs", and `levels` says what their levels are.
+    """
 
     entries: tuple[Entry, ...]
     unit: str
+    levels: str = "level"
 
     def luckiest(self, sign: float) -> Entry | None:
         """The single evaluation at the target with the best value; None if there is none."""
@@ -96,8 +101,10 @@ def ledger_of(reading: StudyReading) -> Ledger:
     sampler = reading.sampler
     if isinstance(sampler, FidelitySampler):
         return _of_race(reading, sampler)
-    told = _as_told(reading, "limits" if isinstance(sampler, LimitSampler) else "trial")
-    return Ledger(told, "seconds")
+    if isinstance(sampler, LimitSampler):
+        return Ledger(_as_told(reading, "limits"), "seconds", levels="time limit in seconds")
+    purpose = "game" if isinstance(sampler, NashSampler) else "trial"
+    return Ledger(_as_told(reading, purpose), "seconds")
 
 
 def where_it_went(ledger: Ledger) -> list[Share]:

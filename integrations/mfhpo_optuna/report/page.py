@@ -93,7 +93,7 @@ def write_report(
         without=reading.without,
         shares=where_it_went(ledger),
         budget=_budget(reading, ledger),
-        unit=ledger.unit,
+        ledger=ledger,
         table=table_of(reading, ledger),
         code=code_of(reading),
         answer=reading.answer,
@@ -110,13 +110,15 @@ class Strip:
     """Where a value and its interval are on a scale that all of them share, in percent."""
 
     measured: Measured
-    place: float
+    place: float | None  # None where values are on scales of their own
     low: float | None
     width: float
 
 
 def _strips(summary: Summary) -> list[Strip]:
     known = [one for one in summary.values if one.value is not None]
+    if not summary.comparable:
+        return [Strip(one, None, None, 0.0) for one in known]
     points = [one.value for one in known if one.value is not None]
     points += [end for one in known if one.bounds for end in one.bounds]
     if not points:

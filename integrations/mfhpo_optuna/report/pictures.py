@@ -18,6 +18,8 @@ from mfhpo_optuna.visualization import (
     plot_race,
 )
 
+_HEIGHT = 600  # in pixels, of a figure that names none
+
 
 @dataclass(frozen=True)
 class Picture:
@@ -84,4 +86,5 @@ def _drawn(draw: Callable[..., Any], reading: StudyReading) -> Any:
         except ValueError:
             return None
     clear = "rgba(0, 0, 0, 0)"
-    return figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear)
+    height = figure.layout.height or _HEIGHT
+    return figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)

@@ -27,7 +27,7 @@ from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY
 
 ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
 
-_SAMPLERS: dict[str, type[FidelitySampler] | type[LimitSampler]] = {
+_SAMPLERS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         IISESampler,
@@ -37,6 +37,7 @@ _SAMPLERS: dict[str, type[FidelitySampler] | type[LimitSampler]] = {
         MFSampler,
         MFTopTwoSampler,
         MFUCBSampler,
+        NashSampler,
         RCUCBSampler,
         RaceSampler,
         ZoomingRCUCBSampler,
@@ -44,8 +45,8 @@ _SAMPLERS: dict[str, type[FidelitySampler] | type[LimitSampler]] = {
 }
 
 _NO_SAMPLER = (
-    "the study does not say how it was run: that is noted by the samplers of mfhpo that run races, "
-    "searches and time limits, from the first trial on"
+    "the study does not say how it was run: that is noted by the samplers of mfhpo, from the "
+    "first trial on"
 )
 
 
@@ -119,7 +120,8 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
         ) from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # whoever made the first one has seen them
-        return _SAMPLERS[name](**arguments)
+        sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+    return sampler
 
 
 def _answer(

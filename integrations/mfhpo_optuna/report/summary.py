@@ -65,6 +65,8 @@ class Summary:
     values
         What it is worth, first. Where the luckiest single trial, or the search, had promised
         something, that comes second, and what became of that promise third.
+    comparable
+        Whether these are on one scale.
     luck
         What to think of the promise, in a sentence; empty where there is none.
     facts
@@ -79,6 +81,7 @@ class Summary:
     sentence: str
     params: Mapping[str, Any]
     values: tuple[Measured, ...] = ()
+    comparable: bool = True
     luck: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     grounds: tuple[Ground, ...] = ()
@@ -185,10 +188,10 @@ def _of_shortlist(
 def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     who = _name(answer["params"], f"arm {answer['arm']}")
     limit = answer["limit"]
-    sentence = f"Best so far: {who}, stopped after {limit:.4g} seconds."
+    sentence = f"Best so far: {who}, with a time limit of {limit:.4g} s."
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
     facts = [
-        ("limit", f"{limit:.4g} seconds"),
+        ("time limit", f"{limit:.4g} s"),
         ("intervals", f"all of them hold, {wrong_in_words(answer['delta'], ())}"),
         ("paid", f"{answer['seconds']:.4g} seconds in {answer['trials']} trials"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
@@ -224,6 +227,7 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
     who = _name(answer["params"], "the profile below")
     return Summary(
         status="best so far",
+        comparable=False,
         sentence=f"The players are believed to gain least by deviating from {who}.",
         params=answer["params"],
         values=tuple(values),

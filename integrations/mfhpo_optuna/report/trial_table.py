@@ -24,9 +24,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class TrialTable:
-    """Names of the columns, and for each trial its cells."""
+    """Names of the columns, which of them hold numbers, and for each trial its cells."""
 
     columns: tuple[str, ...]
+    numbers: frozenset[str]
     rows: tuple[tuple[Cell, ...], ...]
 
 
@@ -52,7 +53,10 @@ def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
     known = {name: [value(entry) for entry in ledger.entries] for name, value in columns.items()}
     shown = {name: cells for name, cells in known.items() if any(c is not None for c in cells)}
     rows = zip(*shown.values(), strict=True) if shown else iter(())
-    return TrialTable(tuple(shown), tuple(tuple(map(_cell, row)) for row in rows))
+    numbers = {n for n, cells in shown.items() if all(c is None or is_number(c) for c in cells)}
+    return TrialTable(
+        tuple(shown), frozenset(numbers), tuple(tuple(map(_cell, row)) for row in rows)
+    )
 
 
 def _value(place: int) -> Callable[[Entry], Any]:
@@ -66,7 +70,13 @@ def _value(place: int) -> Callable[[Entry], Any]:
 
 
 def _parameter(name: str) -> Callable[[Entry], Any]:
-    return lambda entry: entry.trial.params.get(name)
+    def value(entry: Entry) -> Any:
+        if name not in entry.trial.params:
+            return None
+        chosen = entry.trial.params[name]
+        return "None" if chosen is None else chosen
+
+    return value
 
 
 def _cell(value: Any) -> Cell:

@@ -12,18 +12,11 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.arguments import to_json
 from mfhpo_optuna.samplers.answer import Answer, add_answer, add_answer_so_far, is_news
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
-    NO_ANSWER,
-    SAMPLER_KEY,
-    WORKER,
-    write_attribute,
-)
+from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, WORKER, write_attribute
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_race import StudyRace
@@ -81,20 +74,6 @@ class PolicySampler(StudySampler[RaceT]):
         self._owned = tuple(owned)
         self._arms = arms
         self._arm_sampler = arm_sampler
-        self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
-        # Where they are noted, with the storage, so that no other one can take its identity.
-        self._noted: dict[tuple[int, int], object] = {}
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with, but for defaults; empty if they are not to be kept.
-
-        A study keeps them in its user attribute ``mfhpo:sampler``.
-        """
-        return dict(self._arguments)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return super().__getstate__() | {"_noted": {}}
 
     # What differs from sampler to sampler.
 
@@ -250,16 +229,6 @@ class PolicySampler(StudySampler[RaceT]):
                 add_answer_so_far(study, race, self._answer(race))
 
     # Helpers.
-
-    def _note_arguments(self, study: optuna.Study) -> None:
-        """Say in the study how it is run, for whoever reads it from its storage."""
-        key = (study._study_id, id(study._storage))
-        if not self._arguments or key in self._noted:
-            return
-        note = {"sampler": type(self).__name__, "arguments": to_json(self._arguments)}
-        if study.user_attrs.get(SAMPLER_KEY) != note:
-            study.set_user_attr(SAMPLER_KEY, note)
-        self._noted[key] = study._storage
 
     def _check(self, study: optuna.Study, race: RaceT) -> None:
         """Raise or warn if the race cannot go on as it is."""

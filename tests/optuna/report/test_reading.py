@@ -132,8 +132,13 @@ def test_what_was_estimated_is_told_from_what_was_declared(storage):
 def test_time_limits(limits):
     summary = summarised(limits)
     assert summary.params == {"model": "slow"}
-    assert "stopped after" in summary.sentence
+    assert summary.sentence == "Best so far: model='slow', with a time limit of 1 s."
     assert summary.values[0].value == limits.sampler.recommendation(limits).gain
+
+
+def test_a_game_is_read_as_by_its_own_sampler(game):
+    elsewhere = optuna.load_study(study_name="game", storage=game._storage)
+    assert read_study(elsewhere).answer == game.sampler.equilibrium(game).to_dict()
 
 
 def test_a_game(game):

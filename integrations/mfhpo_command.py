@@ -1,4 +1,4 @@
-"""The command `mfhpo`, also as ``python -m mfhpo``: its parts need packages of the extra "cli"."""
+"""The command `mfhpo`, or what it lacks: its parts need the packages of the extra "cli"."""
 
 import sys
 
