@@ -12,6 +12,7 @@ from mfhpo_optuna.recommendations import (
     StudyLimitRecommendation,
     StudyRecommendation,
 )
+from mfhpo_optuna.report.page import write_report
 from mfhpo_optuna.samplers.best_arm import (
     IISESampler,
     MFGradSampler,
@@ -57,4 +58,5 @@ __all__ = [
     "plot_race",
     "time_limited",
     "training_of",
+    "write_report",
 ]

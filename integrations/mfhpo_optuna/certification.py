@@ -20,6 +20,7 @@ from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
+from mfhpo_optuna.study.attributes import SAMPLER_KEY
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
@@ -250,7 +251,8 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
                 f"evaluations of a shortlist; give another name."
             )
         for key, value in study.user_attrs.items():
-            record.set_user_attr(key, value)
+            if key != SAMPLER_KEY:
+                record.set_user_attr(key, value)
         record.set_user_attr(_SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
     elif any(noted.get(key) != value for key, value in about.items()):
         raise ValueError(

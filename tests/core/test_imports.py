@@ -16,7 +16,10 @@ import mfhpo
             {"numba"},
         ),
         ("import mfhpo", {"lightgbm", "numba", "optuna", "pandas", "plotly", "ray", "sklearn"}),
-        ("import mfhpo_optuna", {"lightgbm", "numba", "pandas", "plotly", "ray", "sklearn"}),
+        (
+            "import mfhpo_optuna",
+            {"jinja2", "lightgbm", "numba", "pandas", "plotly", "ray", "sklearn", "typer"},
+        ),
         ("import mfhpo_ray", {"lightgbm", "mfhpo_optuna", "numba", "optuna", "plotly", "sklearn"}),
         ("import mfhpo_sklearn", {"lightgbm", "mfhpo_optuna", "numba", "optuna", "plotly", "ray"}),
     ],

@@ -112,6 +112,10 @@ class NashSampler(StudySampler[NashStudy]):
     ) -> None:
         self._declared = DeclaredGame(players, fidelity, budget, beta, probability, averaging)
         super().__init__(lease, progress, seed)
+        given = {"fidelity": fidelity, "lease": lease, "progress": progress, "seed": seed}
+        given = {name: value for name, value in given.items() if value is not None}
+        model = {"beta": beta, "probability": probability, "averaging": averaging}
+        self._arguments = {"players": dict(players), "budget": budget, **model, **given}
 
     # What users call.
 
@@ -163,6 +167,7 @@ class NashSampler(StudySampler[NashStudy]):
             game = self._read(study)
             if game.trouble:
                 return
+            self._note_arguments(study)
             for _ in range(_CHOICES):
                 ahead = game.ahead_of(trial.number)
                 plan = game.propose(trial)

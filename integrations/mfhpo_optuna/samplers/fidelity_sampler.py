@@ -193,6 +193,7 @@ class DeclaredSampler(FidelitySampler):
             given = {name: options[name] for name in options.keys() - host.keys()}
             check_blocks(replicate, as_fidelity(fidelity).name, given)
         super().__init__(fidelity, arms, replicate, **host)
+        self._arguments = {"fidelity": fidelity, "arms": arms, **options}
         kind: Kind = "order" if own.get("variant") == "order" else "max"
         self._declaration = Declaration.of(
             self._fidelity, own.pop("sigma"), own.pop("bias", None), kind

@@ -42,6 +42,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
         own = with_defaults(type(self), options) | explicit
         host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
         super().__init__(owned=(), arms=arms, **host)
+        self._arguments = {"arms": arms, **explicit, **options}
         self._options = own
         self._policy_class(2, **own)
 

@@ -162,6 +162,7 @@ class PolicySampler(StudySampler[RaceT]):
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
         if len(study.directions) > 1:
             return  # the first suggestion raises; raising here would leave the trial running
+        self._note_arguments(study)
         waited = self._wait(study, trial)
         with self._lock:
             race = self._read(study)

@@ -123,6 +123,9 @@ class RaceSampler(FidelitySampler):
             progress=progress,
             seed=seed,
         )
+        given = {"proposer": proposer, "lease": lease, "progress": progress, "seed": seed}
+        given = {name: value for name, value in given.items() if value is not None}
+        self._arguments = {"fidelity": fidelity, **given, **options}
 
     # What users call.
 

@@ -13,6 +13,8 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_limit
+from mfhpo_optuna.arguments import to_json
+from mfhpo_optuna.study.attributes import SAMPLER_KEY
 from mfhpo_optuna.study.progress import ProgressLine
 
 
@@ -41,6 +43,17 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         # The storage is kept along, so that no other one can take its identity.
         self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
         self._lock = threading.RLock()
+        self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
+        # Where they are noted, with the storage, so that no other one can take its identity.
+        self._noted: dict[tuple[int, int], object] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that it was made with; of those with defaults, the ones that were given.
+
+        A study keeps them in its user attribute ``mfhpo:sampler``, from its first trial on.
+        """
+        return dict(self._arguments)
 
     @abc.abstractmethod
     def _new(self, study: optuna.Study) -> ReadT:
@@ -76,6 +89,16 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     def reseed_rng(self) -> None:
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
+    def _note_arguments(self, study: optuna.Study) -> None:
+        """Say in the study how it is run, for whoever reads it from its storage."""
+        key = (study._study_id, id(study._storage))
+        if not self._arguments or key in self._noted:
+            return
+        note = {"sampler": type(self).__name__, "arguments": to_json(self._arguments)}
+        if study.user_attrs.get(SAMPLER_KEY) != note:
+            study.set_user_attr(SAMPLER_KEY, note)
+        self._noted[key] = study._storage
+
     def _of(self, study: optuna.Study) -> ReadT:
         """What is known of a study, as it was last read; the lock is held, as in `_anew`."""
         key = (study._study_id, id(study._storage))
@@ -93,7 +116,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
 
     def __getstate__(self) -> dict[str, Any]:
-        state = self.__dict__ | {"_read_studies": {}}  # a function of the studies' trials
+        # Both are functions of the studies.
+        state = self.__dict__ | {"_read_studies": {}, "_noted": {}}
         del state["_lock"]
         return state
 

@@ -22,6 +22,9 @@ NO_ANSWER = "mfhpo"
 # Of a study whose sampler chooses the levels: the name of the parameter that sets them.
 FIDELITY_KEY = "mfhpo:fidelity"
 
+# Of a study: the sampler that runs it, with its arguments as `mfhpo_optuna.arguments` writes them.
+SAMPLER_KEY = "mfhpo:sampler"
+
 # The seconds that a trial may take: a sampler writes it before the trial.
 LIMIT_KEY = "mfhpo:limit"
 

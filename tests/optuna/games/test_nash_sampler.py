@@ -5,6 +5,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import NashSampler
+from mfhpo_optuna.study.attributes import SAMPLER_KEY
 from tests.optuna.games.nash_games import (
     EQUILIBRIUM,
     GAME,
@@ -138,7 +139,13 @@ def test_the_answer_can_be_printed_and_stored(finished):
 
 def test_attributes_are_small_and_plain(finished):
     game = {"players": PLAYERS, "fidelity": [], "levels": [], "costs": [[1.0], [1.0]]}
-    assert finished.user_attrs == {GAME: game}
+    model = {"beta": 1.5, "probability": 0.9, "averaging": False}
+    players = {"mapping": [[name, list(owned)] for name, owned in PLAYERS.items()]}
+    sampler = {
+        "sampler": "NashSampler",
+        "arguments": {"players": players, "budget": 16, **model, "seed": 0},
+    }
+    assert finished.user_attrs == {GAME: game, SAMPLER_KEY: sampler}
     for trial in finished.trials:
         assert list(trial.user_attrs) == [QUERY]
         assert not trial.system_attrs

@@ -1,0 +1,106 @@
+"""A sampler's arguments as JSON, so that a stored study says how it was run, and back.
+
+A sampler writes them into its study when it runs its first trial. `mfhpo_optuna.report` reads them.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
+from optuna.samplers import BaseSampler, RandomSampler
+
+from mfhpo.censored.charges import Linear
+from mfhpo.knowledge.bias import Bias
+from mfhpo.knowledge.fidelity import Fidelity, native
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
+
+_DATA = {
+    kind.__name__: kind
+    for kind in (Bias, Bounded, EstimatedNoise, Fidelity, Gaussian, Linear, SubGaussian)
+}
+
+# Characters of one argument's JSON: MySQL holds 65,535 bytes in an attribute.
+_LONGEST = 20_000
+
+# Characters that are shown of an argument that JSON does not hold.
+_SHOWN = 200
+
+
+def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as plain JSON values; of what has no such form, the text alone.
+
+    Examples
+    --------
+    >>> to_json({"fidelity": Fidelity("epochs"), "arms": 8})["arms"]
+    8
+    """
+    found = {}
+    for name, value in arguments.items():
+        encoded = _encoded(value)
+        if len(json.dumps(encoded)) > _LONGEST:
+            encoded = _unknown(value)
+        found[name] = encoded
+    return found
+
+
+def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that `to_json` was given, but for samplers: any one stands for another.
+
+    Raises ValueError for an argument of which only the text is known.
+
+    Examples
+    --------
+    >>> from_json(to_json({"sigma": Bounded(0.0, 1.0)}))
+    {'sigma': Bounded(low=0.0, high=1.0)}
+    """
+    found = {}
+    for name, value in arguments.items():
+        try:
+            found[name] = _decoded(value)
+        except ValueError as error:
+            raise ValueError(f"{name}={error}") from error
+    return found
+
+
+def _encoded(value: Any) -> Any:
+    value = native(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, BaseDistribution):
+        return {"distribution": distribution_to_json(value)}
+    if _DATA.get(type(value).__name__) is type(value):
+        content = {field.name: _encoded(getattr(value, field.name)) for field in fields(value)}
+        return {"class": type(value).__name__, "fields": content}
+    if isinstance(value, Mapping):
+        return {"mapping": [[str(name), _encoded(item)] for name, item in value.items()]}
+    if isinstance(value, (Sequence, np.ndarray)):
+        return [_encoded(item) for item in value]
+    if isinstance(value, BaseSampler):
+        return {"sampler": type(value).__name__}
+    return _unknown(value)
+
+
+def _unknown(value: Any) -> dict[str, str]:
+    return {"unknown": repr(value)[:_SHOWN]}
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "distribution" in value:
+        return json_to_distribution(value["distribution"])
+    if "class" in value:
+        content = {name: _decoded(item) for name, item in value["fields"].items()}
+        if isinstance(content.get("bounds"), list):
+            content["bounds"] = tuple(content["bounds"])  # of a `Bias`
+        return _DATA[value["class"]](**content)
+    if "mapping" in value:
+        return {name: _decoded(item) for name, item in value["mapping"]}
+    if "sampler" in value:
+        return RandomSampler()  # it only says that one was given: reading a study draws nothing
+    raise ValueError(value["unknown"])

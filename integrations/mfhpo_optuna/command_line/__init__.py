@@ -1,0 +1,1 @@
+"""The command `mfhpo`, one module for each of its commands."""

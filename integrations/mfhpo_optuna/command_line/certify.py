@@ -1,0 +1,102 @@
+"""`mfhpo certify`: which of a finished study's best configurations is best."""
+
+from typing import Annotated, Any
+
+import optuna
+import typer
+
+from mfhpo_optuna.certification import certify
+from mfhpo_optuna.command_line.objectives import Objective, load_objective
+from mfhpo_optuna.command_line.output import NO_ANSWER, AsJson, fail, print_json
+from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
+
+
+def certify_study(
+    storage: StorageArgument,
+    study: StudyArgument,
+    objective: Annotated[
+        str,
+        typer.Argument(
+            metavar="OBJECTIVE",
+            help="The study's objective as module:function; the working directory is looked in.",
+            show_default=False,
+        ),
+    ],
+    budget: Annotated[
+        int | None,
+        typer.Option(help="Largest number of evaluations, those of earlier calls included."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="How many configurations to compare.")] = 8,
+    epsilon: Annotated[
+        float | None,
+        typer.Option(
+            help="Tolerance in the unit of the objective.",
+            show_default="one standard deviation of the noise",
+        ),
+    ] = None,
+    delta: Annotated[float, typer.Option(help="Probability of a wrong claim.")] = 0.05,
+    sigma: Annotated[
+        float | None,
+        typer.Option(help="Scale of the noise, if it is known.", show_default="estimated"),
+    ] = None,
+    fidelity: Annotated[
+        str | None,
+        typer.Option(help="A parameter such as epochs, to be at its upper bound in all of them."),
+    ] = None,
+    replicate: Annotated[
+        str | None,
+        typer.Option(help="The parameter that sets the split or the seed, the same for all."),
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(help="Seconds after which no evaluation is begun; 0 answers from the record."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Threads that evaluate.")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a study's best configurations again, and say which is best and what it is worth.
+
+    The study is not changed: evaluations are recorded in one of their own, in the same storage,
+    which `mfhpo show` and `mfhpo report` read. Called again, it goes on.
+    """
+    loaded = load_study(storage, study, writable=True)
+    evaluated = _Watched(load_objective(objective))
+    try:
+        certificate = certify(
+            loaded,
+            evaluated,
+            top=top,
+            epsilon=epsilon,
+            delta=delta,
+            budget=budget,
+            sigma=sigma,
+            fidelity=fidelity,
+            replicate=replicate,
+            timeout=timeout,
+            n_jobs=jobs,
+        )
+    except (TypeError, ValueError) as error:
+        if error is evaluated.raised:
+            raise
+        fail(str(error))
+    if as_json:
+        print_json(certificate.to_dict())
+    else:
+        typer.echo(str(certificate))
+    if not certificate.certified:
+        raise typer.Exit(NO_ANSWER)
+
+
+class _Watched:
+    """An objective, and what it raised last: that is shown with its traceback."""
+
+    def __init__(self, objective: Objective) -> None:
+        self._objective = objective
+        self.raised: Exception | None = None
+
+    def __call__(self, trial: optuna.Trial) -> Any:
+        try:
+            return self._objective(trial)
+        except Exception as error:
+            self.raised = error
+            raise

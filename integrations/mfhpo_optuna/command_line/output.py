@@ -1,0 +1,64 @@
+"""What the commands print: JSON for programs, tables for people, one line for a mistake."""
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mfhpo.problem import plain
+from mfhpo.racing.recommendation import short
+from mfhpo_optuna.report.summary import Status, Summary
+
+WRONG_ARGUMENT = 2
+NO_ANSWER = 3
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
+
+_STYLES: dict[Status, str] = {
+    "certified": "bold green",
+    "not certified": "bold yellow",
+    "best so far": "bold yellow",
+    "no answer": "bold red",
+}
+
+
+def fail(message: str) -> NoReturn:
+    """End the command with one line about what is wrong with its arguments."""
+    typer.echo(f"mfhpo: {message}", err=True)
+    raise typer.Exit(WRONG_ARGUMENT)
+
+
+def print_json(content: Any) -> None:
+    """Print plain values; what is not finite becomes null."""
+    typer.echo(json.dumps(plain(content), indent=2, ensure_ascii=False))
+
+
+def print_summary(summary: Summary, heading: str) -> None:
+    """Print an answer for people."""
+    console = Console(highlight=False)
+    console.print(Text(heading, style="dim"))
+    console.print(Text(summary.sentence, style=_STYLES[summary.status]))
+    params = ", ".join(f"{name}={short(value)}" for name, value in summary.params.items())
+    rows = [("configuration", params)] if params else []
+    rows += [(one.who, str(one)) for one in summary.values]
+    if summary.luck:
+        rows.append(("", summary.luck))
+    rows += summary.facts
+    rows += [("take notice", notice) for notice in summary.notices]
+    rows += [("rests on", ground.text) for ground in summary.grounds]
+    if rows:
+        console.print(facts_table(rows))
+
+
+def facts_table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Two columns, as plain text: no value is taken for markup."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="cyan", max_width=38)
+    table.add_column()
+    for name, text in rows:
+        table.add_row(Text(name), Text(text))
+    return table

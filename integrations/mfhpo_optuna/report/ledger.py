@@ -1,0 +1,193 @@
+"""What each trial of a study evaluated, and what it cost."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo import Observation, Pull
+from mfhpo._validation import is_number
+from mfhpo.search import Replicate, has_levels
+from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.report.reading import StudyReading
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.samplers.race_sampler import RaceSampler
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CENSORED_KEY,
+    CERTIFICATE_KEY,
+    FIDELITY_KEY,
+    LIMIT_KEY,
+    SECONDS_KEY,
+)
+from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.study_race import Listener
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One trial: `arm`, `cost` and `seconds` are None where they are not known.
+
+    `level` is that of the fidelity, or the limit of time; `at_target` says whether its value is
+    evidence about the answer.
+    """
+
+    trial: FrozenTrial
+    purpose: str  # "search", "certificate", "race", "limits", "game", "trial" or "answer"
+    arm: int | None = None
+    level: Any = None
+    at_target: bool = False
+    cost: float | None = None
+    failed: bool = False
+
+    @property
+    def seconds(self) -> float | None:
+        """What it took, by the clock."""
+        noted: float | None = self.trial.user_attrs.get(SECONDS_KEY)
+        if noted is not None or self.purpose == "answer":
+            return noted
+        return None if self.trial.duration is None else self.trial.duration.total_seconds()
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, in a word or two."""
+        if self.purpose == "answer":
+            return "answer"
+        if CENSORED_KEY in self.trial.user_attrs:
+            return "stopped at its limit"
+        if self.trial.state == TrialState.COMPLETE and not self.failed:
+            return "value"
+        if self.trial.state in (TrialState.RUNNING, TrialState.WAITING):
+            return self.trial.state.name.lower()
+        return "pruned" if self.trial.state == TrialState.PRUNED else "failed"
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """All trials of a study, in their order.
+
+    `unit` is that of their costs, such as "epochs", and `levels` says what their levels are.
+    """
+
+    entries: tuple[Entry, ...]
+    unit: str
+    levels: str = "level"
+
+    def luckiest(self, sign: float) -> Entry | None:
+        """The single evaluation at the target with the best value; None if there is none."""
+        seen = [e for e in self.entries if e.at_target and e.outcome == "value"]
+        return max(seen, key=lambda e: sign * (e.trial.value or 0.0), default=None)
+
+
+@dataclass(frozen=True)
+class Share:
+    """What was spent for a purpose at a level; `part` is its share of all that was spent."""
+
+    purpose: str
+    level: Any
+    trials: int
+    without_value: int
+    spent: float
+    part: float
+
+
+def ledger_of(reading: StudyReading) -> Ledger:
+    """The trials of a study as its sampler knows them."""
+    sampler = reading.sampler
+    if isinstance(sampler, FidelitySampler):
+        return _of_race(reading, sampler)
+    if isinstance(sampler, LimitSampler):
+        return Ledger(_as_told(reading, "limits"), "seconds", levels="time limit in seconds")
+    purpose = "game" if isinstance(sampler, NashSampler) else "trial"
+    return Ledger(_as_told(reading, purpose), "seconds")
+
+
+def where_it_went(ledger: Ledger) -> list[Share]:
+    """What was spent, by purpose and level, in the order in which these first occur."""
+    groups: dict[tuple[str, str], list[Entry]] = {}
+    for entry in ledger.entries:
+        if entry.purpose != "answer" and entry.trial.state.is_finished():
+            groups.setdefault((entry.purpose, repr(entry.level)), []).append(entry)
+    spent = {key: _spent(entries) for key, entries in groups.items()}
+    total = sum(spent.values()) or 1.0
+    return [
+        Share(
+            purpose=entries[0].purpose,
+            level=entries[0].level,
+            trials=len(entries),
+            without_value=sum(entry.outcome != "value" for entry in entries),
+            spent=spent[key],
+            part=spent[key] / total,
+        )
+        for key, entries in sorted(groups.items(), key=lambda item: _place(item[1][0]))
+    ]
+
+
+def _place(entry: Entry) -> tuple[int, float]:
+    """The search before its certificate, cheap levels before dear ones, others as they came."""
+    level = float(entry.level) if is_number(entry.level) else 0.0
+    return {"search": 0, "certificate": 1}.get(entry.purpose, 2), level
+
+
+def _spent(entries: Iterable[Entry]) -> float:
+    return math.fsum(
+        (entry.seconds or 0.0) if entry.cost is None else entry.cost for entry in entries
+    )
+
+
+def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
+    """The trials of a race or a search: the policy says what each was for, and what was paid."""
+    told: dict[int, tuple[Pull, float, bool]] = {}
+
+    def listen(race: FidelityRace) -> Listener:
+        paid = 0.0
+
+        def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
+            nonlocal paid
+            if race.policy is None:
+                return
+            told[trial_number] = (pull, race.policy.cost - paid, observation.failed)
+            paid = race.policy.cost
+
+        return hear
+
+    race = sampler.replay(reading.study, listen)
+    of_policy = "search" if isinstance(sampler, RaceSampler) else "race"
+    entries = []
+    for entry in _as_told(reading, "trial"):
+        if entry.trial.number not in told or entry.purpose == "answer":
+            entries.append(entry)
+            continue
+        pull, cost, failed = told[entry.trial.number]
+        purpose = "certificate" if isinstance(pull, Replicate) else of_policy
+        level = race.levels[pull.fidelity] if has_levels(race.fidelity) else None
+        at_target = pull.fidelity == len(race.levels) - 1
+        entries.append(Entry(entry.trial, purpose, pull.arm, level, at_target, cost, failed))
+    return Ledger(tuple(entries), _unit(sampler, race))
+
+
+def _unit(sampler: FidelitySampler, race: FidelityRace) -> str:
+    if race.fidelity.costs == "measured":
+        return "seconds"
+    if sampler.arguments.get("trials") is not None or not has_levels(race.fidelity):
+        return "trials"
+    return race.fidelity.name if race.fidelity.costs is None else "cost"
+
+
+def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
+    """The trials by what they tell themselves."""
+    fidelity = reading.study.user_attrs.get(FIDELITY_KEY, "")
+    entries = []
+    for trial in reading.trials:
+        if CERTIFICATE_KEY in trial.user_attrs:
+            entries.append(Entry(trial, "answer"))
+            continue
+        level = trial.user_attrs.get(LIMIT_KEY, trial.params.get(fidelity))
+        arm = trial.user_attrs.get(ARM_KEY, {}).get("arm")
+        entries.append(Entry(trial, purpose, arm, level))
+    return tuple(entries)

@@ -1,0 +1,192 @@
+"""`write_report`: one page that shows a study to people who were not there."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import dataclass
+from datetime import datetime
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import optuna
+
+from mfhpo import __version__
+from mfhpo_optuna.report.code import code_of
+from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
+from mfhpo_optuna.report.pictures import pictures_of
+from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
+from mfhpo_optuna.report.summary import Measured, Summary, summary_of
+from mfhpo_optuna.report.trial_table import table_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_MARGIN = 0.04  # of the scale on which values are drawn, at either end
+
+
+def write_report(
+    study: optuna.Study, path: str | PathLike[str], *, sampler: ReadingSampler | None = None
+) -> Summary:
+    """Write a page about a study: its answer, how sure it is, and how it was found.
+
+    The page is one HTML file that needs no network: send it to a colleague, or print it. It shows
+    the answer in a sentence, its value beside what the luckiest trial had promised, the figures of
+    `mfhpo_optuna.visualization`, what the answer rests on, where the budget went, every trial in a
+    table, the code as far as the study tells it, and the answer as JSON.
+
+    Parameters
+    ----------
+    study
+        A study that was run with a sampler of mfhpo; it need not have ended. Nothing is written to
+        it. Of the record of `mfhpo_optuna.certify`, load the study that the certificate names.
+    path
+        The file to write; one that exists is replaced.
+    sampler
+        The sampler that it was run with, or one made with the same arguments. None: the study's, or
+        for a study that was loaded from a storage, the one that it names. Where there is none, the
+        page has the last answer that the study holds, and no figures.
+
+    Returns
+    -------
+    Summary
+        The answer in words, as the page has it.
+
+    Raises
+    ------
+    ImportError
+        If Jinja2 or plotly is not installed.
+    TypeError
+        If `study` is no study.
+    OSError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna, tempfile
+    >>> from mfhpo_optuna import IISESampler, write_report
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> def objective(trial):
+    ...     x = trial.suggest_float("x", -1, 1)
+    ...     epochs = trial.suggest_int("epochs", 1, 9)
+    ...     return x**2 + np.random.default_rng(trial.number).normal(0, 0.1 / epochs)
+    >>> study = optuna.create_study(sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0))
+    >>> study.optimize(objective)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(study, f"{folder}/report.html").status
+    'certified'
+    """
+    if not isinstance(study, optuna.Study):
+        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    environment, plotly_js = _environment(), _plotly_js()
+    reading = read_study(study, sampler)
+    ledger = ledger_of(reading)
+    summary = summary_of(reading, ledger)
+    page = environment.get_template("report.html").render(
+        study=study,
+        summary=summary,
+        strips=_strips(summary),
+        pictures=pictures_of(reading),
+        plotly_js=plotly_js,
+        without=reading.without,
+        shares=where_it_went(ledger),
+        budget=_budget(reading, ledger),
+        ledger=ledger,
+        table=table_of(reading, ledger),
+        code=code_of(reading),
+        answer=reading.answer,
+        answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False),
+        written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        versions=_versions(),
+    )
+    Path(path).write_text(page, encoding="utf-8")
+    return summary
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Where a value and its interval are on a scale that all of them share, in percent."""
+
+    measured: Measured
+    place: float | None  # None where values are on scales of their own
+    low: float | None
+    width: float
+
+
+def _strips(summary: Summary) -> list[Strip]:
+    known = [one for one in summary.values if one.value is not None]
+    if not summary.comparable:
+        return [Strip(one, None, None, 0.0) for one in known]
+    points = [one.value for one in known if one.value is not None]
+    points += [end for one in known if one.bounds for end in one.bounds]
+    if not points:
+        return []
+    spread = (max(points) - min(points)) or 1.0
+    first, span = min(points) - _MARGIN * spread, (1.0 + 2.0 * _MARGIN) * spread
+
+    def place(value: float) -> float:
+        return round(100.0 * (value - first) / span, 2)
+
+    return [
+        Strip(
+            one,
+            place(one.value or 0.0),
+            None if one.bounds is None else place(one.bounds[0]),
+            0.0 if one.bounds is None else place(one.bounds[1]) - place(one.bounds[0]),
+        )
+        for one in known
+    ]
+
+
+def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
+    """What might be spent, if it was declared."""
+    arguments = getattr(reading.sampler, "arguments", {})
+    for name in ("budget", "trials", "seconds"):
+        if arguments.get(name) is not None:
+            return float(arguments[name])
+    return None
+
+
+def _versions() -> str:
+    return f"mfhpo {__version__}, Optuna {version('optuna')}, Python {platform.python_version()}"
+
+
+def _environment() -> Environment:
+    try:
+        import jinja2
+    except ImportError as error:
+        raise ImportError(
+            "write_report needs Jinja2, which is not installed; pip install 'mfhpo[report]'."
+        ) from error
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("mfhpo_optuna.report", "templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["number"] = lambda value: f"{value:,.6g}"
+    environment.filters["in_script"] = _in_script
+    return environment
+
+
+def _in_script(text: str) -> Any:
+    """JSON that cannot end the script element that holds it."""
+    import markupsafe
+
+    return markupsafe.Markup(text.replace("<", "\\u003c"))
+
+
+def _plotly_js() -> Any:
+    """The library that draws the figures, as a trusted script."""
+    try:
+        from plotly.offline import get_plotlyjs
+    except ImportError as error:
+        raise ImportError(
+            "write_report needs plotly, which is not installed; pip install 'mfhpo[report]'."
+        ) from error
+    import markupsafe
+
+    return markupsafe.Markup(get_plotlyjs())

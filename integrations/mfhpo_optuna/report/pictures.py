@@ -1,0 +1,90 @@
+"""The figures of a study, ready to be put into a page."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from mfhpo_optuna.report.reading import StudyReading
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.samplers.race_sampler import RaceSampler
+from mfhpo_optuna.visualization import (
+    plot_dissatisfaction,
+    plot_equilibrium,
+    plot_gain,
+    plot_race,
+)
+
+_HEIGHT = 600  # in pixels, of a figure that names none
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as plotly's JSON, with the words for those who do not see it."""
+
+    title: str
+    alt: str
+    json: str
+
+
+_SEARCH = (
+    "The search and its certificate",
+    "Left: every evaluation over what had been paid, with the best value so far as a step line. "
+    "Right: what the search had seen of each finalist, and its mean in new evaluations with its "
+    "interval.",
+)
+_RACE = (
+    "The race",
+    "Mean and interval of every configuration over what had been paid, and where each stood in the "
+    "end, the winner first.",
+)
+_GAIN = (
+    "Gain by time limit",
+    "Top: estimated gain of a trial under each time limit, with intervals. Bottom: how probably a "
+    "trial runs beyond the limit.",
+)
+_EQUILIBRIUM = (
+    "The equilibrium",
+    "What each player may gain by deviating alone, over the parameters that it owns.",
+)
+_DISSATISFACTION = (
+    "How the search for it went",
+    "The largest gain of a player by deviating, over what had been paid.",
+)
+
+
+def pictures_of(reading: StudyReading) -> list[Picture]:
+    """Draw what there is to see of a study; nothing where its sampler is not known."""
+    return [
+        Picture(title, alt, figure.to_json())
+        for title, alt, draw in _drawings(reading)
+        if (figure := _drawn(draw, reading)) is not None
+    ]
+
+
+def _drawings(reading: StudyReading) -> list[tuple[str, str, Callable[..., Any]]]:
+    if reading.sampler is None:
+        return []
+    if isinstance(reading.sampler, RaceSampler):
+        return [(*_SEARCH, plot_race)]
+    if isinstance(reading.sampler, FidelitySampler):
+        return [(*_RACE, plot_race)]
+    if isinstance(reading.sampler, LimitSampler):
+        return [(*_GAIN, plot_gain)]
+    return [(*_EQUILIBRIUM, plot_equilibrium), (*_DISSATISFACTION, plot_dissatisfaction)]
+
+
+def _drawn(draw: Callable[..., Any], reading: StudyReading) -> Any:
+    """The figure on a transparent ground, or None where there is nothing to show yet."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            figure = draw(reading.study, sampler=reading.sampler)
+        except ValueError:
+            return None
+    clear = "rgba(0, 0, 0, 0)"
+    height = figure.layout.height or _HEIGHT
+    return figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)

@@ -1,0 +1,312 @@
+"""A study's answer in words, whatever kind of sampler gave it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.recommendation import short
+from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.report.ledger import Ledger
+from mfhpo_optuna.report.reading import StudyReading
+
+Status = Literal["certified", "not certified", "best so far", "no answer"]
+
+# Parameters that a sentence holds; more are in a table only.
+_IN_A_SENTENCE = 4
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A value with the bounds around it, and whose it is; None where nothing is known."""
+
+    who: str
+    value: float | None
+    interval: tuple[float | None, float | None] = (None, None)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The interval, if it is finite."""
+        low, high = self.interval
+        return None if low is None or high is None else (low, high)
+
+    def __str__(self) -> str:
+        if self.value is None:
+            return "not known yet"
+        text = f"{self.value:.5g}"
+        return (
+            text
+            if self.bounds is None
+            else f"{text} in [{self.bounds[0]:.5g}, {self.bounds[1]:.5g}]"
+        )
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Something that the answer rests on, and whether it was estimated on the way."""
+
+    text: str
+    estimated: bool
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a study says.
+
+    Parameters
+    ----------
+    status, sentence
+        How far it is, in a word, and the answer in a sentence.
+    params
+        The configuration.
+    values
+        What it is worth, first. Where the luckiest single trial, or the search, had promised
+        something, that comes second, and what became of that promise third.
+    comparable
+        Whether these are on one scale.
+    luck
+        What to think of the promise, in a sentence; empty where there is none.
+    facts
+        Names and what there is to say, such as what was paid.
+    grounds, conditions
+        What the answer rests on, and what must be true for it, as clauses.
+    notices
+        What speaks against these, or was left out.
+    """
+
+    status: Status
+    sentence: str
+    params: Mapping[str, Any]
+    values: tuple[Measured, ...] = ()
+    comparable: bool = True
+    luck: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    grounds: tuple[Ground, ...] = ()
+    conditions: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
+    """Put the answer of a study into words."""
+    answer = reading.answer
+    if answer is None:
+        return Summary("no answer", f"There is no answer yet: {reading.reason.rstrip('.')}.", {})
+    if isinstance(reading.sampler, NashSampler):
+        return _of_game(answer)
+    if "gain" in answer:
+        return _of_limits(answer, reading)
+    certificate = answer if "candidates" in answer else answer.get("certificate")
+    if certificate is None:
+        return _of_race(answer, reading, ledger)
+    return _of_shortlist(certificate, answer, reading, ledger)
+
+
+def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:
+    who = _name(answer["params"], f"arm {answer['arm']}")
+    status, sentence = _verdict(answer, who, f"the {answer['compared']} configurations compared")
+    at = f" ({_level(answer['level'], ledger)})"
+    values = [Measured(f"what it is worth{at}", answer["mean"], tuple(answer["interval"]))]
+    luckiest, luck = ledger.luckiest(reading.sign), ""
+    if luckiest is not None and luckiest.trial.value is not None:
+        same = "the same arm" if luckiest.arm == answer["arm"] else f"arm {luckiest.arm}"
+        which = f"what the luckiest trial had promised (trial {luckiest.trial.number}, {same})"
+        values.append(Measured(which, luckiest.trial.value))
+        if answer["mean"] is not None:
+            gap = reading.sign * (luckiest.trial.value - answer["mean"])
+            better = "better" if gap > 0.0 else "worse"
+            luck = f"The luckiest trial looked {abs(gap):.3g} {better} than that."
+    return Summary(
+        status=status,
+        sentence=sentence,
+        params=answer["params"],
+        values=tuple(values),
+        luck=luck,
+        facts=(*_claim(answer, status), *_paid(answer["cost"], answer, ledger), *_open(answer)),
+        grounds=_grounds(answer, reading),
+        conditions=tuple(answer["conditions"]),
+        notices=(*answer["notices"], *(f"not compared: {one}" for one in answer["not_compared"])),
+    )
+
+
+def _level(level: Any, ledger: Ledger) -> str:
+    """The level that a mean belongs to, by the name of the fidelity where costs have it."""
+    named = ledger.unit not in ("seconds", "cost", "trials")
+    return f"{ledger.unit}={level}" if named else f"at level {level}"
+
+
+def _of_shortlist(
+    certificate: Mapping[str, Any],
+    answer: Mapping[str, Any],
+    reading: StudyReading,
+    ledger: Ledger,
+) -> Summary:
+    candidates, winner = certificate["candidates"], certificate["winner"]
+    if winner is None:
+        return Summary("not certified", f"Not certified: {certificate['reason']}.", {})
+    best = candidates[winner]
+    luckiest = candidates[certificate["luckiest"]]
+    who = _name(best["params"], best["name"])
+    status, sentence = _verdict(certificate, who, certificate["about"])
+    same = "the same" if luckiest is best else luckiest["name"]
+    values = [
+        Measured("what it is worth", best["mean"], tuple(best["interval"])),
+        Measured(f"what the search had promised of its best ({same})", luckiest["claim"]),
+    ]
+    luck, gap = "", luckiest["gap"]
+    if luckiest["evaluations"]:
+        luck = f"The search had promised {abs(gap):.3g} too {'much' if gap > 0 else 'little'}."
+        if luckiest is not best:
+            interval = tuple(luckiest["interval"])
+            values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
+    facts = [*_claim(certificate, status)]
+    if "cost" in answer:
+        facts += _paid(answer["cost"], answer, ledger)
+    facts.append(("for the certificate", f"{certificate['evaluations']} new evaluations"))
+    if answer.get("tried"):
+        tried = f"{answer['tried']} configurations, {answer['at_target']} of them at the target"
+        facts.append(("tried", tried))
+    facts.append(("shortlist", certificate["shortlist"]))
+    remaining = certificate["remaining"]
+    if status != "certified" and remaining:
+        facts.append(("to certify", f"about {max(1, math.ceil(remaining))} more evaluations"))
+    return Summary(
+        status=status,
+        sentence=sentence,
+        params=best["params"],
+        values=tuple(values),
+        luck=luck,
+        facts=tuple(facts),
+        grounds=_grounds(certificate, reading),
+        conditions=tuple(certificate["conditions"]),
+        notices=tuple(certificate["notices"]),
+    )
+
+
+def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
+    who = _name(answer["params"], f"arm {answer['arm']}")
+    limit = answer["limit"]
+    sentence = f"Best so far: {who}, with a time limit of {limit:.4g} s."
+    gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
+    facts = [
+        ("time limit", f"{limit:.4g} s"),
+        ("intervals", f"all of them hold, {wrong_in_words(answer['delta'], ())}"),
+        ("paid", f"{answer['seconds']:.4g} seconds in {answer['trials']} trials"),
+        ("stopped", f"{answer['censored']:.0%} of the trials"),
+        ("state", answer["reason"]),
+    ]
+    for point in answer["survival"]:
+        if point["limit"] == limit:
+            share = f"{point['probability']:.0%} of its trials"
+            between = f"{point['low']:.0%} and {point['high']:.0%}"
+            facts.insert(1, ("runs beyond it", f"{share}, between {between}"))
+    return Summary(
+        status="best so far",
+        sentence=sentence,
+        params=answer["params"],
+        values=(gain,),
+        facts=tuple(facts),
+        grounds=_grounds(answer, reading),
+    )
+
+
+def _of_game(answer: Mapping[str, Any]) -> Summary:
+    gains = answer["dissatisfaction"]
+    values = [
+        Measured(f"objective of {player}", utility["mean"], tuple(utility["interval"]))
+        for player, utility in answer["utilities"].items()
+    ]
+    values += [
+        Measured(
+            f"what {player} may gain by deviating alone", gain["mean"], tuple(gain["interval"])
+        )
+        for player, gain in gains.items()
+    ]
+    who = _name(answer["params"], "the profile below")
+    return Summary(
+        status="best so far",
+        comparable=False,
+        sentence=f"The players are believed to gain least by deviating from {who}.",
+        params=answer["params"],
+        values=tuple(values),
+        facts=(
+            (
+                "paid",
+                f"{answer['cost']:.6g} of {answer['budget']:.6g} in {answer['trials']} trials",
+            ),
+            ("at the target", f"{answer['evaluations']} evaluations"),
+            ("intervals", f"each has probability {answer['probability']:g}"),
+            ("state", answer["reason"]),
+        ),
+        grounds=(Ground("intervals: those of a model fitted to the trials, no guarantee", True),),
+    )
+
+
+def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, str]:
+    """How far it is, and the answer in a sentence."""
+    epsilon, within = answer["epsilon"], answer.get("within")
+    if answer["certified"]:
+        if not epsilon:
+            return "certified", f"Certified: {who} is the best of {among}."
+        return (
+            "certified",
+            f"Certified: {who} is the best of {among}, or within {epsilon:.3g} of it.",
+        )
+    reason = answer["reason"].rstrip(".")
+    if not answer.get("certifies", True) or not answer["finished"]:
+        return "best so far", f"Best so far: {who}. {reason[:1].upper()}{reason[1:]}."
+    if within is not None:
+        return (
+            "not certified",
+            f"Not certified: {who} leads, and is within {within:.3g} of the best of {among}, where "
+            f"{epsilon:.3g} was asked for.",
+        )
+    return "not certified", f"Not certified: {who} leads, but {reason}."
+
+
+def _claim(answer: Mapping[str, Any], status: Status) -> list[tuple[str, str]]:
+    """How sure it is, and why."""
+    delta, conditions = answer["delta"], answer["conditions"]
+    facts = []
+    if status == "certified" or answer.get("within") is not None:
+        sure = f"{wrong_in_words(delta, conditions)}; so may the intervals be"
+        facts.append(("how sure", sure))
+    elif answer["interval"][0] is not None:
+        facts.append(("interval", wrong_in_words(delta, conditions)))
+    facts.append(("because", answer["reason"]))
+    if answer["unseen"]:
+        facts.append(("not excluded", answer["unseen"]))
+    return facts
+
+
+def _paid(cost: float, answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
+    amount = f"{cost:.6g} {ledger.unit}" if ledger.unit != "cost" else f"a cost of {cost:.6g}"
+    text = amount if ledger.unit == "trials" else f"{amount} in {answer['trials']} trials"
+    if answer["failures"]:
+        text += f"; {answer['failures']} more failed"
+    return [("paid", text)]
+
+
+def _open(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    remaining = answer["remaining_cost"]
+    if answer["certified"] or not answer["certifies"] or remaining is None:
+        return []
+    return [("to certify", f"about {remaining:.3g} more, in the same unit")]
+
+
+def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:
+    found = [Ground(text, "estimated" in text) for text in answer["assumptions"]]
+    declared = getattr(reading.sampler, "arguments", {}).get("epsilon")
+    if reading.sampler is not None and declared is None and answer.get("epsilon"):
+        derived = f"tolerance: {answer['epsilon']:.3g}, one standard deviation of the noise"
+        found.append(Ground(f"{derived} as it was estimated", True))
+    return tuple(found)
+
+
+def _name(params: Mapping[str, Any], otherwise: str) -> str:
+    """The configuration in a sentence, or what it is called where it has many parameters."""
+    if not 0 < len(params) <= _IN_A_SENTENCE:
+        return otherwise
+    return ", ".join(f"{name}={short(value)}" for name, value in params.items())

@@ -1,0 +1,84 @@
+import shutil
+
+import optuna
+import pytest
+
+
+@pytest.fixture
+def copied(database, tmp_path):
+    return shutil.copy(database, tmp_path / "copy.db")
+
+
+def test_certify_records_what_show_reads(mfhpo, copied, objectives):
+    certify = ("certify", copied, "plain", f"{objectives}:objective", "--top", 3)
+    said = mfhpo(*certify, "--epsilon", 0.05, "--json")
+    assert said["certified"] is True
+    assert len(optuna.get_all_study_names(f"sqlite:///{copied}")) == 3
+    shown = mfhpo("show", copied, said["study_name"], "--json")
+    assert shown["status"] == "certified"
+    assert shown["answer"]["evaluations"] == said["evaluations"]
+    again = mfhpo(*certify, "--epsilon", 0.05, "--timeout", 0)
+    assert again.stdout.startswith("CERTIFIED: trial")
+
+
+def test_a_budget_that_does_not_do(mfhpo, copied, objectives):
+    said = mfhpo(
+        "certify", copied, "plain", f"{objectives}:objective", "--budget", 12, "--json", code=3
+    )
+    assert said["certified"] is False
+    assert said["evaluations"] == 12
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("", "must be module:function"),
+        (":objektive", "has no function 'objektive'. Did you mean 'objective'?"),
+        (":number", "is no function, but 3."),
+    ],
+)
+def test_an_objective_that_is_none(mfhpo, copied, objectives, function, words):
+    result = mfhpo("certify", copied, "plain", f"{objectives}{function}", code=2)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("import a_module_that_is_missing", "imports a_module_that_is_missing, which is not"),
+        ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("def f(:", "cannot be imported: SyntaxError"),
+    ],
+)
+def test_a_module_that_does_not_load(mfhpo, copied, objectives, tmp_path, source, words):
+    name = f"{objectives}_too"
+    (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    assert words in mfhpo("certify", copied, "plain", f"{name}:objective", code=2).stderr
+
+
+def test_a_module_that_is_not_there(mfhpo, copied, objectives):
+    result = mfhpo("certify", copied, "plain", "not_here_at_all:objective", code=2)
+    assert "there is no module 'not_here_at_all'" in result.stderr
+
+
+def test_an_argument_that_certify_refuses(mfhpo, copied, objectives):
+    named = f"{objectives}:objective"
+    result = mfhpo("certify", copied, "plain", named, "--top", 1, code=2)
+    assert result.stderr == "mfhpo: top must be at least 2, got 1.\n"
+
+
+def test_what_the_objective_raises_is_shown_as_it_is(mfhpo, copied, objectives):
+    result = mfhpo("certify", copied, "plain", f"{objectives}:broken", code=1)
+    assert isinstance(result.exception, ValueError)
+    assert str(result.exception) == "of my own"
+
+
+def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):
+    pytest.importorskip("sklearn")
+    page = tmp_path / "demo.html"
+    said = mfhpo("demo", "--budget", 40, "-o", page, "--json")
+    assert said["answer"]["finished"] is True
+    assert said["answer"]["certificate"]["evaluations"] > 0
+    assert said["answer"]["mean"] < 0.1
+    assert '<section id="pictures">' in page.read_text(encoding="utf-8")

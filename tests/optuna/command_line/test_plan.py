@@ -1,0 +1,72 @@
+import pytest
+
+from mfhpo import Bias, Problem, SubGaussian, predict_cost
+
+TASK = ("--arms", 8, "--levels", "3,9,27", "--sigma", 0.01, "--gap", 0.03)
+
+
+def test_without_a_bias_only_the_target_is_evidence(mfhpo):
+    plan = mfhpo("plan", *TASK, "--json")
+    problem = Problem(8, (27.0,), bias=Bias.max(0.0), noise=SubGaussian(0.01))
+    predicted = predict_cost(problem, 0.05, gaps=[0.03] * 7)
+    assert plan["expected"] == plan["target_alone"] == predicted.expected
+    assert [level["evaluations"] for level in plan["levels"]] == [0, 0, predicted.pulls[0]]
+    assert plan["worth_having"] is None
+    assert plan["policy"] == "MFTopTwo"
+
+
+def test_the_policy_needs_no_less_than_any_method_and_not_more_than_is_sure(mfhpo):
+    plan = mfhpo("plan", *TASK, "--races", 4, "--json")
+    assert plan["unfinished"] == 0
+    assert len(plan["simulated"]) == 4
+    mean = sum(plan["simulated"]) / 4
+    assert plan["lower_bound"] < mean < plan["guaranteed"]
+
+
+def test_a_level_pays_below_the_bias_that_is_said(mfhpo):
+    plan = mfhpo("plan", *TASK, "--races", 0, "--json")
+    for level in plan["levels"][:-1]:
+        for factor, pays in ((0.9, True), (1.1, False)):
+            bias = Bias.max(factor * level["pays_below"], 0.0)
+            problem = Problem(8, (level["cost"], 27.0), bias=bias, noise=SubGaussian(0.01))
+            predicted = predict_cost(problem, 0.05, gaps=[0.03] * 7)
+            assert (predicted.expected < predicted.top_fidelity_only) == pays
+
+
+@pytest.mark.parametrize(
+    ("bias", "worth", "words"),
+    [
+        ("0.001,0.001,0", True, "The levels are worth having"),
+        ("0.1,0.1,0", False, "The levels are not worth having"),
+    ],
+)
+def test_whether_levels_are_worth_having(mfhpo, bias, worth, words):
+    options = (*TASK, "--bias", bias, "--races", 0)
+    assert mfhpo("plan", *options, "--json")["worth_having"] is worth
+    assert words in mfhpo("plan", *options).stdout
+
+
+def test_one_level(mfhpo):
+    task = ("--arms", 4, "--levels", "10", "--sigma", 0.1, "--gap", 0.3)
+    assert mfhpo("plan", *task, "--json")["worth_having"] is None
+    assert "level" not in mfhpo("plan", *task, "--races", 0).stdout.replace("likelihood", "")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"--levels": "3,x"}, "--levels must be numbers with commas"),
+        ({"--levels": "9,3"}, "costs must increase"),
+        ({"--arms": 1}, "--arms must be at least 2"),
+        ({"--gap": 0}, "--gap must be positive"),
+        ({"--sigma": -1}, "--sigma must be positive"),
+        ({"--costs": "1,2"}, "--costs must be 3 numbers"),
+        ({"--bias": "0.1,0.1,0.1"}, "bias must end with 0"),
+        ({"--delta": 2}, "delta must"),
+    ],
+)
+def test_mistakes(mfhpo, changed, words):
+    options = dict(zip(TASK[::2], TASK[1::2], strict=True)) | changed
+    result = mfhpo("plan", *(part for option in options.items() for part in option), code=2)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1

@@ -1,0 +1,117 @@
+import hashlib
+import sqlite3
+
+import optuna
+import pytest
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+
+from mfhpo_optuna import IISESampler
+
+
+def test_show_says_what_the_sampler_says(mfhpo, database):
+    study = optuna.load_study(
+        study_name="race",
+        storage=f"sqlite:///{database}",
+        sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0),
+    )
+    answer = study.sampler.recommendation(study)
+    shown = mfhpo("show", f"sqlite:///{database}", "race", "--json")
+    assert shown["status"] == "certified"
+    assert shown["answer"] == answer.to_dict()
+    assert shown["trials"]["complete"] == answer.trials
+    text = mfhpo("show", database, "race").stdout
+    assert text.splitlines()[1].startswith("Certified: x=")
+    assert f"{answer.mean:.5g}" in text
+
+
+def test_show_and_report_write_nothing_to_the_study(mfhpo, database, tmp_path):
+    before = hashlib.sha256(database.read_bytes()).hexdigest()
+    mfhpo("show", database, "race")
+    mfhpo("report", database, "race", "-o", tmp_path / "report.html")
+    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+
+
+def test_show_while_the_study_runs(mfhpo, tmp_path):
+    path = tmp_path / "running.db"
+    sampler = IISESampler("epochs", arms=3, epsilon=0.01, seed=0)
+    study = optuna.create_study(storage=f"sqlite:///{path}", study_name="running", sampler=sampler)
+    shown = []
+
+    def objective(trial):
+        x, epochs = trial.suggest_float("x", 0, 1), trial.suggest_int("epochs", 1, 3)
+        if trial.number == 8:
+            shown.append(mfhpo("show", path, "running", "--json"))
+        return x + 0.01 * (trial.number % 7) / epochs
+
+    study.optimize(objective, n_trials=9)
+    [seen] = shown
+    assert seen["status"] == "best so far"
+    assert seen["trials"]["running"] == 1
+    assert seen["answer"]["finished"] is False
+    assert seen["answer"]["trials"] == seen["trials"]["complete"]
+
+
+def test_show_reads_a_journal(mfhpo, tmp_path):
+    path = tmp_path / "journal.log"
+    storage = JournalStorage(JournalFileBackend(str(path)))
+    study = optuna.create_study(
+        storage=storage, study_name="race", sampler=IISESampler("epochs", arms=2, budget=9, seed=0)
+    )
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) / t.suggest_int("epochs", 1, 3))
+    shown = mfhpo("show", path, "race", "--json")
+    assert shown["answer"]["params"] == {"x": study.best_params["x"]}
+
+
+def test_a_study_of_another_sampler_has_no_answer(mfhpo, database):
+    result = mfhpo("show", database, "plain", code=3)
+    assert "mfhpo certify" in result.stdout
+    assert mfhpo("show", database, "plain", "--json", code=3)["answer"] is None
+
+
+def test_report_writes_a_page(mfhpo, database, tmp_path):
+    page = tmp_path / "page.html"
+    said = mfhpo("report", database, "race", "--output", page, "--json")
+    assert said["report"] == str(page)
+    assert said["status"] == "certified"
+    assert '<section id="pictures">' in page.read_text(encoding="utf-8")
+
+
+def mistakes(database, folder):
+    (folder / "notes.txt").write_text("no storage", encoding="utf-8")
+    with sqlite3.connect(folder / "other.db") as other:
+        other.execute("create table animals (name text)")
+    optuna.create_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
+    optuna.delete_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
+    return [
+        (f"sqlite:///{folder / 'none.db'}", "race", "which does not exist"),
+        (folder / "none.db", "race", "which does not exist"),
+        (folder / "notes.txt", "race", "neither SQLite's nor a journal"),
+        (folder / "other.db", "race", "no tables of Optuna's"),
+        (folder / "bare.db", "race", "holds no study."),
+        ("nonsense://here", "race", "must be a URL"),
+        ("postgresql://localhost:1/none", "race", "no storage of Optuna that can be read"),
+        (database, "rase", "holds no study 'rase', but 'plain', 'race'. Did you mean 'race'?"),
+    ]
+
+
+def test_mistakes_are_said_in_one_line_and_nothing_is_created(mfhpo, database, tmp_path):
+    for storage, study, words in mistakes(database, tmp_path):
+        for command in ("show", "report"):
+            result = mfhpo(command, storage, study, code=2)
+            assert words in result.stderr
+            assert result.stderr.count("\n") == 1
+            assert "Traceback" not in result.output
+    assert not (tmp_path / "none.db").exists()
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        assert other.execute("select name from sqlite_master").fetchall() == [("animals",)]
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+def test_an_argument_that_is_missing(mfhpo, database, command):
+    assert "STUDY" in mfhpo(command, database, code=2).stderr
+
+
+def test_a_report_that_cannot_be_written(mfhpo, database, tmp_path):
+    result = mfhpo("report", database, "race", "-o", tmp_path / "no" / "page.html", code=2)
+    assert "cannot be written: No such file or directory" in result.stderr

@@ -1,0 +1,77 @@
+"""Studies to report on: one of each kind of sampler, in an SQLite file where it is read again."""
+
+import numpy as np
+import optuna
+import pytest
+
+from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna.study.attributes import SECONDS_KEY
+
+SCRIPT = "<script>document.title = 'taken over'</script>"
+
+
+def noisy(seed):
+    rng = np.random.default_rng(seed)
+
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        kind = trial.suggest_categorical("kind", ["plain", SCRIPT])
+        epochs = trial.suggest_int("epochs", 1, 9)
+        return (x - 0.3) ** 2 + 0.2 / epochs + 0.1 * (kind == SCRIPT) + 0.05 * rng.normal()
+
+    return objective
+
+
+@pytest.fixture(scope="session")
+def storage(tmp_path_factory):
+    """URL of a database with the studies "race", "search" and "plain" (by Optuna's own sampler)."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('studies') / 'studies.db'}"
+    samplers = {
+        "race": IISESampler("epochs", arms=5, epsilon=0.1, seed=0),
+        "search": RaceSampler("epochs", budget=400, certify_share=0.4, top=3, seed=0),
+    }
+    for name, sampler in samplers.items():
+        optuna.create_study(storage=url, study_name=name, sampler=sampler).optimize(noisy(0))
+    plain = optuna.create_study(
+        storage=url, study_name="plain", sampler=optuna.samplers.RandomSampler(seed=0)
+    )
+    plain.optimize(noisy(1), n_trials=6)
+    return url
+
+
+@pytest.fixture(scope="session")
+def limits():
+    """A study with time limits, whose seconds are made up."""
+    sampler = RCUCBSampler(
+        arms=[{"model": "quick"}, {"model": "slow"}],
+        limits=[1.0, 2.0],
+        reward_range=(0.0, 1.0),
+        horizon=30,
+        seed=0,
+    )
+    study = optuna.create_study(direction="maximize", study_name="limits", sampler=sampler)
+    while not sampler.recommendation(study).finished:
+        trial = study.ask()
+        model = trial.suggest_categorical("model", ["quick", "slow"])
+        trial.set_user_attr("mfhpo:enforced_by", "time_limited")
+        trial.set_user_attr(SECONDS_KEY, {"quick": 0.5, "slow": 0.9}[model])
+        study.tell(trial, {"quick": 0.3, "slow": 0.9}[model])
+    return study
+
+
+@pytest.fixture(scope="session")
+def game():
+    """A game of two players."""
+    players = {"row": ["x"], "column": ["y"]}
+    study = optuna.create_study(
+        directions=["minimize", "minimize"],
+        study_name="game",
+        sampler=NashSampler(players, budget=12, seed=0),
+    )
+
+    def objective(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        return (x - 0.5 * y) ** 2, (y + 0.5 * x - 0.75) ** 2
+
+    study.optimize(objective)
+    return study

@@ -1,0 +1,206 @@
+import hashlib
+import json
+from pathlib import Path
+
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+
+from mfhpo import Bias, Bounded, Fidelity, HoeffdingRadius, SubGaussian
+from mfhpo.censored import Linear
+from mfhpo_optuna import IISESampler, MFSampler, RaceSampler, RCUCBSampler, certify
+from mfhpo_optuna.arguments import from_json, to_json
+from mfhpo_optuna.report.ledger import ledger_of, where_it_went
+from mfhpo_optuna.report.reading import read_study, stored_sampler
+from mfhpo_optuna.report.summary import summary_of
+from mfhpo_optuna.study.attributes import SAMPLER_KEY
+
+
+def load(storage, name):
+    return optuna.load_study(study_name=name, storage=storage)
+
+
+def summarised(study, sampler=None):
+    reading = read_study(study, sampler)
+    return summary_of(reading, ledger_of(reading))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"fidelity": "epochs", "arms": 8, "epsilon": None, "sigma": 0.1},
+        {"fidelity": Fidelity("epochs", [1, 9], bias=Bias.order(0.1, 0.0)), "sigma": Bounded(0, 1)},
+        {"arms": [{"x": 0.1, "kind": "a"}, {"x": 0.25, "kind": None}]},
+        {"arms": {"x": FloatDistribution(1e-5, 1.0, log=True)}, "sigma": SubGaussian([0.1, 0.2])},
+        {"limits": [0.5, 1.0], "cost": Linear(0.1), "reward_range": [0.0, 1.0]},
+    ],
+)
+def test_arguments_come_back_from_json(arguments):
+    assert from_json(json.loads(json.dumps(to_json(arguments)))) == arguments
+
+
+def test_an_argument_that_json_does_not_hold_is_named():
+    stored = to_json({"radius": HoeffdingRadius(1.0), "delta": 0.1})
+    with pytest.raises(ValueError, match=r"radius=HoeffdingRadius\(sigma=1.0"):
+        from_json(stored)
+
+
+def test_a_long_argument_is_cut_short():
+    stored = to_json({"arms": [{"x": float(i)} for i in range(5_000)]})
+    assert len(json.dumps(stored)) < 1_000
+    with pytest.raises(ValueError, match="arms="):
+        from_json(stored)
+
+
+@pytest.mark.parametrize("name", ["race", "search"])
+def test_a_stored_study_is_read_as_by_its_own_sampler(storage, name):
+    study = load(storage, name)
+    own = {
+        "race": IISESampler("epochs", arms=5, epsilon=0.1, seed=0),
+        "search": RaceSampler("epochs", budget=400, certify_share=0.4, top=3, seed=0),
+    }[name]
+    assert type(stored_sampler(study)) is type(own)
+    assert read_study(study).answer == own.recommendation(study).to_dict()
+
+
+def test_reading_writes_nothing(storage):
+    path = Path(storage.removeprefix("sqlite:///"))
+    before = hashlib.sha256(path.read_bytes()).hexdigest()
+    for name in ("race", "search", "plain"):
+        summarised(load(storage, name))
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == before
+
+
+def test_the_sentence_of_a_certified_race(storage):
+    summary = summarised(load(storage, "race"))
+    answer = read_study(load(storage, "race")).answer
+    assert summary.status == "certified"
+    assert summary.sentence.endswith(
+        "is the best of the 5 configurations compared, or within 0.1 of it."
+    )
+    assert summary.values[0].value == answer["mean"]
+    assert summary.values[0].bounds == tuple(answer["interval"])
+
+
+def test_the_luckiest_trial_is_the_best_value_at_the_target(storage):
+    study = load(storage, "race")
+    values = [
+        trial.value
+        for trial in study.trials
+        if trial.params["epochs"] == 9 and "mfhpo:certificate" not in trial.user_attrs
+    ]
+    assert summarised(study).values[1].value == min(values)
+
+
+def test_a_search_tells_what_it_had_promised(storage):
+    study = load(storage, "search")
+    certificate = read_study(study).answer["certificate"]
+    luckiest = certificate["candidates"][certificate["luckiest"]]
+    summary = summarised(study)
+    assert summary.values[1].value == luckiest["claim"]
+    assert f"{abs(luckiest['gap']):.3g}" in summary.luck
+
+
+def test_all_that_was_paid_is_accounted_for(storage):
+    for name in ("race", "search"):
+        reading = read_study(load(storage, name))
+        shares = where_it_went(ledger_of(reading))
+        assert sum(share.spent for share in shares) == pytest.approx(reading.answer["cost"])
+        assert sum(share.trials for share in shares) == reading.answer["trials"]
+        assert sum(share.part for share in shares) == pytest.approx(1.0)
+
+
+def test_the_search_is_paid_before_its_certificate(storage):
+    shares = where_it_went(ledger_of(read_study(load(storage, "search"))))
+    assert [(share.purpose, share.level) for share in shares] == [
+        ("search", 1),
+        ("search", 3),
+        ("search", 9),
+        ("certificate", 9),
+    ]
+
+
+def test_what_was_estimated_is_told_from_what_was_declared(storage):
+    def estimated(name):
+        return [one.text for one in summarised(load(storage, name)).grounds if one.estimated]
+
+    assert any(text.startswith("tolerance") for text in estimated("search"))
+    assert not any(text.startswith("tolerance") for text in estimated("race"))
+    assert any(text.startswith("noise") for text in estimated("race"))
+
+
+def test_time_limits(limits):
+    summary = summarised(limits)
+    assert summary.params == {"model": "slow"}
+    assert summary.sentence == "Best so far: model='slow', with a time limit of 1 s."
+    assert summary.values[0].value == limits.sampler.recommendation(limits).gain
+
+
+def test_a_game_is_read_as_by_its_own_sampler(game):
+    elsewhere = optuna.load_study(study_name="game", storage=game._storage)
+    assert read_study(elsewhere).answer == game.sampler.equilibrium(game).to_dict()
+
+
+def test_a_game(game):
+    summary = summarised(game)
+    assert [one.who for one in summary.values[:2]] == ["objective of row", "objective of column"]
+    assert summary.params == game.sampler.equilibrium(game).params
+
+
+def test_a_study_of_another_sampler_has_no_answer(storage):
+    reading = read_study(load(storage, "plain"))
+    assert reading.answer is None
+    assert "does not say how it was run" in reading.without
+    assert summary_of(reading, ledger_of(reading)).status == "no answer"
+
+
+def test_a_race_that_has_not_begun_says_so(tmp_path):
+    study = optuna.create_study(sampler=MFSampler("epochs", arms=4))
+    assert "no finished trial" in summarised(study).sentence
+
+
+def test_the_record_of_a_certificate_is_read_from_its_last_answer(tmp_path):
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.create_study(storage=url, study_name="plain")
+    values = iter(range(1_000))
+
+    def objective(trial):
+        return trial.suggest_float("x", 0, 1) + 0.01 * (next(values) % 7)
+
+    study.optimize(objective, n_trials=5)
+    certificate = certify(study, objective, top=2, budget=24)
+    record = load(url, certificate.study_name)
+    summary = summarised(record)
+    assert summary.params == certificate.params
+    assert summary.values[0].value == certificate.mean
+
+
+def test_a_record_does_not_take_over_the_sampler_of_its_study(tmp_path):
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    study = optuna.create_study(
+        storage=url, study_name="race", sampler=IISESampler("epochs", arms=3, budget=60, seed=0)
+    )
+    values = iter(range(1_000))
+
+    def objective(trial):
+        epochs = trial.suggest_int("epochs", 1, 3)
+        return trial.suggest_float("x", 0, 1) + 0.01 * (next(values) % 7) / epochs
+
+    study.optimize(objective)
+    assert SAMPLER_KEY in study.user_attrs
+    record = load(url, certify(study, objective, top=2, budget=8).study_name)
+    assert SAMPLER_KEY not in record.user_attrs
+
+
+@pytest.mark.filterwarnings("ignore:.*nobody enforces it")
+def test_the_newest_arguments_are_noted():
+    study = optuna.create_study(direction="maximize")
+    for limit in (1.0, 2.0):
+        study.sampler = RCUCBSampler(arms=2, limits=[limit])
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        study.tell(trial, 1.0)
+        assert study.user_attrs[SAMPLER_KEY] == {
+            "sampler": "RCUCBSampler",
+            "arguments": {"arms": 2, "limits": [limit]},
+        }

@@ -1,0 +1,103 @@
+import builtins
+import html
+import json
+import re
+
+import optuna
+import pytest
+
+from mfhpo_optuna import IISESampler, write_report
+from mfhpo_optuna.report.code import code_of
+from mfhpo_optuna.report.reading import read_study, stored_sampler
+
+
+def page_of(study, tmp_path, **options):
+    path = tmp_path / "report.html"
+    write_report(study, path, **options)
+    return path.read_text(encoding="utf-8")
+
+
+def load(storage, name):
+    return optuna.load_study(study_name=name, storage=storage)
+
+
+@pytest.mark.parametrize("name", ["race", "search"])
+def test_a_page_has_all_parts(storage, tmp_path, name):
+    page = page_of(load(storage, name), tmp_path)
+    for part in ("answer", "pictures", "rests", "budget", "trials", "again", "json"):
+        assert f'<section id="{part}">' in page
+    [answer] = re.findall(r'<code id="answer-json">(.*?)</code>', page, re.DOTALL)
+    assert json.loads(html.unescape(answer)) == read_study(load(storage, name)).answer
+
+
+def test_nothing_is_fetched(storage, tmp_path):
+    page = page_of(load(storage, "race"), tmp_path)
+    assert not re.search(r'<(script|link|img|iframe)[^>]*\b(src|href)="(?!data:)', page)
+    assert len(page) < 8_000_000  # plotly.js is 4.9 MB, and there once
+
+
+def test_every_trial_is_a_row(storage, tmp_path):
+    study = load(storage, "race")
+    page = page_of(study, tmp_path)
+    body = page.split('<table id="table">')[1].split("</table>")[0].split("<tbody>")[1]
+    assert body.count("<tr>") == len(study.trials)
+
+
+@pytest.mark.parametrize("kind", ["limits", "game"])
+def test_other_kinds_of_study(request, tmp_path, kind):
+    page = page_of(request.getfixturevalue(kind), tmp_path)
+    assert '<section id="pictures">' in page
+    assert page.count('class="plot"') == {"limits": 1, "game": 2}[kind]
+
+
+def test_a_study_without_answer_has_its_trials(storage, tmp_path):
+    page = page_of(load(storage, "plain"), tmp_path)
+    assert "There is no answer yet" in page
+    assert "6 trials" in page
+    assert len(page) < 50_000  # no plotly.js without a figure
+    assert 'id="answer"' not in page
+
+
+def test_an_empty_study_has_a_page(tmp_path):
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=4))
+    assert "There are none yet." in page_of(study, tmp_path)
+
+
+def test_a_sampler_may_be_given(storage, tmp_path):
+    study = load(storage, "race")
+    given = page_of(study, tmp_path, sampler=IISESampler("epochs", arms=5, epsilon=0.1, seed=0))
+    assert '<section id="pictures">' in given
+
+
+@pytest.mark.parametrize("name", ["race", "search"])
+def test_the_code_makes_the_same_sampler(storage, name):
+    reading = read_study(load(storage, name))
+    code = code_of(reading)
+    head = code.partition("study =")[0]
+    made = {}
+    exec(head, made)
+    assert type(made["sampler"]) is type(stored_sampler(reading.study))
+    assert made["sampler"].arguments == reading.sampler.arguments
+
+
+def test_a_limited_study_is_run_with_limits(limits):
+    assert "with time_limited(objective) as limited:" in code_of(read_study(limits))
+
+
+def test_a_study_must_be_given(tmp_path):
+    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got 3"):
+        write_report(3, tmp_path / "report.html")
+
+
+def test_without_jinja2_the_extra_is_named(storage, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def import_all_but(name, *rest):
+        if name == "jinja2":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", import_all_but)
+    with pytest.raises(ImportError, match=r"pip install 'mfhpo\[report\]'"):
+        write_report(load(storage, "race"), tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
