@@ -29,7 +29,7 @@ class Line:
 
 
 def require_plotly(plot: str) -> None:
-    """Raise ImportError if plotly is not installed; some plots compute for long before they draw."""
+    """Raise ImportError if plotly is not installed, before a plot computes for long."""
     try:
         import plotly.graph_objects  # noqa: F401
     except ImportError as error:

@@ -36,6 +36,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> Fi
     story = tell_gain(
         study, chosen_sampler(study, sampler, LimitSampler, "plot_gain", NEEDS_LIMITS)
     )
+    figure: Figure
     figure, panels = new_figure(pyplot, story.title, _HEIGHTS, _GAP, sharex=True)
     gains, stops = panels[:, 0]
     for curve, colour in zip(story.curves[1:], SEVERAL, strict=False):

@@ -61,6 +61,7 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
 
 
 def _draw(pyplot: Any, story: RaceStory) -> Figure:
+    figure: Figure
     figure, panels = new_figure(
         pyplot, story.title, [_ROW_HEIGHT * max(4, len(story.rows))], 0.0, ncols=2, sharey=True
     )
@@ -72,6 +73,7 @@ def _draw(pyplot: Any, story: RaceStory) -> Figure:
     more = f" ({story.omitted} arms are not shown)" if story.omitted else ""
     paid.set_xlabel(f"{story.cost_axis}{more}")
     paid.set_xlim(0.0, 1.02 * story.cost)
+    paid.tick_params(axis="y", length=0)
     head(worth, "What it is worth")
     head(paid, "When it left, and its cost")
     label_rows(worth, [row.label for row in story.rows], story.has_winner)
@@ -119,7 +121,17 @@ def _draw_paid(axes: Any, story: RaceStory) -> None:
         if stretches:
             at, begins, lengths = zip(*stretches, strict=True)
             colour = level_colour(level, len(story.levels))
-            axes.barh(at, lengths, left=begins, height=_BAR, color=colour, label=plain(name))
+            # An edge, or stretches of less than a pixel would not be seen.
+            axes.barh(
+                at,
+                lengths,
+                left=begins,
+                height=_BAR,
+                color=colour,
+                edgecolor=colour,
+                linewidth=0.4,
+                label=plain(name),
+            )
     for reason, name in EXITS.items():
         gone = [(row.left_at, place) for place, row in enumerate(story.rows) if row.exit == reason]
         if gone:

@@ -26,6 +26,7 @@ _TOP_HEIGHT, _GAP, _ROW_HEIGHT = 2.9, 0.85, 0.27  # in inches
 def draw_search(pyplot: Any, story: SearchStory) -> Figure:
     """The figure that `plot_race` returns for a search."""
     rows = [_ROW_HEIGHT * len(story.finalists)] if story.finalists else []
+    figure: Figure
     figure, panels = new_figure(pyplot, story.title, [_TOP_HEIGHT, *rows], _GAP)
     top = panels[0, 0]
     _draw_evaluations(top, story)
@@ -75,12 +76,12 @@ def _draw_answer(axes: Any, story: SearchStory) -> None:
             linewidth=1.5,
             label=plain(f"luckiest value so far, {story.levels[-1]}"),
         )
+    label = plain(story.answer_label)
     if story.answer:
-        label = plain(story.answer_label)
         axes.plot(*_points(story.answer), color=WINNER, linewidth=2, marker="o", label=label)
     if story.answer_replicates:
-        label = None if story.answer else plain(story.answer_label)
         again = _points(story.answer_replicates)
+        label = "" if story.answer else label
         axes.scatter(*again, s=32, marker="D", color=WINNER, zorder=3, label=label)
 
 
