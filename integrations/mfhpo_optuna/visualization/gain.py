@@ -62,7 +62,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
     )
     first, *others = story.curves
-    for curve, colour in zip(others, SEVERAL, strict=True):
+    for curve, colour in zip(others, SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
     _draw_band(figure, first)
     _draw_arm(figure, first, WINNER, 3.0)
