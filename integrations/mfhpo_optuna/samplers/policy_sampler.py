@@ -269,8 +269,8 @@ class PolicySampler(StudySampler[RaceT]):
         read.warned.add(_CUT_SHORT)
         leader = f"the leader is {progress.leader}" if progress.leader else "there is no leader"
         _logger.warning(
-            f"optimize() ended before the race did: {progress.left}. So far {leader}; nothing is "
-            f"certified yet. Call study.optimize again to go on; "
+            f"optimize() ended before the race did: {progress.left}. So far {leader}"
+            f"{', not certified' if read.certifies else ''}. Call study.optimize again to go on; "
             f"print(study.sampler.recommendation(study)) tells what is known."
         )
 

@@ -48,7 +48,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def _watch_for_end(self, study: optuna.Study) -> None:
         """Have `_ended` called at the end of the `optimize` that runs now."""
-        call_at_end(study, lambda: self._ended(study))
+        self._progress.will_end = call_at_end(study, lambda: self._ended(study))
 
     def _ended(self, study: optuna.Study) -> None:
         with self._lock:

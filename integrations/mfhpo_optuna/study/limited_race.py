@@ -219,6 +219,11 @@ class LimitedRace(StudyRace):
             has_end=horizon is not None,
         )
 
+    @property
+    def certifies(self) -> bool:
+        """No: what a trial gains is to be high while the race goes on."""
+        return False
+
     def _leader_in_words(self) -> str:
         arm, mean, interval, _ = self.policy.leader()
         if arm is None:

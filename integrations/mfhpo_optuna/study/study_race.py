@@ -88,6 +88,11 @@ class StudyRace(abc.ABC):
     def progress(self) -> Progress:
         """Where the race stands."""
 
+    @property
+    def certifies(self) -> bool:
+        """Whether the race is after a certificate at all."""
+        return True
+
     @abc.abstractmethod
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""

@@ -40,7 +40,8 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
 
     Of a race among given arms: a row for each arm, the winner's on top, then the others in the
     order in which they left, the last one first. On the left, its mean and confidence interval, at
-    the level where most was spent on it; the shaded band is the winner's interval. On the right,
+    the level where most was spent on it (no interval while it has too few values for one); the
+    shaded band is the winner's interval. On the right,
     the race from its begin to its end: the grey lane ends where the arm left, and each coloured
     stretch is an evaluation of it, as long as what it cost. Colours are levels of the fidelity.
 

@@ -7,6 +7,7 @@ from optuna.samplers import RandomSampler
 from mfhpo_optuna import IISESampler, NashSampler, RaceSampler
 from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
 from tests.optuna.samplers.races import REWARD
+from tests.optuna.samplers.time_limits.timed import make, run
 from tests.optuna.visualization.figures import ARMS, quadratic
 
 
@@ -18,7 +19,9 @@ class Watching(RandomSampler):
         self.ends = []
 
     def before_trial(self, study, trial):
-        call_at_end(study, lambda: self.ends.append((len(study.trials), threading.get_ident())))
+        self.is_watched = call_at_end(
+            study, lambda: self.ends.append((len(study.trials), threading.get_ident()))
+        )
 
 
 def watched(sampler):
@@ -60,6 +63,7 @@ def test_ask_and_tell_have_no_end():
     study = watched(sampler)
     study.tell(study.ask(), 0.0)
     assert sampler.ends == []
+    assert not sampler.is_watched
 
 
 def warned(log):
@@ -77,8 +81,7 @@ def test_a_race_that_is_cut_short_says_once_what_is_left_and_known(log):
     state = study.sampler._of(study).progress()
     [said] = warned(log)
     assert state.left in said
-    assert f"So far the leader is {state.leader}" in said
-    assert "nothing is certified yet" in said
+    assert f"So far the leader is {state.leader}, not certified. Call" in said
     study.optimize(quadratic, n_trials=1)
     assert len(warned(log)) == 1, "once is enough"
 
@@ -89,6 +92,14 @@ def test_a_search_that_is_cut_short_says_so(log):
     study.optimize(quadratic, n_trials=12)
     [said] = warned(log)
     assert f"{300 - sampler.recommendation(study).cost:g} of the budget of 300 are left" in said
+
+
+def test_limits_are_never_certified(log):
+    study = run(make(horizon=50), n_trials=20)
+    [said] = warned(log)
+    assert "30 trials of the budget of 50 are left" in said
+    assert study.sampler._of(study).progress().leader in said
+    assert "certified" not in said
 
 
 def test_a_game_that_is_cut_short_says_so(log):

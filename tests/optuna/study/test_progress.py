@@ -146,6 +146,7 @@ def test_the_live_view_stays_below_the_log(monkeypatch):
     logger = logging.getLogger("optuna")
     monkeypatch.setattr(logger, "handlers", [handler])
     shown = ProgressReport("live")
+    shown.will_end = True
     shown.show(lambda: HALFWAY)
     assert handler.stream is not terminal, "its lines go through the view"
     logger.critical("a line of the log")
@@ -156,6 +157,23 @@ def test_the_live_view_stays_below_the_log(monkeypatch):
     for part in ("search", "9 tried", "arm 3, 0.5 ± 0.1", "cost 50/100", "a line of the log"):
         assert part in plain
     assert plain.rindex("arm 3") > plain.index("a line of the log")
+
+
+def test_a_view_that_nobody_ends_is_a_line(monkeypatch):
+    pytest.importorskip("rich")
+    terminal = use_terminal(monkeypatch)
+    ProgressReport("live").show(lambda: HALFWAY)
+    assert terminal.text == f"\x1b[K{HALFWAY.line(None)}\r"
+
+
+def test_the_live_view_is_gone_after_optimize(monkeypatch):
+    pytest.importorskip("rich")
+    terminal = use_terminal(monkeypatch)
+    monkeypatch.setenv("TERM", "xterm")
+    progress_of(RaceSampler("epochs", budget=90, seed=0, progress="live"), n_trials=10)
+    shown, hidden = "\x1b[?25h", "\x1b[?25l"
+    assert terminal.text.rindex(shown) > terminal.text.rindex(hidden), "the cursor is back"
+    assert sys.stderr is terminal
 
 
 def test_without_rich_the_error_names_the_extra(monkeypatch):

@@ -21,15 +21,17 @@ class _Watched(_ThreadLocalStudyAttribute):
 _then: WeakKeyDictionary[_ThreadLocalStudyAttribute, Callable[[], None]] = WeakKeyDictionary()
 
 
-def call_at_end(study: optuna.Study, then: Callable[[], None]) -> None:
+def call_at_end(study: optuna.Study, then: Callable[[], None]) -> bool:
     """Have a function called when the study's `optimize` that runs now ends.
 
     Optuna tells a sampler about each trial, but not which is the last one: that depends on the
     number of trials, the time, `stop` or Ctrl-C. All it does at the end is to set a mark in the
-    study, so that is what is watched. Nothing is called under ask and tell.
+    study, so that is what is watched. False under ask and tell, which have no end.
     """
     mark = study._thread_local
-    if mark.in_optimize_loop:
-        # The same object: it has a value for each thread, which another one would not have.
-        mark.__class__ = _Watched
-        _then[mark] = then
+    if not mark.in_optimize_loop:
+        return False
+    # The same object: it has a value for each thread, which another one would not have.
+    mark.__class__ = _Watched
+    _then[mark] = then
+    return True

@@ -69,7 +69,8 @@ class ProgressReport:
 
     `wanted` is what a sampler was given as `progress`: None for a line on terminals only; True
     for that, and elsewhere lines of Optuna's log; "live" for a view of several lines on terminals
-    only; False for nothing.
+    only; False for nothing. `will_end` says whether `end` is sure to be called, which a live view
+    needs to give the terminal back; without it there is a line.
     """
 
     def __init__(self, wanted: ProgressLike) -> None:
@@ -79,6 +80,7 @@ class ProgressReport:
             import_rich()
         self._wanted = wanted
         self._display: Display | None = None
+        self.will_end = False
         self._is_over = False
         self._shown_at = -math.inf
         self._began = 0.0, 0.0  # the time, and what was spent then
@@ -112,7 +114,7 @@ class ProgressReport:
     def _new_display(self, on_terminal: bool) -> Display:
         if not on_terminal:
             return LogLines()
-        if self._wanted == "live":
+        if self._wanted == "live" and self.will_end:
             from mfhpo_optuna.study.progress.live_view import LiveView
 
             return LiveView()

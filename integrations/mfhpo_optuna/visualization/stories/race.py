@@ -177,7 +177,7 @@ def _title(replay: RaceReplay, answer: StudyRecommendation, rows: Sequence[Row])
         claim = sentence(answer.reason)
     compared = ""
     if isinstance(replay.policy, BlockElimination):
-        compared = "Arms are compared on the same replicates, which tells more than the intervals."
+        compared = "Compared on the same replicates, which tells more than intervals do"
     return title(
         f"Arm {answer.arm} of {arms} {state}",
         params_text(answer.params),
