@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -83,7 +84,7 @@ def _top(story: NashStory) -> float:
     """The axis' upper end: the means, and the intervals of the later half."""
     means = [stage.answer.epsilon for stage in story.stages]
     later = [stage.answer.at_most for stage in story.stages[len(story.stages) // 2 :]]
-    return 1.05 * max(*means, *later) or 1.0
+    return 1.05 * max(filter(math.isfinite, [*means, *later]), default=0.0) or 1.0
 
 
 def _lines(stage: Stage) -> list[str]:

@@ -22,6 +22,7 @@ from mfhpo_optuna.visualization.style import (
     band,
     head,
     hover,
+    label_rows,
     lay_out,
     new_figure,
     require_plotly,
@@ -116,16 +117,9 @@ def _draw(story: RaceStory) -> Any:
     figure.update_xaxes(
         title_text=f"{story.cost_axis}{more}", range=[0.0, 1.02 * story.cost], nticks=6, **RIGHT
     )
-    figure.update_yaxes(
-        range=[n_rows - 0.5, -0.5],
-        tickvals=list(range(n_rows)),
-        ticktext=[
-            f"<b>{escape(row.label)}</b>" if story.has_winner and place == 0 else escape(row.label)
-            for place, row in enumerate(story.rows)
-        ],
-        showgrid=False,
-        zeroline=False,
-    )
+    labels = [row.label for row in story.rows]
+    for panel in (LEFT, RIGHT):
+        label_rows(figure, labels, story.has_winner, panel)
     return figure
 
 

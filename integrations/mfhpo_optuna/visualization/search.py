@@ -12,6 +12,7 @@ from mfhpo_optuna.visualization.style import (
     band,
     head,
     hover,
+    label_rows,
     lay_out,
     new_figure,
     rounded,
@@ -83,7 +84,7 @@ def _draw_best(figure: Any, story: SearchStory) -> None:
         text=[*texts, texts[-1]],
         mode="lines",
         line={"color": QUIET, "width": 1.8, "shape": "hv"},
-        name=f"luckiest value so far, {escape(story.levels[-1])}",
+        name=escape(story.best_label),
         **_TOP,
     )
 
@@ -163,18 +164,7 @@ def _draw_shortlist(figure: Any, story: SearchStory) -> None:
         nticks=7,
         **_BOTTOM,
     )
-    figure.update_yaxes(
-        range=[len(story.finalists) - 0.5, -0.5],
-        tickvals=list(places),
-        ticktext=[
-            f"<b>{escape(finalist.label)}</b>"
-            if story.has_winner and place == 0
-            else escape(finalist.label)
-            for place, finalist in enumerate(story.finalists)
-        ],
-        showgrid=False,
-        **_BOTTOM,
-    )
+    label_rows(figure, [finalist.label for finalist in story.finalists], story.has_winner, _BOTTOM)
 
 
 def _draw_means(

@@ -106,6 +106,21 @@ def head(figure: Any, text: str, panel: int = 1) -> None:
     )
 
 
+def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict[str, int]) -> None:
+    """Give each row of a panel its label, the first one on top, that of the winner in bold."""
+    texts = [escape(label) for label in labels]
+    if has_winner:
+        texts[0] = f"<b>{texts[0]}</b>"
+    figure.update_yaxes(
+        range=[len(labels) - 0.5, -0.5],
+        tickvals=list(range(len(labels))),
+        ticktext=texts,
+        showgrid=False,
+        zeroline=False,
+        **panel,
+    )
+
+
 def rule(figure: Any, x: float, axis: str = "") -> None:
     """Draw a dotted line upwards through a panel.
 

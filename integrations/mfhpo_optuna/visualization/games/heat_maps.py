@@ -51,6 +51,7 @@ def draw_heat_maps(story: NashStory) -> Any:
             z=[[float(f"{z:.5g}") for z in row] for row in values.T],
             colorscale=_GREYS,
             reversescale=is_light_high[place],
+            zmin=0.0 if place == 0 else None,
             showscale=False,
             hovertemplate="%{x}, %{y}: %{z}<extra></extra>",
             name=escape(name),

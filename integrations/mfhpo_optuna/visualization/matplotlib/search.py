@@ -74,7 +74,7 @@ def _draw_answer(axes: Any, story: SearchStory) -> None:
             where="post",
             color=QUIET,
             linewidth=1.5,
-            label=plain(f"luckiest value so far, {story.levels[-1]}"),
+            label=plain(story.best_label),
         )
     label = plain(story.answer_label)
     if story.answer:

@@ -58,6 +58,7 @@ class SearchStory:
     answer_label: str
     failed: tuple[Mark, ...]  # at the bad edge of the axis
     best: tuple[Mark, ...]  # each better than all before it, at the target
+    best_label: str
     cost: float
     cost_of_search: float | None  # None if nothing was evaluated again
     value_axis: str
@@ -97,6 +98,8 @@ def tell_search(study: optuna.Study, sampler: RaceSampler) -> SearchStory:
         answer_label=f"arm {answer.arm}, {'certified' if answer.certified else 'recommended'}",
         failed=marks(e for e in replay.evaluations if not math.isfinite(e.value)),
         best=marks(best),
+        best_label="luckiest value so far"
+        + (f", {_level_name(replay, target)}" if replay.has_fidelity else ""),
         cost=replay.evaluations[-1].cost if replay.evaluations else 0.0,
         cost_of_search=replay.cost_of_search(),
         value_axis=f"value ({better(sign)})",
