@@ -92,6 +92,11 @@ def test_what_is_left_in_words():
     guess = Progress("", "", "", 100.0, 1334.0, is_guess=True)
     assert guess.left == "a certificate costs about 1,200 more"
     assert guess.spending == "cost 100/~1,300"
+    certified = Progress("", "", "", 1334.0, 1334.0, is_guess=True)
+    assert certified.spending == "cost 1,334"
+    seconds = Progress("", "", "", 0.123456, 2.0, unit="seconds")
+    assert seconds.spending == "seconds 0.1235/2"
+    assert seconds.left == "1.877 seconds of the budget of 2 are left"
     unknown = Progress("", "", "", 100.0, None)
     assert unknown.left == "how much a certificate takes is not known yet"
     assert unknown.spending == "cost 100"

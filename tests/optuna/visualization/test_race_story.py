@@ -1,4 +1,5 @@
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -75,6 +76,7 @@ def test_arms_that_failed_are_told_apart():
     lost = next(row for row in story.rows if row.arm == 3)
     assert np.isnan(lost.mean)
     assert lost.paid, "failures are paid for"
+    assert any(re.search(r"in \d+ trials, 3 failed$", line) for line in story.title)
 
 
 def test_a_race_under_way_is_said_not_to_be_certified():
@@ -104,3 +106,14 @@ def test_of_many_arms_those_that_left_last_are_shown():
 
 def test_titles_fit_a_phone(certified):
     assert all(len(line) <= 70 for line in story_of(certified).title)
+
+
+def test_where_all_failed_the_title_says_why():
+    def failing(trial):
+        quadratic(trial)
+        raise ArithmeticError
+
+    story = story_of(race(failing, n_trials=30))
+    assert not story.has_winner
+    assert story.title[:2] == ("A race of 4 arms", "Every arm failed and left the race")
+    assert story.value_span == (0.0, 1.0)

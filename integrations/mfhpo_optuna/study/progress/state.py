@@ -40,8 +40,8 @@ class Progress:
     @property
     def spending(self) -> str:
         """What was spent, and of what."""
-        text = f"{self.unit} {self.spent:,.6g}"
-        if self.total is None:
+        text = f"{self.unit} {self._number(self.spent)}"
+        if self.total is None or (self.is_guess and self.total <= self.spent):
             return text
         return f"{text}/{'~' if self.is_guess else ''}{self._rounded(self.total)}"
 
@@ -70,7 +70,10 @@ class Progress:
         """A guess with two digits, a budget with all of them."""
         if self.is_guess and amount > 0.0:
             amount = round(amount, 1 - math.floor(math.log10(amount)))
-        return f"{amount:,.6g}"
+        return self._number(amount)
+
+    def _number(self, amount: float) -> str:
+        return f"{amount:,.4g}" if self.unit == "seconds" and amount < 1e4 else f"{amount:,.6g}"
 
 
 def ends_in(seconds: float | None) -> str:

@@ -13,6 +13,7 @@ from mfhpo_optuna.visualization.stories.race_replay import RaceReplay, Standing,
 from mfhpo_optuna.visualization.stories.words import (
     better,
     between,
+    paid_text,
     params_lines,
     params_text,
     sentence,
@@ -160,9 +161,10 @@ def _stretches(visits: Sequence[Visit], finest: float) -> tuple[tuple[int, float
 
 def _title(replay: RaceReplay, answer: StudyRecommendation, rows: Sequence[Row]) -> tuple[str, ...]:
     arms = len(replay.race.arms)
-    paid = f"Cost {answer.cost:,.6g} in {trials_text(answer.trials)}"
+    in_seconds = replay.race.fidelity.costs == "measured"
+    paid = sentence(paid_text(answer.cost, in_seconds, answer.trials, answer.failures))
     if answer.arm is None:
-        return title(f"A race of {arms} arms", f"{answer.reason}. {paid}.")
+        return title(f"A race of {arms} arms", sentence(answer.reason), paid)
     state = "wins, certified" if answer.certified else "leads"
     if answer.certifies and not answer.certified:
         state += ", not certified"

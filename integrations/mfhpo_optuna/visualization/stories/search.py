@@ -14,12 +14,12 @@ from mfhpo_optuna.visualization.stories.search_replay import Evaluation, SearchR
 from mfhpo_optuna.visualization.stories.words import (
     better,
     between,
+    paid_text,
     params_lines,
     params_text,
     sentence,
     span,
     title,
-    trials_text,
     value_text,
     wrong,
 )
@@ -184,9 +184,10 @@ def _title(
     replay: SearchReplay, answer: RaceRecommendation, certificate: Certificate | None
 ) -> tuple[str, ...]:
     """What came of it, how sure that is, what was tried, and what it cost."""
+    in_seconds = replay.race.fidelity.costs == "measured"
     paid = (
-        f"{answer.tried:,} configurations, {answer.at_target:,} at the target; cost "
-        f"{answer.cost:,.6g} in {trials_text(answer.trials)}"
+        f"{answer.tried:,} configurations, {answer.at_target:,} at the target; "
+        f"{paid_text(answer.cost, in_seconds, answer.trials, answer.failures)}"
     )
     if answer.arm is None:
         return title("A search without an answer yet", sentence(answer.reason), paid)

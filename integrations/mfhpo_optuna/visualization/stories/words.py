@@ -43,8 +43,16 @@ def wrong(delta: float) -> str:
 
 
 def sentence(text: str) -> str:
-    """The text with a capital letter."""
-    return text[:1].upper() + text[1:]
+    """The text with a capital letter, unless it begins with a name such as ``epsilon=``."""
+    first = text.split(maxsplit=1)[0] if text else ""
+    return text[:1].upper() + text[1:] if first.isalpha() else text
+
+
+def paid_text(cost: float, in_seconds: bool, values: int, failures: int) -> str:
+    """What was paid, in how many trials."""
+    paid = f"{cost:,.4g} seconds" if in_seconds else f"cost {cost:,.6g}"
+    failed = f", {failures:,} failed" if failures else ""
+    return f"{paid} in {trials_text(values + failures)}{failed}"
 
 
 def trials_text(trials: int) -> str:
