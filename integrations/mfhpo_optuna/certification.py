@@ -21,6 +21,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
 from mfhpo_optuna.study.attributes import SAMPLER_KEY
+from mfhpo_optuna.study.progress.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
@@ -61,7 +62,7 @@ def certify(
     catch: Iterable[type[Exception]] | type[Exception] = (),
     name: str | None = None,
     lease: float | None = None,
-    progress: bool | None = None,
+    progress: ProgressLike = None,
 ) -> StudyCertificate:
     """Find out which of a finished study's best configurations is best, and what it is worth.
 

@@ -57,13 +57,13 @@ class Budget:
         self.stopped = 0
         self.most_replicates: int | None = None
         self.reached: dict[int, int] = {}
-        self._amount = math.inf if amount is None else float(amount)
-        self._in_evaluations = unit == "evaluations"
+        self.amount = math.inf if amount is None else float(amount)
+        self.in_evaluations = unit == "evaluations"
         self._share = float(share)
         self._search = search
         self._prices = Prices(search.costs, continues=search.continues) if measured else None
         self._from_scratch = search.costs
-        if self._in_evaluations:
+        if self.in_evaluations:
             search.count_evaluations()
         else:
             search.prices = self._prices
@@ -97,16 +97,16 @@ class Budget:
         self._shorten_beginning()
 
     def _shorten_beginning(self) -> None:
-        if self._prices is not None and not self._in_evaluations:
-            affordable = _FIRST_SHARE * self._amount if self._prices.usual.any_known else math.inf
+        if self._prices is not None and not self.in_evaluations:
+            affordable = _FIRST_SHARE * self.amount if self._prices.usual.any_known else math.inf
             self._search.shorten_beginning(affordable, fewest=True)
-        elif not math.isinf(self._amount):
-            self._search.shorten_beginning(_FIRST_SHARE * self._amount)
+        elif not math.isinf(self.amount):
+            self._search.shorten_beginning(_FIRST_SHARE * self.amount)
 
     @property
     def target_price(self) -> float:
         """What an evaluation at the target takes of the budget, from scratch."""
-        return 1.0 if self._in_evaluations else self._from_scratch[-1]
+        return 1.0 if self.in_evaluations else self._from_scratch[-1]
 
     def cost_at_target(self, n: float | None) -> float | None:
         """What so many evaluations at the target cost, from scratch; None of None."""
@@ -114,7 +114,7 @@ class Budget:
 
     def is_unknown(self, pull: Pull) -> bool:
         """Whether nothing but a guess is known about what a pull takes of the budget."""
-        if self._prices is None or self._in_evaluations:
+        if self._prices is None or self.in_evaluations:
             return False
         return self._prices.usual.is_unknown(pull.fidelity)
 
@@ -145,18 +145,18 @@ class Budget:
         point
             What a new arm is.
         """
-        if self._prices is None or self._in_evaluations:
+        if self._prices is None or self.in_evaluations:
             return None
         expected = self._expected_cost(pull, point)
         if expected > 0.0:
             is_known = self._search.knows(pull.arm) or point is not None
             limit = self._prices.limit(pull, expected, worth if is_known else None)
         else:
-            limit = max(_UNKNOWN_SHARE * self._amount, BEYOND * self._prices.longest_stopped)
-        if math.isinf(self._amount):
+            limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * self._prices.longest_stopped)
+        if math.isinf(self.amount):
             return None if math.isinf(limit) else limit
         dear = sum(max(self._price(one), one.limit or 0.0) for one in pending)
-        most = max(self._amount - self.cost - dear, BEYOND * expected)
+        most = max(self.amount - self.cost - dear, BEYOND * expected)
         return min(limit, most) if most > 0.0 else limit
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
@@ -164,11 +164,11 @@ class Budget:
         if not (self.is_unknown(pull) and any(map(self.is_unknown, pending))):
             return False
         expected = sum(map(self._expected_cost, [pull, *pending]))
-        return expected > self._amount - self._spent + _ROUNDING
+        return expected > self.amount - self.spent + _ROUNDING
 
     def _price(self, pull: Pull) -> float:
         """What a pull takes of the budget, as far as anything is known of its cost."""
-        if self._in_evaluations:
+        if self.in_evaluations:
             return 1.0
         return 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
 
@@ -189,12 +189,13 @@ class Budget:
         return reached if reached < pull.fidelity else -1
 
     @property
-    def _spent(self) -> float:
-        return float(self.evaluations) if self._in_evaluations else self.cost
+    def spent(self) -> float:
+        """What was spent of the amount, in the unit of both."""
+        return float(self.evaluations) if self.in_evaluations else self.cost
 
     def left(self, pending: Sequence[Pull] = ()) -> float:
         """What is left when all that is under way has been paid."""
-        return self._amount - self._spent - sum(self._price(pull) for pull in pending)
+        return self.amount - self.spent - sum(self._price(pull) for pull in pending)
 
     def fits(self, pull: Pull, pending: Sequence[Pull], kept: float = 0.0) -> bool:
         """Whether a pull can be paid besides what is under way, and so much is left."""
@@ -215,10 +216,10 @@ class Budget:
     @property
     def kept(self) -> float:
         """What is kept for the shortlist; 0 if it is too little for a comparison."""
-        if self._share == 0.0 or math.isinf(self._amount) or self._too_few_replicates:
+        if self._share == 0.0 or math.isinf(self.amount) or self._too_few_replicates:
             return 0.0
         least = 2 * self._least_first_look * self.target_price
-        kept = self._share * self._amount
+        kept = self._share * self.amount
         return kept if kept + _ROUNDING >= least else 0.0
 
     def kept_for(self, top: int) -> float:
@@ -234,7 +235,7 @@ class Budget:
     @property
     def why_nothing_is_kept(self) -> str:
         """The reason in words; empty where something is kept."""
-        if self._share == 0.0 or math.isinf(self._amount):
+        if self._share == 0.0 or math.isinf(self.amount):
             return "nothing is kept for a certificate"
         if self._too_few_replicates:
             return (
@@ -262,7 +263,7 @@ class Budget:
         # Whoever reads about the race later has to find the same number, so that it must not depend
         # on what was spent, nor on costs that are still being learned.
         most = FIRST_LOOK if self.most_replicates is None else self.most_replicates
-        if self._prices is None and not math.isinf(self._amount):
+        if self._prices is None and not math.isinf(self.amount):
             most = min(most, int((self.kept + _ROUNDING) / (n * self.target_price)))
         return min(max(most, LEAST_FIRST_LOOK), FIRST_LOOK)
 

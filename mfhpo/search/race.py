@@ -442,6 +442,16 @@ class SearchRace(Policy):
         return not self.shortlist
 
     @property
+    def spending(self) -> tuple[float, float]:
+        """What was spent, and what may be: infinite without a budget. In the budget's unit."""
+        return self._budget.spent, self._budget.amount
+
+    @property
+    def counts_evaluations(self) -> bool:
+        """Whether the budget's unit is the evaluation."""
+        return self._budget.in_evaluations
+
+    @property
     def cost(self) -> float:
         """What was paid so far."""
         return self._budget.cost

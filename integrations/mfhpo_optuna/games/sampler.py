@@ -21,8 +21,12 @@ from mfhpo_optuna.games.queries import QUERY_KEY, tag_of
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.attributes import write_attribute
+from mfhpo_optuna.study.progress.report import ProgressLike
 
 _CHOICES = 8  # of a trial that other workers get in the way of
+
+# Below "optuna.", so that optuna.logging.set_verbosity governs it.
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
 class NashSampler(StudySampler[NashStudy]):
@@ -107,7 +111,7 @@ class NashSampler(StudySampler[NashStudy]):
         probability: float = 0.9,
         averaging: bool = False,
         lease: float | None = None,
-        progress: bool | None = None,
+        progress: ProgressLike = None,
         seed: int | None = None,
     ) -> None:
         self._declared = DeclaredGame(players, fidelity, budget, beta, probability, averaging)
@@ -163,6 +167,7 @@ class NashSampler(StudySampler[NashStudy]):
         """Choose the query that the trial evaluates, and note it where other workers see it."""
         if len(study.directions) != len(self._declared.players.names):
             return  # the first suggestion raises; raising here would leave the trial running
+        self._watch_for_end(study)
         with self._lock:
             game = self._read(study)
             if game.trouble:
@@ -210,13 +215,24 @@ class NashSampler(StudySampler[NashStudy]):
                     stacklevel=4,
                 )
             if game.policy is None or not game.policy.finished:
-                self._progress.show(game.progress_text)
+                self._progress.show(game.progress)
                 return
             if trial.number not in game.over:
-                self._progress.show(game.progress_text, is_last=True)
+                self._progress.show(game.progress, is_last=True)
             stop(study)
 
     # Helpers.
+
+    def _say_if_cut_short(self, read: NashStudy) -> None:
+        if read.policy is None or read.policy.finished or read.told_of_cut:
+            return
+        read.told_of_cut = True
+        _logger.warning(
+            f"optimize() ended before the budget was spent: {read.progress().left}. So far it is "
+            f"believed that nobody gains more than {read.recommend().at_most:.2g} standard "
+            f"deviations of an objective by deviating alone. Call study.optimize again to go on; "
+            f"print(study.sampler.equilibrium(study)) tells what is known."
+        )
 
     def _read(self, study: optuna.Study) -> NashStudy:
         game = self._of(study)

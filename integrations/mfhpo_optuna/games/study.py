@@ -17,6 +17,7 @@ from mfhpo_optuna.games.faults import fault_of, other_game, unowned
 from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.levels import levels_in
+from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import default_lease
 
@@ -45,6 +46,7 @@ class NashStudy:
         self.levels: tuple[tuple[Any, ...], ...] = ()
         self.policy: GamePolicy | None = None  # None until the game is known
         self.under_way: dict[int, tuple[FrozenTrial, Query]] = {}  # by number
+        self.told_of_cut = False  # whether the user knows what an `optimize` has left of the budget
         self.over: set[int] = set()  # trials that began when nothing was left for them
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
@@ -249,13 +251,17 @@ class NashStudy:
             self._answer = self._told, self.policy.recommend()
         return self._answer[1]
 
-    def progress_text(self) -> str:
+    def progress(self) -> Progress:
         """What was evaluated, and what it cost."""
+        budget = self.declared.budget
         if self.policy is None:
-            return "game | no trial has told all players' parameters yet"
-        return (
-            f"game | {self._told} profiles, {len(self.under_way)} under way | cost "
-            f"{self.policy.cost:.6g} of {self.policy.budget:.6g}"
+            return Progress("game", "no trial has told all players' parameters", "", 0.0, budget)
+        return Progress(
+            phase="game",
+            configurations=f"{self._told} profiles, {len(self.under_way)} under way",
+            leader="",
+            spent=self.policy.cost,
+            total=self.policy.budget,
         )
 
     @property

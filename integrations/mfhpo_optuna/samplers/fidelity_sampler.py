@@ -97,12 +97,13 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         param_distribution: BaseDistribution,
     ) -> Any:
         """The arm's value of a parameter, or the level at which the arm is to be evaluated."""
+        self._check_study(study)
         with self._lock:
-            if param_name == self._fidelity.name and len(study.directions) == 1:
+            if param_name == self._fidelity.name:
                 race = self._of(study)
                 if race.pull(trial.number) is not None:
                     return race.level_of(trial.number, param_distribution)
-            if param_name == self._replicate and len(study.directions) == 1:
+            if param_name == self._replicate:
                 race = self._of(study)
                 if race.pull(trial.number) is not None:
                     return race.replicate_of(trial.number, param_distribution)

@@ -6,6 +6,8 @@ from typing import TypedDict
 
 from optuna.samplers import BaseSampler
 
+from mfhpo_optuna.study.progress.report import ProgressLike
+
 
 class SamplerOptions(TypedDict, total=False):
     """Options of every sampler that runs a policy.
@@ -21,7 +23,10 @@ class SamplerOptions(TypedDict, total=False):
         as failed. Samplers with time limits wait a minute and twice the limit, once limits are
         known.
     progress
-        Whether to write a line of progress to standard error. None: if it is a terminal.
+        Where to show how the study gets on: phase, configurations, leader, what was spent, when it
+        ends. None: a line on standard error, if that is a terminal. True: elsewhere, too, as lines
+        of Optuna's log at level INFO. "live": a view of several lines, on terminals only; it needs
+        rich. False: nowhere.
     seed
         Makes arms and pilot repeatable. None: derived from the study's name, so that all workers
         of a study agree.
@@ -29,5 +34,5 @@ class SamplerOptions(TypedDict, total=False):
 
     arm_sampler: BaseSampler | None
     lease: float | None
-    progress: bool | None
+    progress: ProgressLike
     seed: int | None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
+from optuna.pruners import HyperbandPruner
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
@@ -19,6 +20,7 @@ from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, WORKER, write_attribute
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.places import drawn
+from mfhpo_optuna.study.progress.report import ProgressLike
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import worker_name
 
@@ -31,6 +33,8 @@ _PERIOD = 0.2
 _LONGEST_WAIT = 10.0
 
 _CHOICES = 8  # of a trial that other workers get in the way of
+
+_CUT_SHORT = "cut short"  # among what the user was told
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
@@ -55,7 +59,7 @@ class PolicySampler(StudySampler[RaceT]):
         arms: ArmsLike,
         arm_sampler: BaseSampler | None,
         lease: float | None,
-        progress: bool | None,
+        progress: ProgressLike,
         seed: int | None,
     ) -> None:
         Arms(arms, owned, 0)  # raises for bad arms before any study exists
@@ -101,7 +105,7 @@ class PolicySampler(StudySampler[RaceT]):
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """The parameters that `arm_sampler` draws together; none without it."""
-        self._raise_error_if_multi_objective(study)
+        self._check_study(study)
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
@@ -116,7 +120,7 @@ class PolicySampler(StudySampler[RaceT]):
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Values of the parameters in the search space."""
-        self._raise_error_if_multi_objective(study)
+        self._check_study(study)
         if not search_space:
             return {}
         if self._arm_sampler is not None:
@@ -132,7 +136,7 @@ class PolicySampler(StudySampler[RaceT]):
         param_distribution: BaseDistribution,
     ) -> Any:
         """The arm's value of a parameter."""
-        self._raise_error_if_multi_objective(study)
+        self._check_study(study)
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
@@ -160,9 +164,10 @@ class PolicySampler(StudySampler[RaceT]):
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
-        if len(study.directions) > 1:
+        if self._objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         self._note_arguments(study)
+        self._watch_for_end(study)
         waited = self._wait(study, trial)
         with self._lock:
             race = self._read(study)
@@ -170,7 +175,7 @@ class PolicySampler(StudySampler[RaceT]):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
                 self._conclude(study, race)
-                self._progress.show(race.progress_text, is_last=True)
+                self._progress.show(race.progress, is_last=True)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
                         f"trial {trial.number} was enqueued after the race ended: it is pruned. "
@@ -202,7 +207,7 @@ class PolicySampler(StudySampler[RaceT]):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial, and add the answer so far; at the race's end stop the study."""
-        if len(study.directions) > 1:
+        if self._objection_to(study):
             return
         with self._lock:
             race = self._read(study, ending=trial.number)
@@ -217,9 +222,9 @@ class PolicySampler(StudySampler[RaceT]):
             self._check(study, race)
             if race.policy is None:
                 return
-            self._progress.show(race.progress_text)
+            self._progress.show(race.progress)
             if self._is_over(race):
-                self._progress.show(race.progress_text, is_last=True)
+                self._progress.show(race.progress, is_last=True)
                 self._conclude(study, race)
                 stop(study)
             elif race.answer_is_stale:
@@ -230,8 +235,45 @@ class PolicySampler(StudySampler[RaceT]):
 
     # Helpers.
 
+    def _objection_to(self, study: optuna.Study) -> str:
+        """Why the sampler cannot run the study, and what to do; "" if it can."""
+        name = type(self).__name__
+        if len(study.directions) > 1:
+            return (
+                f"{name} is for one objective, and the study is multi-objective: it has "
+                f"{len(study.directions)} directions. If each objective is that of a player, use "
+                f"NashSampler; else return one number, such as a weighted sum of the objectives, "
+                f"and make the study with direction=."
+            )
+        if isinstance(study.pruner, HyperbandPruner):
+            return (
+                f"{name} does not go with HyperbandPruner, which shows a sampler one bracket's "
+                f"trials only. The sampler itself decides which trials go up to the target: make "
+                f"the study with pruner=optuna.pruners.NopPruner()."
+            )
+        return ""
+
+    def _check_study(self, study: optuna.Study) -> None:
+        objection = self._objection_to(study)
+        if objection:
+            raise ValueError(objection)
+
     def _check(self, study: optuna.Study, race: RaceT) -> None:
         """Raise or warn if the race cannot go on as it is."""
+
+    def _say_if_cut_short(self, read: RaceT) -> None:
+        if read.policy is None or self._is_over(read) or _CUT_SHORT in read.warned:
+            return
+        progress = read.progress()
+        if not progress.has_end:
+            return
+        read.warned.add(_CUT_SHORT)
+        leader = f"the leader is {progress.leader}" if progress.leader else "there is no leader"
+        _logger.warning(
+            f"optimize() ended before the race did: {progress.left}. So far {leader}"
+            f"{', not certified' if read.certifies else ''}. Call study.optimize again to go on; "
+            f"print(study.sampler.recommendation(study)) tells what is known."
+        )
 
     def _is_over(self, race: RaceT) -> bool:
         """Whether nothing is left to evaluate, nor to wait for."""
@@ -285,7 +327,7 @@ class PolicySampler(StudySampler[RaceT]):
             write_attribute(study, trial, key, {**value, **by} if by else value)
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> RaceT:
-        self._raise_error_if_multi_objective(study)
+        self._check_study(study)
         race = self._of(study)
         if not race.read(study, ending):
             anew = self._anew(study)

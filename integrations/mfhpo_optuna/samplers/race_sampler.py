@@ -31,6 +31,7 @@ from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.open_arms import OpenArms
+from mfhpo_optuna.study.progress.report import ProgressLike
 from mfhpo_optuna.study.search_study import SearchStudy
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ class RaceSampler(FidelitySampler):
         *,
         proposer: BaseSampler | None = None,
         lease: float | None = None,
-        progress: bool | None = None,
+        progress: ProgressLike = None,
         seed: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> None:
@@ -153,7 +154,7 @@ class RaceSampler(FidelitySampler):
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
         super().before_trial(study, trial)
-        if len(study.directions) > 1:
+        if self._objection_to(study):
             return
         with self._lock:
             race = self._of(study)

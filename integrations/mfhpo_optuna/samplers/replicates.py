@@ -1,5 +1,6 @@
 """The study that records the replicates of a shortlist: its race, and the sampler that runs it."""
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +18,8 @@ from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import Replicates, contains
+from mfhpo_optuna.study.progress.report import ProgressLike
+from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
@@ -65,15 +68,24 @@ class ReplicateRace(StudyRace):
         """The answer so far."""
         return self.certification.certificate(self.shortlist.about, self.shortlist.words)
 
-    def progress_text(self) -> str:
+    def progress(self) -> Progress:
         """Candidates left, evaluations, and the leader with its interval."""
         answer = self.certificate()
         left = sum(r.standing not in ("worse", "failed") for r in answer.candidates)
-        text = f"{left}/{len(answer.candidates)} candidates left | {answer.evaluations} evaluations"
-        if answer.winner is None:
-            return f"{text} | every candidate failed"
-        leader = answer.candidates[answer.winner]
-        return f"{text} | leader: {leader.name}, {leader.mean:.4g} | within {answer.within:.3g}"
+        leader = "none, every candidate failed"
+        if answer.winner is not None:
+            first = answer.candidates[answer.winner]
+            leader = f"{first.name}, {first.mean:.4g}, within {answer.within:.3g}"
+        total = answer.evaluations + (math.inf if answer.remaining is None else answer.remaining)
+        return Progress(
+            phase="certify",
+            configurations=f"{left}/{len(answer.candidates)} candidates left",
+            leader=leader,
+            spent=answer.evaluations,
+            total=total if math.isfinite(total) else None,
+            unit="evaluations",
+            is_guess=True,
+        )
 
     def sure_value(self, bound: float) -> float | None:
         """None: a record has no answer but its last one, and `certify` says what there is."""
@@ -139,7 +151,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         make_certification: Callable[[int], Certification],
         *,
         lease: float | None,
-        progress: bool | None,
+        progress: ProgressLike,
     ) -> None:
         self._shortlist = shortlist
         self._make_certification = make_certification
@@ -220,6 +232,9 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
     def _conclude(self, study: optuna.Study, race: ReplicateRace) -> None:
         if not race.certification.noise_is_hidden:
             super()._conclude(study, race)
+
+    def _say_if_cut_short(self, read: ReplicateRace) -> None:
+        """Nothing: `certify` returns what is known."""
 
     def _answer(self, race: ReplicateRace) -> Answer:
         answer = race.certificate()

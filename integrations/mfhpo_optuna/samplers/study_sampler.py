@@ -1,6 +1,7 @@
 """The base of all samplers: what they keep of each study, and the random numbers of it."""
 
 import abc
+import sys
 import threading
 import warnings
 import zlib
@@ -15,7 +16,8 @@ from optuna.trial import FrozenTrial
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.arguments import to_json
 from mfhpo_optuna.study.attributes import SAMPLER_KEY
-from mfhpo_optuna.study.progress import ProgressLine
+from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
+from mfhpo_optuna.study.progress.report import ProgressLike, ProgressReport
 
 
 class ReadStudy(Protocol):
@@ -34,12 +36,10 @@ ReadT = TypeVar("ReadT", bound=ReadStudy)
 class StudySampler(BaseSampler, Generic[ReadT]):
     """Keeps what it has read of each study; see `SamplerOptions` for the arguments."""
 
-    def __init__(self, lease: float | None, progress: bool | None, seed: int | None) -> None:
+    def __init__(self, lease: float | None, progress: ProgressLike, seed: int | None) -> None:
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0)
-        if progress is not None and not isinstance(progress, bool):
-            raise TypeError(f"progress must be True, False or None, got {progress!r}.")
-        self._progress = ProgressLine(progress)
+        self._progress = ProgressReport(progress)
         # The storage is kept along, so that no other one can take its identity.
         self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
         self._lock = threading.RLock()
@@ -58,6 +58,21 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     @abc.abstractmethod
     def _new(self, study: optuna.Study) -> ReadT:
         """What is known of a study of which nothing is read yet; the same in all its workers."""
+
+    def _watch_for_end(self, study: optuna.Study) -> None:
+        """Have `_ended` called at the end of the `optimize` that runs now."""
+        self._progress.will_end = call_at_end(study, lambda: self._ended(study))
+
+    def _ended(self, study: optuna.Study) -> None:
+        with self._lock:
+            self._progress.end()
+            # An error of the objective says more than what would have been left.
+            if sys.exc_info()[0] in (None, KeyboardInterrupt):
+                self._say_if_cut_short(self._of(study))
+
+    @abc.abstractmethod
+    def _say_if_cut_short(self, read: ReadT) -> None:
+        """Say once what is left and what is known, if an `optimize` ended before the end."""
 
     def replay(self, study: optuna.Study, listen: Callable[[ReadT], Any]) -> ReadT:
         """Go through the study's observations once more, as plots do.

@@ -1,5 +1,6 @@
 """A race over fidelities: trials become observations of arms at levels."""
 
+import math
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,10 +13,12 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.race import RacingPolicy
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
+from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 
@@ -259,27 +262,46 @@ class FidelityRace(StudyRace):
 
     # What the sampler asks.
 
-    def progress_text(self) -> str:
+    def progress(self) -> Progress:
         """Arms left, fidelity, cost spent, and the leader with its interval."""
         policy = self.policy
         if policy is None:
             raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
-        arm, mean, interval, fidelity = policy.leader()
-        phase = "pilot" if policy.piloting else self._at_level(policy.fidelity)
-        arms = f"{len(policy.active)}/{len(self.arms)} arms"
-        text = (
-            f"{arms} {'left' if self.certifies else 'in play'} | {phase} | cost {policy.cost:.6g}"
+        total, is_guess = _total(policy)
+        return Progress(
+            phase="pilot" if policy.piloting else self._at_level(policy.fidelity),
+            configurations=(
+                f"{len(policy.active)}/{len(self.arms)} arms "
+                f"{'left' if self.certifies else 'in play'}"
+            ),
+            leader=self._leader_in_words(policy),
+            spent=policy.cost,
+            total=total,
+            unit=self._unit,
+            is_guess=is_guess,
+            has_end=self.certifies or total is not None,
         )
+
+    @property
+    def _unit(self) -> str:
+        return "seconds" if self.fidelity.costs == "measured" else "cost"
+
+    def _leader_in_words(self, policy: Policy) -> str:
+        arm, mean, interval, fidelity = policy.leader()
         if arm is None:
-            return f"{text} | every arm failed"
+            return "none, every arm failed"
         low, high = sorted(self.sign * bound for bound in interval)
         if high - low < float("inf"):
             # Of all levels together: the mean of a single one need not lie within.
-            return f"{text} | leader: arm {arm} in [{low:.4g}, {high:.4g}]"
+            return f"arm {arm} in [{low:.4g}, {high:.4g}]"
         count, _, half = policy.summary(arm, fidelity)
-        width = f"± {half:.2g}" if half < float("inf") else f"({count} values)"
-        leader = f"leader: arm {arm}, {self.sign * mean:.4g} {width}"
-        return f"{text} | {leader} at {self._at_level(fidelity)}"
+        values = f"{count} value{'s' * (count != 1)}"
+        width = f"± {half:.2g}" if half < float("inf") else f"({values})"
+        return f"arm {arm}, {self.sign * mean:.4g} {width}{self._below_target(fidelity)}"
+
+    def _below_target(self, fidelity: int) -> str:
+        is_target = fidelity == len(self.levels) - 1
+        return "" if is_target else f" at {self._at_level(fidelity)}"
 
     def _at_level(self, fidelity: int) -> str:
         level = self.levels[fidelity]
@@ -321,3 +343,12 @@ class FidelityRace(StudyRace):
         )
         if self._without_fidelity == 1 or self._asked_for_fidelity:
             self._warn_once(f"fidelity of trial {trial.number}", self._missing_fidelity)
+
+
+def _total(policy: Policy) -> tuple[float | None, bool]:
+    """What a race will have cost, and whether that is a guess; None if nobody knows."""
+    budget = policy.budget if isinstance(policy, RacingPolicy) else math.inf
+    remaining = policy.recommend().remaining_cost
+    if remaining is not None and policy.cost + remaining < budget:
+        return policy.cost + remaining, True
+    return (budget, False) if math.isfinite(budget) else (None, False)

@@ -12,6 +12,7 @@ from mfhpo.censored import CensoredPolicy
 from mfhpo.racing.answer import cautious_value
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, MEMORY_KEY
+from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
 
 MakePolicy = Callable[[int, float], CensoredPolicy]
@@ -201,22 +202,34 @@ class LimitedRace(StudyRace):
 
     # What the sampler asks.
 
-    def progress_text(self) -> str:
+    def progress(self) -> Progress:
         """Arms in play, limits, share of trials that were stopped, and the leading pair."""
         policy = self.policy
-        rounds = f"round {policy.pulls}"
-        if policy.horizon is not None:
-            rounds += f"/{policy.horizon}"
-        text = f"{len(policy.active)}/{len(self.arms)} arms in play | {rounds}"
+        arms = f"{len(policy.active)}/{len(self.arms)} arms in play"
         if policy.pulls:
-            text += f" | {policy.n_censored / policy.pulls:.0%} stopped"
-        if policy.piloting:
-            return f"{text} | finding limits"
-        arm, mean, interval, _ = policy.leader()
+            arms += f", {policy.n_censored / policy.pulls:.0%} stopped"
+        horizon = policy.horizon
+        return Progress(
+            phase="finding limits" if policy.piloting else "choosing limits",
+            configurations=arms,
+            leader="" if policy.piloting else self._leader_in_words(),
+            spent=policy.pulls,
+            total=horizon,
+            unit="trials",
+            has_end=horizon is not None,
+        )
+
+    @property
+    def certifies(self) -> bool:
+        """No: what a trial gains is to be high while the race goes on."""
+        return False
+
+    def _leader_in_words(self) -> str:
+        arm, mean, interval, _ = self.policy.leader()
         if arm is None:
-            return f"{text} | every arm failed"
+            return "none, every arm failed"
         low, high = sorted(self.sign * bound for bound in interval)
-        return f"{text} | leader: arm {arm}, {self.sign * mean:.4g} in [{low:.4g}, {high:.4g}]"
+        return f"arm {arm}, {self.sign * mean:.4g} in [{low:.4g}, {high:.4g}]"
 
 
 def _limit_of(trial: FrozenTrial) -> float | None:

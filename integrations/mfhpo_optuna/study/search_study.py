@@ -11,7 +11,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Pull
+from mfhpo import Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
 from mfhpo.search.race import SEARCH_BLOCK
@@ -20,6 +20,7 @@ from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
+from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.under_way import Running
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.
@@ -101,22 +102,31 @@ class SearchStudy(FidelityRace):
         """Whether trials are under way that this process has begun."""
         return any(number in self._begun_here for number, _ in self._under_way(-1))
 
-    def progress_text(self) -> str:
+    def progress(self) -> Progress:
         """What was tried, what it cost, and the leader."""
         race = self.race
         if race is None:
-            return "search | no trial has asked for the fidelity yet"
-        arm, mean, (low, high), fidelity = race.leader()
-        phase = f"certify, {len(race.shortlist)} left" if race.shortlist else "search"
+            return Progress("search", "no trial has asked for the fidelity yet", "", 0.0, None)
+        spent, amount = race.spending
         finished = len(race.search.finished_arms())
-        text = f"{phase} | {race.begun} tried, {finished} at the target | cost {race.cost:.6g}"
+        return Progress(
+            phase=f"certify, {len(race.shortlist)} finalists" if race.shortlist else "search",
+            configurations=f"{race.begun} tried, {finished} at the target",
+            leader=self._leader_in_words(race),
+            spent=spent,
+            total=amount if math.isfinite(amount) else None,
+            unit="trials" if race.counts_evaluations else self._unit,
+            has_end=math.isfinite(amount),
+        )
+
+    def _leader_in_words(self, policy: Policy) -> str:
+        arm, mean, (low, high), fidelity = policy.leader()
         if arm is None:
-            return text
-        leader = f"{text} | leader: arm {arm}, {self.sign * mean:.4g}"
+            return ""
+        leader = f"arm {arm}, {self.sign * mean:.4g}"
         if math.isfinite(high - low):
             return f"{leader} ± {(high - low) / 2.0:.2g}"
-        at = f" at {self.fidelity.name}={self.levels[fidelity]!r}" if self._owns_fidelity else ""
-        return f"{leader}{at}"
+        return f"{leader}{self._below_target(fidelity)}"
 
     # How it differs from a race among given arms.
 

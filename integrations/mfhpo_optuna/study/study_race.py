@@ -31,6 +31,7 @@ from mfhpo_optuna.study.attributes import (
     WORKER,
 )
 from mfhpo_optuna.study.levels import Replicates
+from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
@@ -84,8 +85,13 @@ class StudyRace(abc.ABC):
     # What differs from race to race.
 
     @abc.abstractmethod
-    def progress_text(self) -> str:
-        """One line that says where the race stands."""
+    def progress(self) -> Progress:
+        """Where the race stands."""
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the race is after a certificate at all."""
+        return True
 
     @abc.abstractmethod
     def propose(self, trial: FrozenTrial) -> Pull | None:

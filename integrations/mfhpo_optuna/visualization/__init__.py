@@ -1,4 +1,7 @@
-"""Figures, one module each: `mfhpo_optuna.visualization.plot_race(study)` and others return one."""
+"""Figures of plotly: `mfhpo_optuna.visualization.plot_race(study)` and others return one.
+
+`mfhpo_optuna.visualization.matplotlib` draws some of them by matplotlib.
+"""
 
 from mfhpo_optuna.visualization.dissatisfaction import plot_dissatisfaction
 from mfhpo_optuna.visualization.equilibrium import plot_equilibrium

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import itertools
+import math
 from html import escape
 from typing import TYPE_CHECKING
 
 import optuna
 
 from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, faded
 from mfhpo_optuna.visualization.games.story import NashStory, Stage
+from mfhpo_optuna.visualization.stories.words import between, params_lines
 from mfhpo_optuna.visualization.style import (
-    INK,
-    WINNER,
-    faded,
+    head,
+    hover,
     lay_out,
     new_figure,
-    params_text,
+    require_plotly,
     rounded,
 )
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-_PLAYER_COLOURS = ("rgb(0, 114, 178)", "rgb(0, 158, 115)", "rgb(204, 121, 167)", "rgb(86, 86, 86)")
 
 
 def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
@@ -37,7 +37,8 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
 
     The arguments, the figure and the errors are as for `plot_race`, of `NashSampler`.
     """
-    story = NashStory(study, sampler, "plot_dissatisfaction")
+    require_plotly("plot_dissatisfaction")
+    story = NashStory(study, sampler, "plot_dissatisfaction", shows_way=True)
     costs = [stage.cost for stage in story.stages]
     gains = [stage.answer.dissatisfaction for stage in story.stages]
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
@@ -46,55 +47,49 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     figure.add_scatter(
         x=[*costs, *reversed(costs)],
         y=rounded([*upper, *reversed(lower)]),
+        mode="lines",
         fill="toself",
         fillcolor=faded(WINNER, 0.18),
         line={"width": 0},
         hoverinfo="skip",
-        name=f"interval, probability {story.answer.answer.probability:g}",
+        name="interval",
     )
-    for name, colour in zip(story.game.players.names, itertools.cycle(_PLAYER_COLOURS)):
+    for name, colour in zip(story.game.players.names, itertools.cycle(SEVERAL)):
         figure.add_scatter(
             x=costs,
             y=rounded([of[name].relative for of in gains]),
             mode="lines",
-            line={"color": colour, "width": 1, "dash": "dot"},
+            line={"color": colour, "width": 1.3, "dash": "dot"},
             name=escape(name),
         )
     figure.add_scatter(
         x=costs,
         y=rounded([stage.answer.epsilon for stage in story.stages]),
-        text=[_describe(stage) for stage in story.stages],
+        text=[hover(_lines(stage)) for stage in story.stages],
         mode="lines+markers",
-        line={"color": WINNER, "width": 2.5},
+        line={"color": WINNER, "width": 3},
         name="largest of all players",
     )
-    lay_out(figure, _title(story), height=520)
-    figure.update_layout(font={"color": INK})
-    figure.update_xaxes(title="cost paid", rangemode="tozero")
+    head(figure, "What deviating alone would gain")
+    lay_out(figure, story.title(), panels=300)
+    figure.update_xaxes(title_text="cost paid", rangemode="tozero")
+    # Nobody is sure of anything at first: intervals of that time would hide what came of it.
     figure.update_yaxes(
-        title="gain by deviating, in standard deviations of the objective", rangemode="tozero"
+        title_text="standard deviations of the objective", range=[0.0, _top(story)], zeroline=False
     )
     return figure
 
 
-def _title(story: NashStory) -> str:
-    answer = story.answer.answer
-    head = (
-        f"Nobody gains more than {answer.epsilon:.3g} standard deviations by deviating alone (at "
-        f"most {answer.at_most:.3g})"
-    )
-    state = "" if answer.finished else ", not finished"
-    paid = (
-        f"after {len(story.played)} trials, {answer.n_evaluations} of them at the target; cost "
-        f"{answer.cost:.6g} of {answer.budget:.6g}{state}"
-    )
-    return f"{head}<br><sup>{paid}</sup>"
+def _top(story: NashStory) -> float:
+    """The axis' upper end: the means, and the intervals of the later half."""
+    means = [stage.answer.epsilon for stage in story.stages]
+    later = [stage.answer.at_most for stage in story.stages[len(story.stages) // 2 :]]
+    return 1.05 * max(filter(math.isfinite, [*means, *later]), default=0.0) or 1.0
 
 
-def _describe(stage: Stage) -> str:
-    gains = "<br>".join(
-        f"{escape(name)} would gain {gain.mean:.4g} in [{gain.interval[0]:.4g}, "
-        f"{gain.interval[1]:.4g}]"
+def _lines(stage: Stage) -> list[str]:
+    gains = [
+        f"{name} would gain {gain.mean:.4g} {between(gain.interval)}"
         for name, gain in stage.answer.dissatisfaction.items()
-    )
-    return f"cost {stage.cost:.6g}<br>{gains}<br>{params_text(stage.params)}"
+    ]
+    return [f"cost {stage.cost:,.6g}", *gains, *params_lines(stage.params)]

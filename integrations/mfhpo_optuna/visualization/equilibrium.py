@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 import optuna
@@ -12,7 +11,7 @@ from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.visualization.games.heat_maps import draw_heat_maps
 from mfhpo_optuna.visualization.games.slices import draw_slices
 from mfhpo_optuna.visualization.games.story import NashStory
-from mfhpo_optuna.visualization.style import INK, value_text
+from mfhpo_optuna.visualization.style import require_plotly
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
 def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
     """Plot a game as it is believed to be, and the profile that is recommended.
 
-    Of two players with one parameter each: maps of each player's objective, and of the largest gain
-    that a player may have by deviating, by the means of the model at the target fidelity; lighter
-    is better. On them, all profiles that were evaluated, in the colour of their level, and the way
-    of the recommendation to where it ended, the star.
+    Of two players with one parameter each: a map of the largest gain that a player may have by
+    deviating alone, by the means of the model at the target fidelity; lighter is better. On it,
+    each player's best response to the other, which cross where nobody wants to deviate, the
+    profiles that were evaluated, in the colour of their level, and the recommended one, the star.
+    Below, maps of each player's objective.
 
     Of all other games: slices through the recommended profile. For each parameter, what its owner
     would gain by moving it alone, with an interval by the likeliest model. In an equilibrium no
@@ -46,26 +46,12 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     >>> plot_equilibrium(study).layout.xaxis.title.text
     'x (row)'
     """
-    story = NashStory(study, sampler, "plot_equilibrium", _has_map)
+    require_plotly("plot_equilibrium")
+    story = NashStory(study, sampler, "plot_equilibrium", shows_way=False)
     draw = draw_heat_maps if _has_map(story.policy) else draw_slices
-    figure = draw(story, _title(story))
-    figure.update_layout(font={"color": INK})
-    return figure
+    return draw(story)
 
 
 def _has_map(policy: GamePolicy) -> bool:
     """Whether there are two players with one parameter each."""
     return len(policy.actions) == 2 and len(policy.actions.parameters) == 2
-
-
-def _title(story: NashStory) -> str:
-    answer = story.answer.answer
-    state = "Equilibrium" if answer.finished else "Equilibrium so far"
-    params = story.answer.params
-    where = ", ".join(f"{name} = {value_text(value)}" for name, value in params.items())
-    gains = "; ".join(
-        f"{escape(player)} would gain {gain.mean:.3g} in [{gain.interval[0]:.3g}, "
-        f"{gain.interval[1]:.3g}]"
-        for player, gain in answer.dissatisfaction.items()
-    )
-    return f"{state}: {escape(where)}<br><sup>{gains}</sup>"

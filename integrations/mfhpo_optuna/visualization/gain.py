@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
 from html import escape
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 import optuna
 
-from mfhpo import Observation, Pull
-from mfhpo.censored import ZoomingRCUCB
-from mfhpo.racing.recommendation import short
-from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.study.limited_race import LimitedRace
-from mfhpo_optuna.visualization.style import INK, chosen_sampler, new_figure
+from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, faded
+from mfhpo_optuna.visualization.stories.choice import NEEDS_LIMITS, chosen_sampler
+from mfhpo_optuna.visualization.stories.gain import Curve, GainStory, tell_gain
+from mfhpo_optuna.visualization.style import (
+    head,
+    hover,
+    lay_out,
+    new_figure,
+    require_plotly,
+    rounded,
+    rule,
+)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-# Okabe and Ito's colours, which colour-blind readers tell apart too: one for each arm shown.
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00")
-
-# Of each arm, at each limit: whether its trials were stopped there.
-_Stopped: TypeAlias = dict[int, dict[float, list[bool]]]
-
-# Shares of the axis of limits: room at either end, between ticks, and between two arms' bars.
-_MARGIN = 0.06
-_TICK_GAP = 0.07
-_STEP = 0.01
-# Room at either end of a single limit, in powers of ten.
-_LEAST_MARGIN = 0.1
+_TOP, _BOTTOM = {"row": 1, "col": 1}, {"row": 2, "col": 1}
+_HEIGHTS, _GAP = (280, 150), 36  # in pixels
 
 
 def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go.Figure:
     """Plot the gain of a trial under each time limit, and how probably the limit stops it.
 
-    Top: estimated gain of a trial over its time limit, for the recommended arm and those with most
-    trials, six at most; intervals hold for all of them and at any time. Those of different arms are
-    drawn side by side. A star marks the recommendation: the pair whose interval has the best worse
-    end. Bottom: estimated probability of running beyond the limit, for the recommended arm with
-    bounds, and as a cross the share of an arm's trials at exactly this limit that were stopped,
-    with their numbers where the mouse is held over it.
+    On top, the estimated gain of a trial over its time limit, for the recommended arm with its
+    intervals as a band, and for the others with most trials as thin lines, whose intervals appear
+    under the mouse. The star is the recommendation: the pair whose interval has the best worse
+    end. Below, the estimated probability of running beyond the limit, for the recommended arm with
+    bounds; a cross is the share of its trials at exactly this limit that were stopped, the larger
+    the more trials.
 
     The arguments, the figure and the errors are as for `plot_race`, of `RCUCBSampler` and
     `ZoomingRCUCBSampler`.
@@ -59,144 +53,130 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     >>> plot_gain(study).layout.xaxis2.title.text
     'time limit in seconds'
     """
-    needed = "a sampler that chooses time limits, such as RCUCBSampler"
-    chosen: LimitSampler = chosen_sampler(study, sampler, LimitSampler, "plot_gain", needed)
-    chosen.best_limit(study)  # raises if there is nothing to show
-    answer = chosen.recommendation(study)
-    stopped: _Stopped = {}
-
-    def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
-        if not observation.failed:
-            limits = stopped.setdefault(pull.arm, {})
-            if pull.limit is not None:
-                limits.setdefault(pull.limit, []).append(observation.censored_at is not None)
-
-    race = chosen.replay(study, lambda race: hear)
-    shown = _most_played(stopped, answer.arm, race.policy.active.tolist())
-    figure = new_figure(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.04)
-    axis = _Axis(np.concatenate([_limits(race, arm) for arm in shown]))
-    for place, (arm, colour) in enumerate(zip(shown, _COLOURS, strict=False)):
-        common = {"legendgroup": f"arm {arm}", "line_color": colour, "marker_color": colour}
-        figure.add_scatter(**_gain(race, arm, axis, place), **common, row=1, col=1)
-        bounds = _survival_bounds(answer) if arm == answer.arm else {}
-        figure.add_scatter(
-            x=_limits(race, arm).tolist(),
-            **({"y": race.policy.survival(arm).tolist()} | bounds),
-            mode="lines",
-            line_shape="hv",
-            showlegend=False,
-            hoverinfo="skip",
-            **common,
-            row=2,
-            col=1,
-        )
-        tried = sorted(stopped[arm].items())
-        figure.add_scatter(
-            x=[limit for limit, _ in tried],
-            y=[float(np.mean(were)) for _, were in tried],
-            text=[f"{sum(were)} of {len(were)} stopped" for _, were in tried],
-            mode="markers",
-            marker={"symbol": "x", "size": 8},
-            showlegend=False,
-            **common,
-            row=2,
-            col=1,
-        )
-    surest = "highest lower end" if race.sign > 0.0 else "lowest upper end"
-    figure.add_scatter(
-        x=[answer.limit],
-        y=[answer.gain],
-        mode="markers",
-        marker={"symbol": "star", "size": 16, "color": INK},
-        name=f"recommended: {surest}",
-        row=1,
-        col=1,
+    require_plotly("plot_gain")
+    story = tell_gain(
+        study, chosen_sampler(study, sampler, LimitSampler, "plot_gain", NEEDS_LIMITS)
     )
-    better = "higher" if race.sign > 0.0 else "lower"
+    panels = sum(_HEIGHTS) + _GAP
+    figure = new_figure(
+        rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
+    )
+    first, *others = story.curves
+    for curve, colour in zip(others, SEVERAL, strict=False):
+        _draw_arm(figure, curve, colour, 1.3)
+    _draw_band(figure, first)
+    _draw_arm(figure, first, WINNER, 3.0)
+    _draw_recommendation(figure, story)
+    _draw_stops(figure, story)
+    for axis in ("", "2"):
+        rule(figure, story.limit, axis)
+    head(figure, "What a trial gains under each time limit")
+    head(figure, "How often the limit stops it", panel=2)
+    lay_out(figure, story.title, panels=panels, legend_lines=2)
     figure.update_xaxes(
         type="log",
+        range=list(story.limit_range),
+        tickvals=list(story.limit_ticks),
+        ticktext=[f"{limit:.3g}" for limit in story.limit_ticks],
         showgrid=False,
-        range=axis.range,
-        tickvals=axis.ticks,
-        ticktext=[f"{limit:.3g}" for limit in axis.ticks],
     )
-    figure.update_xaxes(title_text="time limit in seconds", row=2, col=1)
-    figure.update_yaxes(title_text=f"gain of a trial ({better} is better)", row=1, col=1)
-    figure.update_yaxes(title_text="share stopped", range=[-0.05, 1.05], row=2, col=1)
-    figure.update_layout(
-        template="plotly_white",
-        font={"color": INK},
-        title_text=(
-            f"After {answer.trials} trials, {answer.censored:.0%} of them stopped: "
-            f"{len(shown)} of {len(race.arms)} arms"
-        ),
+    figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
+    figure.update_yaxes(
+        title_text=story.gain_axis, range=list(story.gain_span), zeroline=False, **_TOP
+    )
+    figure.update_yaxes(
+        title_text="share stopped", range=[-0.05, 1.05], tickformat=".0%", zeroline=False, **_BOTTOM
     )
     return figure
 
 
-def _most_played(stopped: _Stopped, first: int | None, active: Collection[int]) -> list[int]:
-    """Active arms in the order of their trials, `first` before all; as many as colours."""
-
-    def order(arm: int) -> tuple[bool, int]:
-        return arm != first, -sum(map(len, stopped[arm].values()))
-
-    return sorted(stopped.keys() & set(active), key=order)[: len(_COLOURS)]
-
-
-class _Axis:
-    """A logarithmic axis of limits in seconds: its range, legible ticks, places of arms."""
-
-    def __init__(self, limits: npt.NDArray[np.float64]) -> None:
-        logs = np.log10(np.unique(limits))
-        margin = max(_MARGIN * (logs[-1] - logs[0]), _LEAST_MARGIN)
-        low, high = float(logs[0] - margin), float(logs[-1] + margin)
-        self.range = [low, high]
-        self._width = high - low
-        self.ticks: list[float] = []
-        for limit in np.unique(limits)[::-1].tolist():
-            if not self.ticks or np.log10(self.ticks[-1] / limit) >= _TICK_GAP * self._width:
-                self.ticks.append(limit)
-        self.ticks.reverse()
-
-    def beside(self, limits: npt.NDArray[np.float64], place: int) -> npt.NDArray[np.float64]:
-        """Where to draw an arm's limits: at them for the first arm, beside them for others."""
-        steps = (place + 1) // 2 * (1 if place % 2 else -1)
-        moved: npt.NDArray[np.float64] = limits * 10.0 ** (_STEP * self._width * steps)
-        return moved
-
-
-def _gain(race: LimitedRace, arm: int, axis: _Axis, place: int) -> dict[str, Any]:
-    """Estimated gain of an arm over its limits, with intervals."""
-    limits, gains = _limits(race, arm), race.policy.estimate(arm)
-    known = np.flatnonzero(~np.isnan(gains))
-    intervals = np.array([race.policy.interval(arm, point) for point in known.tolist()])
-    ends = np.sort(race.sign * intervals.reshape(-1, 2), axis=1)
-    gains = race.sign * gains[known]
-    params = ", ".join(
-        f"{escape(name)}={escape(short(value))}" for name, value in race.arms.params(arm).items()
+def _draw_arm(figure: Any, curve: Curve, colour: str, width: float) -> None:
+    common = {"legendgroup": curve.label, "line": {"color": colour, "width": width}}
+    figure.add_scatter(
+        x=list(curve.limits),
+        y=rounded(curve.gains),
+        text=[
+            hover([f"{curve.label} with {limit:.4g} s", f"{gain:.4g} in [{low:.4g}, {high:.4g}]"])
+            for limit, gain, (low, high) in zip(
+                curve.limits, curve.gains, curve.intervals, strict=True
+            )
+        ],
+        mode="lines+markers",
+        marker={"color": colour, "size": 3.0 + 1.5 * width},
+        name=escape(curve.label),
+        **common,
+        **_TOP,
     )
-    return {
-        "x": axis.beside(limits[known], place).tolist(),
-        "y": gains.tolist(),
-        "error_y": _bars(ends[:, 1] - gains, gains - ends[:, 0]),
-        "mode": "lines+markers",
-        "name": f"arm {arm}: {params}",
-        "text": [f"{limit:.4g} s" for limit in limits[known]],
-        "hovertemplate": "%{text}: %{y:.4g}",  # x is beside the limit
-    }
+    figure.add_scatter(
+        x=list(curve.survival_limits),
+        y=rounded(curve.survival),
+        mode="lines",
+        hoverinfo="skip",
+        showlegend=False,
+        **common,
+        **_BOTTOM,
+    )
 
 
-def _survival_bounds(answer: StudyLimitRecommendation) -> dict[str, Any]:
-    """The recommended arm's probabilities, with bounds on them."""
-    low, middle, high = np.array([(p.low, p.probability, p.high) for p in answer.survival]).T
-    return {"y": middle.tolist(), "error_y": _bars(high - middle, middle - low)}
+def _draw_band(figure: Any, curve: Curve) -> None:
+    """Draw the intervals of the recommended arm."""
+    ends = [
+        (limit, *interval)
+        for limit, interval in zip(curve.limits, curve.intervals, strict=True)
+        if math.isfinite(interval[1] - interval[0])
+    ]
+    figure.add_scatter(
+        x=[limit for limit, _, _ in ends] + [limit for limit, _, _ in reversed(ends)],
+        y=rounded([high for _, _, high in ends] + [low for _, low, _ in reversed(ends)]),
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor=faded(WINNER, 0.16),
+        hoverinfo="skip",
+        legendgroup=curve.label,
+        showlegend=False,
+        **_TOP,
+    )
 
 
-def _bars(above: npt.NDArray[np.float64], below: npt.NDArray[np.float64]) -> dict[str, Any]:
-    return {"array": above.tolist(), "arrayminus": below.tolist(), "thickness": 1, "width": 3}
+def _draw_recommendation(figure: Any, story: GainStory) -> None:
+    figure.add_scatter(
+        x=[story.limit],
+        y=[story.gain],
+        text=[hover(story.title)],
+        mode="markers",
+        marker={"symbol": "star", "size": 18, "color": WINNER},
+        name="recommended",
+        **_TOP,
+    )
 
 
-def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:
-    policy = race.policy
-    limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
-    return np.array([]) if limits is None else limits
+def _draw_stops(figure: Any, story: GainStory) -> None:
+    figure.add_scatter(
+        x=[stops.limit for stops in story.stops] + [stops.limit for stops in story.stops[::-1]],
+        y=rounded(
+            [stops.bounds[1] for stops in story.stops]
+            + [stops.bounds[0] for stops in story.stops[::-1]]
+        ),
+        mode="lines",
+        line={"width": 0},
+        fill="toself",
+        fillcolor=faded(WINNER, 0.16),
+        hoverinfo="skip",
+        showlegend=False,
+        **_BOTTOM,
+    )
+    tried = [stops for stops in story.stops if stops.trials]
+    figure.add_scatter(
+        x=[stops.limit for stops in tried],
+        y=rounded([stops.stopped / stops.trials for stops in tried]),
+        text=[f"{stops.stopped} of {stops.trials} stopped" for stops in tried],
+        mode="markers",
+        marker={
+            "symbol": "x",
+            "size": [min(4.0 + math.sqrt(stops.trials), 12.0) for stops in tried],
+            "color": WINNER,
+        },
+        name="stopped at exactly this limit",
+        **_BOTTOM,
+    )

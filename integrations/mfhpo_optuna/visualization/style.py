@@ -1,21 +1,17 @@
-"""What the figures share: how they begin and are laid out, colours, lines of pieces, and words."""
+"""What the figures of plotly share: how they begin, their titles, legends and lines of pieces."""
 
-import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
-import optuna
-from optuna.samplers import BaseSampler
-
-# Light to dark, so that the order of the fidelities survives a grey print and colour blindness;
-# the accents differ from all of them in hue and are also told by their shape.
-_LEVEL_COLOURS = ("#8fd3c1", "#4db8c4", "#2a8fbd", "#2561a8", "#14307d")
-WINNER = "rgb(213, 94, 0)"
-INK = "#333333"
+from mfhpo_optuna.visualization.colours import QUIET
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
+
+# In pixels: lines of a title and of a legend, and what is between them and the panels.
+_HEADLINE, _TITLE_LINE, _LEGEND_LINE = 34, 16, 20
+_ABOVE, _BELOW = 26, 50
 
 
 @dataclass
@@ -24,37 +20,22 @@ class Line:
 
     x: list[float | None] = field(default_factory=list)
     y: list[float | None] = field(default_factory=list)
-    text: list[str | None] = field(default_factory=list)
 
-    def add(self, points: Sequence[tuple[float, float]], text: Sequence[str] = ()) -> None:
-        """Add a line, and what is shown where the mouse is held over its points."""
+    def add(self, points: Sequence[tuple[float, float]]) -> None:
+        """Add a line."""
         if points:
             self.x += [*rounded([x for x, _ in points]), None]
             self.y += [*rounded([y for _, y in points]), None]
-            self.text += [*text, None]
 
 
-def chosen_sampler(
-    study: optuna.Study, sampler: BaseSampler | None, kind: type[Any], plot: str, needed: str
-) -> Any:
-    """The sampler that a plot was given, or the study's.
-
-    Raises TypeError for one of another kind, and ImportError if plotly is not installed: some plots
-    compute for long before they draw.
-    """
+def require_plotly(plot: str) -> None:
+    """Raise ImportError if plotly is not installed, before a plot computes for long."""
     try:
         import plotly.graph_objects  # noqa: F401
     except ImportError as error:
         raise ImportError(
             f"{plot} needs plotly, which is not installed; pip install 'mfhpo[plot]'."
         ) from error
-    chosen = study.sampler if sampler is None else sampler
-    if not isinstance(chosen, kind):
-        raise TypeError(
-            f"{plot} needs {needed}, but {'study.sampler' if sampler is None else 'sampler'} is a "
-            f"{type(chosen).__name__}; pass sampler=, made with the arguments of the study's."
-        )
-    return chosen
 
 
 def new_figure(**panels: Any) -> Any:
@@ -64,86 +45,119 @@ def new_figure(**panels: Any) -> Any:
     return make_subplots(**panels)
 
 
-def lay_out(
-    figure: Any,
-    title: str,
-    *,
-    height: int,
-    legend_y: float = -0.13,
-    top: int = 100,
-    right: int = 30,
-) -> None:
-    """Give a figure its title, its legend below the panels, and what is shown under the mouse."""
+def lay_out(figure: Any, title: Sequence[str], *, panels: int, legend_lines: int = 2) -> None:
+    """Give a figure its title, its legend below, and its height: `panels` pixels and these.
+
+    The template is what the user has made plotly's default; plotly's own is replaced by a white
+    one. Texts have the template's colours, so that it can be changed afterwards.
+    """
+    import plotly.io
+
+    default = plotly.io.templates.default
+    top = _HEADLINE + _TITLE_LINE * (len(title) - 1) + _ABOVE
+    bottom = _BELOW + _LEGEND_LINE * legend_lines
     figure.update_traces(
         hovertemplate="%{text}<extra></extra>", selector=lambda trace: trace.text is not None
     )
     figure.update_layout(
-        template="plotly_white",
-        title={"text": title, "x": 0.01, "xanchor": "left"},
-        legend={"orientation": "h", "x": 0.0, "y": legend_y, "yanchor": "top"},
+        template="plotly_white" if default == "plotly" else default,
+        title={
+            "text": _title_text(title),
+            "font": {"size": 12},
+            "x": 0.0,
+            "xref": "container",
+            "xanchor": "left",
+            "y": 1.0,
+            "yref": "container",
+            "yanchor": "top",
+            "pad": {"t": 18, "l": 10},
+        },
+        legend={
+            "orientation": "h",
+            "x": 0.0,
+            "xref": "container",
+            "y": 0.0,
+            "yref": "container",
+            "yanchor": "bottom",
+            "font": {"size": 11},
+        },
         hovermode="closest",
-        margin={"t": top, "r": right},
-        height=height,
+        hoverlabel={"align": "left"},
+        margin={"t": top, "b": bottom, "l": 60, "r": 14},
+        height=top + panels + bottom,
+    )
+    figure.update_xaxes(tickfont={"size": 11}, title_font={"size": 12}, title_standoff=6)
+    figure.update_yaxes(tickfont={"size": 11}, title_font={"size": 12}, title_standoff=8)
+
+
+def head(figure: Any, text: str, panel: int = 1) -> None:
+    """Write above a panel, by its number, what it shows."""
+    axis = "" if panel == 1 else f"{panel}"
+    figure.add_annotation(
+        text=f"<b>{escape(text)}</b>",
+        showarrow=False,
+        font={"size": 12},
+        x=0.0,
+        xref=f"x{axis} domain",
+        xanchor="left",
+        y=1.0,
+        yref=f"y{axis} domain",
+        yanchor="bottom",
     )
 
 
-def annotate(figure: Any, text: str, **place: Any) -> None:
-    """Write into the figure, by default above the left panel."""
-    above = {"y": 1.0, "yref": "y domain", "yanchor": "bottom"}
-    font = {"color": INK, "size": 12}
-    figure.add_annotation(text=text, showarrow=False, **({"font": font} | above | place))
-
-
-def mark_interval(figure: Any, low: float, high: float) -> None:
-    """Shade the winner's interval in all panels: whoever reaches into it is not told from it."""
-    figure.add_hrect(y0=low, y1=high, fillcolor=WINNER, opacity=0.12, line_width=0, layer="below")
-
-
-def list_arms(figure: Any, title: str, labels: list[str], **options: Any) -> None:
-    """Give the right panel one place for each arm, in this order."""
-    figure.update_xaxes(
-        title=title,
-        type="category",
-        categoryorder="array",
-        categoryarray=labels,
-        tickangle=0,
+def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict[str, int]) -> None:
+    """Give each row of a panel its label, the first one on top, that of the winner in bold."""
+    texts = [escape(label) for label in labels]
+    if has_winner:
+        texts[0] = f"<b>{texts[0]}</b>"
+    figure.update_yaxes(
+        range=[len(labels) - 0.5, -0.5],
+        tickvals=list(range(len(labels))),
+        ticktext=texts,
         showgrid=False,
-        **options,
-        **RIGHT,
+        zeroline=False,
+        **panel,
     )
 
 
-def level_colour(fidelity: int, n_levels: int) -> str:
-    """From light for the cheapest fidelity to dark for the target."""
-    steps = max(1, n_levels - 1)
-    place = 1.0 - (n_levels - 1 - fidelity) / steps * (1.0 if steps > 2 else 0.75)
-    position = place * (len(_LEVEL_COLOURS) - 1)
-    index = min(int(position), len(_LEVEL_COLOURS) - 2)
-    share = position - index
-    mixed = [
-        round((1.0 - share) * a + share * b)
-        for a, b in zip(_rgb(_LEVEL_COLOURS[index]), _rgb(_LEVEL_COLOURS[index + 1]), strict=True)
-    ]
-    return f"rgb({mixed[0]}, {mixed[1]}, {mixed[2]})"
+def rule(figure: Any, x: float, axis: str = "") -> None:
+    """Draw a dotted line upwards through a panel.
+
+    Plotly's own vertical lines look for all axes anew at every call.
+    """
+    figure.add_shape(
+        type="line",
+        x0=x,
+        x1=x,
+        y0=0.0,
+        y1=1.0,
+        xref=f"x{axis}",
+        yref=f"y{axis} domain",
+        line={"color": QUIET, "width": 1, "dash": "dot"},
+    )
 
 
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = "") -> None:
+    """Shade a range of a panel's horizontal axis."""
+    figure.add_shape(
+        type="rect",
+        x0=interval[0],
+        x1=interval[1],
+        y0=0.0,
+        y1=1.0,
+        xref=f"x{axis}",
+        yref=f"y{axis} domain",
+        fillcolor=colour,
+        opacity=0.16,
+        line_width=0,
+        layer="below",
+    )
 
 
-def faded(colour: str, opacity: float) -> str:
-    """The colour, as one sees through it."""
-    return colour.replace("rgb(", "rgba(").replace(")", f", {opacity})")
-
-
-def params_text(params: Mapping[str, Any]) -> str:
-    """One line for each parameter."""
-    return "<br>".join(f"{escape(str(k))} = {escape(value_text(v))}" for k, v in params.items())
-
-
-def value_text(value: object) -> str:
-    """A parameter's value, a number with four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+def hover(lines: Sequence[str]) -> str:
+    """What is shown where the mouse is held over a mark."""
+    return "<br>".join(escape(line) for line in lines)
 
 
 def rounded(values: Sequence[float]) -> list[float]:
@@ -151,6 +165,6 @@ def rounded(values: Sequence[float]) -> list[float]:
     return [float(f"{value:.6g}") for value in values]
 
 
-def wrapped(text: str, width: int) -> str:
-    """The text, safe in a figure, in lines of at most `width` characters."""
-    return "<br>".join(escape(line) for line in textwrap.wrap(text, width))
+def _title_text(title: Sequence[str]) -> str:
+    headline, *lines = map(escape, title)
+    return "<br>".join([f"<b style='font-size:17px'>{headline}</b>", *lines])

@@ -4,7 +4,9 @@ import warnings
 import numpy as np
 import optuna
 import pytest
+from optuna.pruners import HyperbandPruner
 from optuna.samplers import GridSampler, PartialFixedSampler
+from optuna.trial import TrialState
 
 from mfhpo import Bias
 from mfhpo.censored import Linear
@@ -299,10 +301,24 @@ def test_arms_with_different_keys():
 )
 def test_multi_objective_study(sampler):
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    with pytest.raises(ValueError, match="multi-objective"):
+    says = rf"{type(sampler).__name__} is for one objective.*multi-objective.*NashSampler.*weighted"
+    with pytest.raises(ValueError, match=says):
         study.optimize(lambda trial: (objective(trial), 0.0), n_trials=2)
-    with pytest.raises(ValueError, match="multi-objective"):
+    with pytest.raises(ValueError, match=says):
         sampler.recommendation(study)
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL]
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
+    ids=["race", "limits", "search"],
+)
+def test_hyperband(sampler):
+    study = optuna.create_study(sampler=sampler, pruner=HyperbandPruner(1, 9))
+    with pytest.raises(ValueError, match=r"does not go with HyperbandPruner.*pruner=.*NopPruner"):
+        study.optimize(objective, n_trials=2)
+    assert [trial.state for trial in study.trials] == [TrialState.FAIL]
 
 
 def test_a_fidelity_that_is_never_asked_for():

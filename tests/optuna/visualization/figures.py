@@ -1,6 +1,5 @@
 """Studies to draw, and what the tests read from the figures of them."""
 
-import math
 import warnings
 
 import numpy as np
@@ -19,10 +18,17 @@ def quadratic(trial):
     return float(x**2 + 0.05 / epochs + np.random.default_rng(trial.number).normal(0.0, 0.1))
 
 
-def race(objective=quadratic, direction="minimize", n_trials=None, make=IISESampler, **options):
+def race(
+    objective=quadratic,
+    direction="minimize",
+    n_trials=None,
+    make=IISESampler,
+    fidelity="epochs",
+    **options,
+):
     if make not in REWARD.values():
         options = {"epsilon": 0.05} | options
-    sampler = make("epochs", seed=0, **({"arms": ARMS} | options))
+    sampler = make(fidelity, seed=0, **({"arms": ARMS} | options))
     return _played(sampler, objective, direction, n_trials)
 
 
@@ -59,7 +65,3 @@ def traces(figure, name):
     found = [trace for trace in figure.data if trace.name == name]
     assert found, f"{name}: {[trace.name for trace in figure.data]}"
     return found
-
-
-def numbers(values):
-    return [value for value in values if value is not None and not math.isnan(value)]

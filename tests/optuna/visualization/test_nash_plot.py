@@ -56,9 +56,9 @@ def test_maps_show_each_objective_in_its_own_sign():
     figure = plot_equilibrium(finished)
     maps = [trace for trace in figure.data if trace.type == "heatmap"]
     assert [trace.name for trace in maps] == [
+        "largest gain by deviating",
         "row (higher is better)",
         "column (lower is better)",
-        "largest gain by deviating, in standard deviations",
     ]
     x, y = np.meshgrid(maps[0].x, maps[0].y)
     row, column = tracking_losses(x, y)
@@ -66,13 +66,22 @@ def test_maps_show_each_objective_in_its_own_sign():
     policy = finished.sampler._of(finished).policy
     features = np.stack((x.ravel(), y.ravel()), axis=1)
     for shown, sign, true, model in zip(
-        maps[:2], (1.0, -1.0), (-row, column), policy.models, strict=True
+        maps[1:], (1.0, -1.0), (-row, column), policy.models, strict=True
     ):
         expected = sign * model.mean(features, 2)
         np.testing.assert_allclose(np.ravel(shown.z), expected, rtol=1e-3, atol=1e-6)
         np.testing.assert_allclose(np.array(shown.z)[near], true[near], atol=0.05)
     # Lighter is better.
-    assert [bool(trace.reversescale) for trace in maps] == [True, False, False]
+    assert [bool(trace.reversescale) for trace in maps] == [False, True, False]
+    # Best responses are the best of a line of the owner's map, and cross at the recommendation.
+    utilities = {"row": np.array(maps[1].z), "column": -np.array(maps[2].z)}
+    columns, rows = list(maps[0].x), list(maps[0].y)
+    best_row, best_column = (traces(figure, f"best response of {p}")[0] for p in PLAYERS)
+    assert [columns.index(at) for at in best_row.x] == utilities["row"].argmax(axis=1).tolist()
+    assert [rows.index(at) for at in best_column.y] == utilities["column"].argmax(axis=0).tolist()
+    star = traces(figure, "recommended")[0]
+    nearest = int(np.argmin(np.abs(np.array(rows) - star.y[0])))
+    assert best_row.x[nearest] == pytest.approx(star.x[0], abs=0.05)
 
 
 @pytest.mark.slow

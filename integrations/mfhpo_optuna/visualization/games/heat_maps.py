@@ -5,70 +5,114 @@ from html import escape
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from optuna.distributions import CategoricalDistribution
 
+from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.search import OneOf
+from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, level_colour
 from mfhpo_optuna.visualization.games.story import NashStory, Played
-from mfhpo_optuna.visualization.style import WINNER, lay_out, level_colour, new_figure, params_text
+from mfhpo_optuna.visualization.stories.words import better, params_lines
+from mfhpo_optuna.visualization.style import head, hover, lay_out, new_figure
 
 _FINE = 41  # values of a number's range
+_PANELS = ({"row": 1, "col": 1}, {"row": 2, "col": 1}, {"row": 2, "col": 2})
+_HEIGHTS, _GAP = (300, 170), 80  # in pixels
 _GREYS = [[0.0, "#fbfbf9"], [1.0, "#6b6b6b"]]
 
 
-def draw_heat_maps(story: NashStory, title: str) -> Any:
-    """Both players' objectives and the largest gain by deviating, over both parameters.
+def draw_heat_maps(story: NashStory) -> Any:
+    """The largest gain by deviating and both players' objectives, over both parameters.
 
     The game has two players with one parameter each.
     """
     players, signs = story.game.players.names, story.game.signs
-    better = ["higher" if sign > 0.0 else "lower" for sign in signs]
-    titles = [f"{escape(n)} ({b} is better)" for n, b in zip(players, better, strict=True)]
-    titles.append("largest gain by deviating, in standard deviations")
+    panels = sum(_HEIGHTS) + _GAP
     figure = new_figure(
-        rows=1, cols=3, shared_yaxes=True, subplot_titles=titles, horizontal_spacing=0.09
+        rows=2,
+        cols=2,
+        specs=[[{"colspan": 2}, None], [{}, {}]],
+        row_heights=_HEIGHTS,
+        vertical_spacing=_GAP / panels,
+        horizontal_spacing=0.14,
     )
     x, y = story.policy.actions.parameters
-    axes = {"x": axis_values(story, x), "y": axis_values(story, y)}
-    lighter = [*(sign > 0.0 for sign in signs), False]
-    for place, (values, name) in enumerate(zip(_maps(story, x, y), titles, strict=True)):
-        panel = {"row": 1, "col": place + 1}
-        right_end = figure.layout[f"xaxis{place + 1 if place else ''}"].domain[1]
+    utilities = _utilities(story, x, y)
+    own = [sign * of for sign, of in zip(signs, utilities, strict=True)]
+    gain = np.max(_gains(story, utilities), axis=0)
+    names = [
+        "largest gain by deviating",
+        *(f"{n} ({better(s)})" for n, s in zip(players, signs, strict=True)),
+    ]
+    is_light_high = [False, *(sign > 0.0 for sign in signs)]
+    for place, (values, name) in enumerate(zip([gain, *own], names, strict=True)):
         figure.add_heatmap(
-            **axes,
+            x=axis_values(story, x),
+            y=axis_values(story, y),
             z=[[float(f"{z:.5g}") for z in row] for row in values.T],
             colorscale=_GREYS,
-            reversescale=lighter[place],
-            colorbar={"x": right_end + 0.005, "thickness": 9},
+            reversescale=is_light_high[place],
+            zmin=0.0 if place == 0 else None,
+            showscale=False,
             hovertemplate="%{x}, %{y}: %{z}<extra></extra>",
-            name=name,
-            **panel,
+            name=escape(name),
+            **_PANELS[place],
         )
-        _draw_played(figure, story, panel)
-        _draw_way(figure, story, panel)
-    lay_out(figure, title, height=520, legend_y=-0.16, top=120, right=60)
-    figure.update_xaxes(type=axis_type(story, x), title=f"{escape(x)} ({escape(players[0])})")
-    figure.update_yaxes(type=axis_type(story, y))
-    figure.update_yaxes(title=f"{escape(y)} ({escape(players[1])})", col=1)
+    _draw_responses(figure, story, utilities)
+    _draw_played(figure, story)
+    for panel in _PANELS:
+        _draw_answer(figure, story, panel)
+    head(figure, "Largest gain by deviating alone: none where it is white")
+    head(figure, names[1], panel=2)
+    head(figure, names[2], panel=3)
+    lay_out(figure, story.title(), panels=panels, legend_lines=3)
+    figure.update_xaxes(
+        type=axis_type(story, x), title_text=f"{escape(x)} ({escape(players[0])})", nticks=5
+    )
+    figure.update_yaxes(type=axis_type(story, y), nticks=5)
+    figure.update_yaxes(title_text=f"{escape(y)} ({escape(players[1])})", col=1)
     return figure
 
 
-def _maps(story: NashStory, x: str, y: str) -> list[npt.NDArray[np.float64]]:
-    """Each player's objective, and the largest gain: a row for each of the first's actions."""
+def _utilities(story: NashStory, x: str, y: str) -> list[FloatArray]:
+    """Each player's mean, higher is better: a row for each of the first's actions."""
     policy = story.policy
     rows, columns = places(story, x), places(story, y)
     features = policy.actions.features_of(
         [{x: row, y: column} for row in rows for column in columns]
     )
     shape = len(rows), len(columns)
-    utilities = [model.mean(features, model.top).reshape(shape) for model in policy.models]
+    return [model.mean(features, model.top).reshape(shape) for model in policy.models]
+
+
+def _gains(story: NashStory, utilities: list[FloatArray]) -> list[FloatArray]:
+    """What each player would gain by its best response, in standard deviations."""
     stated = story.answer.answer.dissatisfaction.values()
-    gains = [
+    return [
         (of.max(axis=player, keepdims=True) - of) / gain.unit
         for player, (of, gain) in enumerate(zip(utilities, stated, strict=True))
     ]
-    own = [sign * of for sign, of in zip(story.game.signs, utilities, strict=True)]
-    return [*own, np.max(gains, axis=0)]
+
+
+def _draw_responses(figure: Any, story: NashStory, utilities: list[FloatArray]) -> None:
+    """Draw each player's best action against every action of the other."""
+    x, y = story.policy.actions.parameters
+    values = axis_values(story, x), axis_values(story, y)
+    best_x, best_y = utilities[0].argmax(axis=0), utilities[1].argmax(axis=1)
+    curves = (
+        ([values[0][place] for place in best_x], values[1]),
+        (values[0], [values[1][place] for place in best_y]),
+    )
+    looks = zip(story.game.players.names, ("diamond", "square"), SEVERAL, strict=False)
+    for (across, up), (player, symbol, colour) in zip(curves, looks, strict=True):
+        figure.add_scatter(
+            x=across,
+            y=up,
+            mode="markers",
+            marker={"symbol": symbol, "size": 5, "color": colour},
+            hoverinfo="skip",
+            name=f"best response of {escape(player)}",
+            **_PANELS[0],
+        )
 
 
 def axis_values(story: NashStory, parameter: str) -> list[Any]:
@@ -87,7 +131,7 @@ def places(story: NashStory, parameter: str) -> list[float]:
     return [float(place) for place in np.unique(kind.snapped(even))]
 
 
-def _draw_played(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
+def _draw_played(figure: Any, story: NashStory) -> None:
     level_names = story.level_names()
     for level, name in enumerate(level_names):
         shown = [p for p in story.played if story.level_index(p.query) == level]
@@ -101,29 +145,22 @@ def _draw_played(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
                 "color": level_colour(level, len(level_names)),
                 "line": {"color": "white", "width": 0.7},
             },
-            legendgroup=name,
-            showlegend=panel["col"] == 1,
-            name=name,
-            **panel,
+            name=escape(name),
+            **_PANELS[0],
         )
 
 
-def _draw_way(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
-    way = {"mode": "lines", "line": {"color": WINNER, "width": 1.5}}
-    end = {"mode": "markers", "marker": star(15)}
-    for stages, name, look in (
-        (story.stages, "way of the recommendation", way),
-        ([story.answer], "recommended", end),
-    ):
-        figure.add_scatter(
-            **_at(story, [stage.answer.profile for stage in stages]),
-            text=[f"after cost {s.cost:.6g}<br>{params_text(s.params)}" for s in stages],
-            name=name,
-            legendgroup="answer",
-            showlegend=panel["col"] == 1,
-            **look,
-            **panel,
-        )
+def _draw_answer(figure: Any, story: NashStory, panel: dict[str, int]) -> None:
+    figure.add_scatter(
+        **_at(story, [story.answer.answer.profile]),
+        text=[hover(["recommended", *params_lines(story.answer.params)])],
+        mode="markers",
+        marker=star(18 if panel == _PANELS[0] else 13),
+        name="recommended",
+        legendgroup="answer",
+        showlegend=panel == _PANELS[0],
+        **panel,
+    )
 
 
 def _at(story: NashStory, profiles: list[Mapping[str, float]]) -> dict[str, list[Any]]:
@@ -155,8 +192,8 @@ def _shown(story: NashStory, parameter: str, place: float) -> Any:
 
 def _describe(story: NashStory, played: Played) -> str:
     values = ", ".join(
-        f"{escape(player)} {'failed' if value is None else f'{value:.5g}'}"
+        f"{player} {'failed' if value is None else f'{value:.5g}'}"
         for player, value in zip(story.game.players.names, played.values, strict=True)
     )
     level = story.level_names()[story.level_index(played.query)]
-    return f"trial {played.trial}: {values}<br>{escape(level)}<br>{params_text(played.params)}"
+    return hover([f"trial {played.trial}: {values}", level, *params_lines(played.params)])

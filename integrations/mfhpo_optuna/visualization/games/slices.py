@@ -7,42 +7,47 @@ import numpy as np
 from scipy.stats import norm
 
 from mfhpo.knowledge.arrays import FloatArray
+from mfhpo_optuna.visualization.colours import QUIET, faded, level_colour
 from mfhpo_optuna.visualization.games.heat_maps import axis_type, axis_values, places, star
 from mfhpo_optuna.visualization.games.story import NashStory
-from mfhpo_optuna.visualization.style import (
-    INK,
-    LEFT,
-    faded,
-    lay_out,
-    level_colour,
-    new_figure,
-    rounded,
-)
+from mfhpo_optuna.visualization.style import LEFT, head, lay_out, new_figure, rounded
+
+_HEIGHT, _GAP = 180, 80  # of a panel and between two, in pixels
 
 
-def draw_slices(story: NashStory, title: str) -> Any:
-    """One row for each player, one panel for each of its parameters."""
+def draw_slices(story: NashStory) -> Any:
+    """One panel for each parameter, two in a row, under its owner's name."""
     game, known = story.game, story.policy.actions.parameters
-    rows = [[name for name in own if name in known] for own in game.players.owned.values()]
-    n_columns = max(len(row) for row in rows)
+    owned = [
+        (player, name)
+        for player, names in enumerate(game.players.owned.values())
+        for name in names
+        if name in known
+    ]
+    n_rows = (len(owned) + 1) // 2
+    panels = _HEIGHT * n_rows + _GAP * (n_rows - 1)
     figure = new_figure(
-        rows=len(rows),
-        cols=n_columns,
-        vertical_spacing=0.35 / len(rows),
-        specs=[[{} if column < len(row) else None for column in range(n_columns)] for row in rows],
+        rows=n_rows, cols=2, vertical_spacing=_GAP / panels, horizontal_spacing=0.16
     )
-    for player, row in enumerate(rows):
-        owner = escape(game.players.names[player])
-        for column, parameter in enumerate(row):
-            panel = {"row": player + 1, "col": column + 1}
-            _draw(figure, story, player, parameter, panel)
-            figure.update_xaxes(
-                title=f"{escape(parameter)} ({owner})", type=axis_type(story, parameter), **panel
-            )
-        figure.update_yaxes(title=f"gain of {owner}", row=player + 1, col=1)
-    height = 160 + 280 * len(rows)
-    lay_out(figure, title, height=height, legend_y=-0.35 / len(rows))
+    for place, (player, parameter) in enumerate(owned):
+        panel = {"row": place // 2 + 1, "col": place % 2 + 1}
+        _draw(figure, story, player, parameter, panel)
+        figure.update_xaxes(title_text=escape(parameter), **_ticks(story, parameter), **panel)
+        head(figure, f"gain of {game.players.names[player]}", panel=place + 1)
+    if len(owned) % 2:
+        figure.update_xaxes(visible=False, row=n_rows, col=2)
+        figure.update_yaxes(visible=False, row=n_rows, col=2)
+    lay_out(figure, story.title(), panels=panels)
     return figure
+
+
+def _ticks(story: NashStory, parameter: str) -> dict[str, Any]:
+    """An axis' type, and as few ticks as a phone has room for."""
+    kind = axis_type(story, parameter)
+    ends = axis_values(story, parameter)
+    if kind == "log" and ends[-1] >= 10.0 * ends[0]:
+        return {"type": kind, "dtick": 1}
+    return {"type": kind, "nticks": 5}
 
 
 def gains_by_moving(story: NashStory, player: int, parameter: str) -> tuple[FloatArray, FloatArray]:
@@ -105,4 +110,4 @@ def _draw(
         name="recommended",
         **common,
     )
-    figure.update_yaxes(zeroline=True, zerolinecolor=INK, zerolinewidth=1, **panel)
+    figure.update_yaxes(zeroline=True, zerolinecolor=QUIET, zerolinewidth=1, **panel)

@@ -1,6 +1,6 @@
 """What happened in a search for an equilibrium, told once more from a study's trials."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,14 @@ from optuna.trial import FrozenTrial
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import Listener, NashStudy
-from mfhpo_optuna.visualization.style import chosen_sampler, value_text
+from mfhpo_optuna.visualization.stories.choice import chosen_sampler
+from mfhpo_optuna.visualization.stories.words import (
+    between,
+    params_text,
+    title,
+    trials_text,
+    value_text,
+)
 
 _STAGES = 20  # recommendations that are computed anew
 
@@ -39,8 +46,8 @@ class NashStory:
     """A study's evaluations in the order in which they ended, and what they led to.
 
     Recommendations on the way to the last one (`stages`) each take as long as the answer does;
-    `shows_way` says whether they are wanted, for the game that is found. ``game`` is that after the
-    last evaluation. Raises ValueError if no trial has given values yet.
+    `shows_way` says whether they are wanted. ``game`` is that after the last evaluation. Raises
+    ValueError if no trial has given values yet.
     """
 
     def __init__(
@@ -48,7 +55,8 @@ class NashStory:
         study: optuna.Study,
         sampler: NashSampler | None,
         plot: str,
-        shows_way: Callable[[GamePolicy], bool] = lambda policy: True,
+        *,
+        shows_way: bool,
     ) -> None:
         chosen: NashSampler = chosen_sampler(study, sampler, NashSampler, plot, "a NashSampler")
         answer = chosen.equilibrium(study)
@@ -58,9 +66,9 @@ class NashStory:
             )
         self.played: list[Played] = []
         self.stages: list[Stage] = []
-        self._shows_way = shows_way
         self._last = answer.trials
-        self._shown = set(np.linspace(1, answer.trials, _STAGES).round().astype(int).tolist())
+        n_stages = _STAGES if shows_way else 0
+        self._shown = set(np.linspace(1, answer.trials, n_stages).round().astype(int).tolist())
         self.game = chosen.replay(study, self._listen)
         if len(self.played) != self._last:
             self._note_stage(self.game)  # trials have ended in the meantime
@@ -75,6 +83,23 @@ class NashStory:
     def answer(self) -> Stage:
         """What is recommended in the end."""
         return self.stages[-1]
+
+    def title(self) -> tuple[str, ...]:
+        """Where the equilibrium is, what deviating would gain, and what it cost."""
+        answer = self.answer.answer
+        gains = [
+            f"{player} would gain {gain.mean:.3g} {between(gain.interval)} by deviating"
+            for player, gain in answer.dissatisfaction.items()
+        ]
+        return title(
+            "Equilibrium" if answer.finished else "Equilibrium so far",
+            params_text(self.answer.params),
+            *gains,
+            f"At most {answer.at_most:.2g} standard deviations of an objective, probability"
+            f"\u00a0{answer.probability:g}",
+            f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in {trials_text(len(self.played))}, "
+            f"{answer.n_evaluations:,} of them at the target",
+        )
 
     def level_names(self) -> list[str]:
         """What an evaluation is called in the legend, by its index from `level_index`."""
@@ -97,7 +122,7 @@ class NashStory:
             params = game.space.params(query.profile)
             self.played.append(Played(trial.number, query, params, values))
             n = len(self.played)
-            if n == self._last or (n in self._shown and self._shows_way(game.policy)):
+            if n == self._last or n in self._shown:
                 self._note_stage(game)
 
         return hear

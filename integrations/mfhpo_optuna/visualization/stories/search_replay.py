@@ -1,4 +1,4 @@
-"""What happened in a search and its certificate, told once more from a study's trials."""
+"""What happened in a search and its certificate, by going through its trials once more."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Evaluation:
         return not self.is_replicate and math.isfinite(self.value)
 
 
-class SearchStory:
+class SearchReplay:
     """A study's evaluations in the order in which they ended, and the race after the last one."""
 
     def __init__(self, study: optuna.Study, sampler: RaceSampler) -> None:
@@ -56,13 +56,9 @@ class SearchStory:
         """The evaluations for the certificate that gave a value."""
         return [e for e in self.evaluations if e.is_replicate and math.isfinite(e.value)]
 
-    def ladders(self) -> dict[int, list[Evaluation]]:
-        """The search's evaluations that gave a value, by arm."""
-        found: dict[int, list[Evaluation]] = {}
-        for evaluation in self.evaluations:
-            if evaluation.is_of_search:
-                found.setdefault(evaluation.arm, []).append(evaluation)
-        return found
+    def of_arm(self, arm: int | None) -> list[Evaluation]:
+        """The search's evaluations of an arm that gave a value."""
+        return [e for e in self.evaluations if e.arm == arm and e.is_of_search]
 
     def best_at_target(self) -> list[Evaluation]:
         """The search's evaluations at the target that were better than all before them."""

@@ -1,0 +1,1 @@
+"""Where a study stands, shown while it runs."""

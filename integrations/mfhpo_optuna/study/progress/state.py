@@ -1,0 +1,86 @@
+"""Where a race, a search or a game stands, in the words that a line or a view shows."""
+
+import math
+from dataclasses import dataclass
+
+_SEPARATOR = " | "
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where it stands, in the words that a line or a view shows.
+
+    Parameters
+    ----------
+    phase
+        What is being done, such as "search".
+    configurations
+        How many are left, or were tried.
+    leader
+        The best so far, with its interval; "" if there is none yet.
+    spent, total
+        What was spent, and what will be; None if nobody knows. In the `unit`.
+    unit
+        Such as "cost" or "trials".
+    is_guess
+        Whether the total is a guess at what a certificate takes, and no budget.
+    has_end
+        Whether it ends by itself at all.
+    """
+
+    phase: str
+    configurations: str
+    leader: str
+    spent: float
+    total: float | None
+    unit: str = "cost"
+    is_guess: bool = False
+    has_end: bool = True
+
+    @property
+    def spending(self) -> str:
+        """What was spent, and of what."""
+        text = f"{self.unit} {self._number(self.spent)}"
+        if self.total is None or (self.is_guess and self.total <= self.spent):
+            return text
+        return f"{text}/{'~' if self.is_guess else ''}{self._rounded(self.total)}"
+
+    @property
+    def left(self) -> str:
+        """How much is left, as a clause."""
+        if self.total is None:
+            return "how much a certificate takes is not known yet"
+        amount = self._rounded(max(0.0, self.total - self.spent))
+        if not self.is_guess:
+            unit = "" if self.unit == "cost" else f" {self.unit}"
+            return f"{amount}{unit} of the budget of {self._rounded(self.total)} are left"
+        if self.unit == "cost":
+            return f"a certificate costs about {amount} more"
+        return f"a certificate takes about {amount} more {self.unit}"
+
+    def line(self, seconds_left: float | None, width: int | None = None) -> str:
+        """All of it in one line; without the first parts, where they would make it too wide."""
+        parts = [self.phase, self.configurations, self.leader, self.spending, ends_in(seconds_left)]
+        shown = [part for part in parts if part]
+        while width is not None and len(shown) > 1 and len(_SEPARATOR.join(shown)) > width:
+            del shown[0]
+        return _SEPARATOR.join(shown)[:width]
+
+    def _rounded(self, amount: float) -> str:
+        """A guess with two digits, a budget with all of them."""
+        if self.is_guess and amount > 0.0:
+            amount = round(amount, 1 - math.floor(math.log10(amount)))
+        return self._number(amount)
+
+    def _number(self, amount: float) -> str:
+        return f"{amount:,.4g}" if self.unit == "seconds" and amount < 1e4 else f"{amount:,.6g}"
+
+
+def ends_in(seconds: float | None) -> str:
+    """How long it takes to the end, in words; "" if nobody knows."""
+    if seconds is None:
+        return ""
+    for unit, length in (("h", 3600.0), ("min", 60.0)):
+        if seconds >= 1.5 * length:
+            return f"~{seconds / length:.2g} {unit} left"
+    return f"~{math.ceil(seconds)} s left"

@@ -1,0 +1,35 @@
+"""Colours that can be told apart on white and on black, in a grey print, and by the colour-blind.
+
+Each has a contrast of at least 3 to both backgrounds, so that a figure may change its template.
+"""
+
+# From the cheapest level to the target: from green to violet, and from light to dark.
+_LEVELS = ("#24a08c", "#1f8fb8", "#3b78c4", "#5a5fd0", "#7048c8")
+WINNER = "#d55e00"
+QUIET = "#808080"  # what is beside the point
+# Okabe and Ito's, darkened where they vanish on white: players of a game, arms beside the winner.
+SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
+
+
+def level_colour(level: int, n_levels: int) -> str:
+    """The colour of a level by its index: the target's is always the darkest."""
+    if n_levels == 1:
+        return _LEVELS[-1]
+    position = level / (n_levels - 1) * (len(_LEVELS) - 1)
+    index = min(int(position), len(_LEVELS) - 2)
+    share = position - index
+    mixed = (
+        round((1.0 - share) * a + share * b)
+        for a, b in zip(_rgb(_LEVELS[index]), _rgb(_LEVELS[index + 1]), strict=True)
+    )
+    return "#" + "".join(f"{part:02x}" for part in mixed)
+
+
+def faded(colour: str, opacity: float) -> str:
+    """The colour, as one sees through it."""
+    red, green, blue = _rgb(colour)
+    return f"rgba({red}, {green}, {blue}, {opacity})"
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)

@@ -1,0 +1,1 @@
+"""What the figures show, in plain values and words, whatever draws them."""

@@ -1,0 +1,144 @@
+import threading
+
+import optuna
+import pytest
+from optuna.samplers import RandomSampler
+
+from mfhpo_optuna import IISESampler, NashSampler, RaceSampler
+from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
+from tests.optuna.samplers.races import REWARD
+from tests.optuna.samplers.time_limits.timed import make, run
+from tests.optuna.visualization.figures import ARMS, quadratic
+
+
+class Watching(RandomSampler):
+    """Notes when an `optimize` ends, and in which thread."""
+
+    def __init__(self):
+        super().__init__(seed=0)
+        self.ends = []
+
+    def before_trial(self, study, trial):
+        self.is_watched = call_at_end(
+            study, lambda: self.ends.append((len(study.trials), threading.get_ident()))
+        )
+
+
+def watched(sampler):
+    return optuna.create_study(sampler=sampler)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_it_is_called_once_after_the_last_trial(n_jobs):
+    sampler = Watching()
+    study = watched(sampler)
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=7, n_jobs=n_jobs)
+    assert sampler.ends == [(7, threading.get_ident())]
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2, n_jobs=n_jobs)
+    assert [trials for trials, _ in sampler.ends] == [7, 9]
+    assert not study._thread_local.in_optimize_loop
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, LookupError])
+def test_it_is_called_after_an_error(error):
+    sampler = Watching()
+    study = watched(sampler)
+
+    def fails(trial):
+        raise error
+
+    with pytest.raises(error):
+        study.optimize(fails)
+    assert len(sampler.ends) == 1
+
+
+def test_a_timeout_ends_it_too():
+    sampler = Watching()
+    watched(sampler).optimize(lambda trial: trial.suggest_float("x", 0, 1), timeout=0.05)
+    assert len(sampler.ends) == 1
+
+
+def test_ask_and_tell_have_no_end():
+    sampler = Watching()
+    study = watched(sampler)
+    study.tell(study.ask(), 0.0)
+    assert sampler.ends == []
+    assert not sampler.is_watched
+
+
+def warned(log):
+    return [line for line in log if line.startswith("optimize() ended before")]
+
+
+def race(**options):
+    options = {"sigma": 0.1, "epsilon": 0.01, "seed": 0} | options
+    return optuna.create_study(sampler=IISESampler("epochs", arms=ARMS, **options))
+
+
+def test_a_race_that_is_cut_short_says_once_what_is_left_and_known(log):
+    study = race(budget=900.0)
+    study.optimize(quadratic, n_trials=9)
+    state = study.sampler._of(study).progress()
+    [said] = warned(log)
+    assert state.left in said
+    assert f"So far the leader is {state.leader}, not certified. Call" in said
+    study.optimize(quadratic, n_trials=1)
+    assert len(warned(log)) == 1, "once is enough"
+
+
+def test_a_search_that_is_cut_short_says_so(log):
+    sampler = RaceSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(quadratic, n_trials=12)
+    [said] = warned(log)
+    assert f"{300 - sampler.recommendation(study).cost:g} of the budget of 300 are left" in said
+
+
+def test_limits_are_never_certified(log):
+    study = run(make(horizon=50), n_trials=20)
+    [said] = warned(log)
+    assert "30 trials of the budget of 50 are left" in said
+    assert study.sampler._of(study).progress().leader in said
+    assert "certified" not in said
+
+
+def test_a_game_that_is_cut_short_says_so(log):
+    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=10, seed=0)
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+
+    def game(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        return (x - 0.6 * y) ** 2, (y - 0.5) ** 2
+
+    study.optimize(game, n_trials=6)
+    [said] = warned(log)
+    assert "4 of the budget of 10 are left" in said
+    assert "nobody gains more than" in said
+    study.optimize(game)
+    assert len(warned(log)) == 1, "it has ended by itself now"
+
+
+def test_what_ended_by_itself_says_nothing(log):
+    study = race(epsilon=1.0)
+    study.optimize(quadratic)
+    assert study.sampler.recommendation(study).certified
+    assert warned(log) == []
+
+
+def test_what_has_no_end_says_nothing(log):
+    endless = RaceSampler("epochs", proposer=RandomSampler(seed=0), seed=0)
+    for sampler in (endless, REWARD["UCB"]("epochs", arms=ARMS, sigma=0.1, seed=0)):
+        optuna.create_study(sampler=sampler).optimize(quadratic, n_trials=10)
+    assert warned(log) == []
+
+
+def test_an_error_of_the_objective_stands_alone(log):
+    def fails(trial):
+        if trial.number == 9:
+            raise LookupError
+        return quadratic(trial)
+
+    study = race()
+    with pytest.raises(LookupError):
+        study.optimize(fails)
+    assert warned(log) == []
