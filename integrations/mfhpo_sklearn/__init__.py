@@ -1,4 +1,4 @@
-"""mfhpo in scikit-learn: searches that certify their answer, and what a search's winner is worth."""
+"""mfhpo in scikit-learn: searches that certify their answer, and what other searches' is worth."""
 
 from mfhpo_sklearn.certification import SearchCertificate, certify
 from mfhpo_sklearn.given_search import IISESearchCV, MFSearchCV

@@ -82,10 +82,10 @@ class GivenRace:
         answer = replace(answer, assumptions=(assumption, *answer.assumptions))
         return UserRecommendation.of(answer, 1.0, params, level)
 
-    def progress(self) -> str:
+    @property
+    def phase(self) -> str:
         """How far the race is, in words."""
-        left = len(self.policy.active)
-        return f"{left} of {len(self._candidates)} candidates left"
+        return f"{len(self.policy.active)} of {len(self._candidates)} candidates left"
 
     def _is_too_dear(self, pulls: Sequence[Pull]) -> bool:
         costs = self._resource.costs

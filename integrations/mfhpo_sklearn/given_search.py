@@ -33,9 +33,9 @@ class MFSearchCV(PolicySearchCV):
     ends by itself, when one is left or the best is within `epsilon` of all others.
 
     All settings are evaluated on the same fresh splits, and compared by their differences on these
-    (`mfhpo.BlockElimination`); every fit is a full one. Only where `bias` or `sigma` is declared, or
-    ``estimated_bias="eliminate"``, cheap levels of the resource are evidence, and the policy is the
-    one that `mfhpo.recommend_policy` names.
+    (`mfhpo.BlockElimination`); every fit is a full one. Only where `bias` or `sigma` is declared,
+    or with ``estimated_bias="eliminate"``, cheap levels of the resource are evidence, and the
+    policy is the one that `mfhpo.recommend_policy` names.
 
     What it guarantees: with probability at least 1 - `delta`, no setting is better than the
     certified one by more than `epsilon`, on average over random splits of these data. Nothing is

@@ -118,8 +118,8 @@ class OpenRace:
             **vars(UserRecommendation.of(answer, 1.0, params, level)), **found
         )
 
-    def progress(self) -> str:
+    @property
+    def phase(self) -> str:
         """How far the search is, in words."""
-        if self.policy.shortlist:
-            return f"certifies the best of {len(self.policy.shortlist)} settings"
-        return f"{self.policy.begun} settings tried"
+        n = len(self.policy.shortlist)
+        return f"evaluates the {n} best again" if n else "searches"

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -21,30 +21,16 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
-from mfhpo._validation import check_count, check_limit, is_number
-from mfhpo.policy import Policy
+from mfhpo._validation import check_count, check_limit
 from mfhpo.problem import Pull
-from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo_sklearn.evaluation import Evaluation, evaluate
+from mfhpo_sklearn.given_race import GivenRace
+from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
 from mfhpo_sklearn.splits import Splits
 
-
-class Race(Protocol):
-    """What a search asks: see `GivenRace` and `OpenRace`."""
-
-    @property
-    def policy(self) -> Policy: ...
-    @property
-    def rows(self) -> Mapping[int, int]: ...
-    def next(self, pending: Sequence[Pull]) -> Pull | None: ...
-    def tell(self, pull: Pull, evaluation: Evaluation) -> None: ...
-    def params(self, arm: int) -> dict[str, Any]: ...
-    def split_of(self, pull: Pull, pending: Sequence[Pull]) -> int: ...
-    def is_fresh(self, pull: Pull) -> bool: ...
-    def answer(self, assumption: str) -> UserRecommendation: ...
-    def progress(self) -> str: ...
+Race = GivenRace | OpenRace
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
@@ -98,10 +84,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
         race = self._race(resource, seed)
         results = Results()
+        shown: tuple[Any, ...] = ()
         try:
             for row in self._evaluations(race, resource, splits, X, y, scorer, passed):
                 results.rows.append(row)
-                self._show(race, row)
+                shown = self._show(race, row, shown)
         except KeyboardInterrupt:
             if any(row.evaluation.score is not None for row in results.rows):
                 self._keep(race, resource, splits, results, scorer)
@@ -124,12 +111,12 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             raise TypeError(f"refit must be True or False, got {self.refit!r}.")
         if self.error_score != "raise" and not isinstance(self.error_score, (int, float)):
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}.")
-        if self.cv is not None and not hasattr(self.cv, "split"):
-            if not is_number(self.cv) or self.cv != int(self.cv) or self.cv < 2:
-                raise ValueError(
-                    f"cv must be a number of folds from 2, a splitter with a random_state such as "
-                    f"ShuffleSplit(), or None, got {self.cv!r}."
-                )
+        is_splitter = self.cv is None or hasattr(self.cv, "split")
+        if not is_splitter and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
+            raise ValueError(
+                f"cv must be a number of folds from 2, a splitter with a random_state such as "
+                f"ShuffleSplit(), or None, got {self.cv!r}."
+            )
         check_count("verbose", int(self.verbose), 0)
         check_limit("timeout", self.timeout)
 
@@ -197,18 +184,22 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         known = math.isfinite(self.error_score)
         return replace(evaluation, score=float(self.error_score)) if known else evaluation
 
-    def _show(self, race: Race, row: Row) -> None:
-        if self.verbose < 1:
-            return
+    def _show(self, race: Race, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Print a line if there is news beside what was shown last, or each time if asked to."""
         arm, mean, (low, high), _ = race.policy.leader()
-        text = f"[{type(self).__name__}] {race.policy.cost:.4g} paid | {race.progress()}"
+        news = arm, race.phase
+        if self.verbose < 1 or (self.verbose < 2 and news == shown):
+            return shown
+        text = f"[{type(self).__name__}] {race.policy.cost:.4g} paid, {race.phase}"
         if arm is not None:
             spread = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
-            text += f" | leader {race.params(arm)}, {mean:.4g}{spread}"
+            text += f"; best so far {race.params(arm)}, {mean:.4g}{spread}"
         if self.verbose > 1:
-            score, params = row.evaluation.score, race.params(row.pull.arm)
-            text += f" | last {params} on split {row.split}: {score if score is not None else 'failed'}"
+            score = row.evaluation.score
+            came = "failed" if score is None else f"{score:.4g}"
+            text += f"; last {race.params(row.pull.arm)} on split {row.split}, {came}"
         print(text)
+        return news
 
     # The results.
 
@@ -231,13 +222,12 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _keep(
         self, race: Race, resource: Resource, splits: Splits, results: Results, scorer: Any
     ) -> None:
-        how = f"{splits.words}, the same for all settings"
-        self.certificate_ = race.answer(how)
         arm = race.policy.leader()[0]
-        if arm is None:
+        if arm is None or not results.rows:
             raise ValueError(
                 f"timeout={self.timeout!r} ended the search before any fit gave a score; give more."
             )
+        self.certificate_ = race.answer(f"{splits.words}, the same for all settings")
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
             race.rows,

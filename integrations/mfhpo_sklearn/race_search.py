@@ -69,8 +69,8 @@ class RaceSearchCV(PolicySearchCV):
         A setting of the shortlist without any score leaves after so many fits that fail.
     cv
         What a split is: a number k of folds, for a test share of 1 / k; or a splitter with a
-        `random_state`, of which the first split is taken under a new seed each time. None: 5. Splits
-        are stratified for classifiers, and keep `groups` together.
+        `random_state`, of which the first split is taken under a new seed each time. None: 5.
+        Splits are stratified for classifiers, and keep `groups` together.
     scoring
         A metric, as in ``GridSearchCV``; a single one.
     n_jobs
@@ -90,8 +90,8 @@ class RaceSearchCV(PolicySearchCV):
         ``print`` it: what is certified, how sure that is, and what it rests on
         (`mfhpo.search.recommendation.UserSearchRecommendation`).
     best_params_, best_score_, best_index_, best_estimator_, refit_time_
-        As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its target.
-        The score is the mean on fresh splits, as far as there are any.
+        As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its
+        target. The score is the mean on fresh splits, as far as there are any.
     cv_results_
         A row for each setting, with the columns of ``GridSearchCV``. ``split0_test_score`` is the
         search's own, and not part of the mean where there are fresh ones. ``n_fits`` counts fits of

@@ -116,15 +116,18 @@ class Parameters:
     """
 
     def __init__(self, distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        several = not isinstance(distributions, Mapping)
-        spaces = list(distributions) if several else [distributions]
+        spaces: list[Any] = (
+            [distributions] if isinstance(distributions, Mapping) else list(distributions)
+        )
         if not spaces or not all(isinstance(space, Mapping) and space for space in spaces):
             raise TypeError(
                 f"param_distributions must be a dictionary of lists and distributions, or a list "
                 f"of such dictionaries, and not be empty, got {distributions!r}."
             )
-        self._spaces = [{name: _part(name, space[name]) for name in space} for space in spaces]
-        self.names = {name for space in spaces for name in space}
+        self._spaces: list[dict[str, _Part]] = [
+            {name: _part(name, space[name]) for name in space} for space in spaces
+        ]
+        self.names = {name for space in self._spaces for name in space}
         self.kinds: dict[str, Numeric | OneOf] = {}
         if len(spaces) > 1:
             self.kinds[_WHICH] = OneOf(len(spaces))
@@ -138,7 +141,8 @@ class Parameters:
         """The setting at a point, and its own point; what the point lacks is drawn at random."""
         point = point or {}
         which = int(point.get(_WHICH, rng.integers(len(self._spaces))))
-        params, own = {}, {_WHICH: float(which)} if len(self._spaces) > 1 else {}
+        params: dict[str, Any] = {}
+        own = {_WHICH: float(which)} if len(self._spaces) > 1 else {}
         for name, part in self._spaces[which].items():
             known_as = self._known_as(which, name)
             params[name], place = part.draw(point.get(known_as), rng)
