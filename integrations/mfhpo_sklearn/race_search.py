@@ -57,9 +57,10 @@ class RaceSearchCV(PolicySearchCV):
         The budget in seconds of fitting and scoring, summed over workers, instead of `budget`. What
         fits cost is measured, by setting; the total may be missed by one fit of each worker.
     certify_share
-        Share of the budget that is kept for the certificate, in [0, 1). It is used if it pays for
-        four full fits, or for ten where seconds are measured; else ``best_score_`` is the search's
-        own, which is a lucky one.
+        Share of the budget that is kept for the certificate, in [0, 1). It is large because the
+        search sees one split alone, and scores differ from split to split; what a certificate does
+        not take is not spent. Nothing is kept if the share does not pay for four full fits, or for
+        ten where seconds are measured: then ``best_score_`` is the search's own, a lucky one.
     top
         Largest number of settings on the shortlist, at least 2.
     delta, epsilon
@@ -134,7 +135,7 @@ class RaceSearchCV(PolicySearchCV):
         levels: Sequence[Any] | None = None,
         budget: float | None = None,
         seconds: float | None = None,
-        certify_share: float = 0.1,
+        certify_share: float = 0.5,
         top: int = 8,
         delta: float = 0.05,
         epsilon: float | None = None,
