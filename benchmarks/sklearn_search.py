@@ -1,6 +1,6 @@
 """Searches of scikit-learn and ours, side by side, for the same number of fits.
 
-    python -m benchmarks.sklearn_search --seeds 5 --output results.json
+    python -m benchmarks.sklearn_search --seeds 4 --output results.json
 
 Five data sets that scikit-learn ships or generates, each with an estimator, a space and a resource.
 Each search may spend about 100 full fits:
@@ -281,7 +281,7 @@ def _duels(records: Sequence[dict[str, Any]], way: str) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=5, help="searches of each (default: 5)")
+    parser.add_argument("--seeds", type=int, default=4, help="searches of each (default: 4)")
     parser.add_argument("--splits", type=int, default=50, help="fresh splits (default: 50)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the JSON there as well")
     options = parser.parse_args(arguments)

@@ -26,9 +26,9 @@ class RaceSearchCV(PolicySearchCV):
     When to use it: as you would use ``RandomizedSearchCV`` or ``HalvingRandomSearchCV``, for a
     budget of some tens or hundreds of fits. A model of all levels of the resource
     (`mfhpo.search.ModelSearch`) decides which setting to try and which to go on with, all on one
-    split of the data. The end of the budget evaluates the finalists again, on fresh splits that
-    they share. That gives the winner's mean score with an interval, and says how sure it is that no
-    other finalist is better.
+    split of the data. The second half of the budget evaluates the finalists again, on fresh splits
+    that they share. That gives the winner's mean score with an interval, and says how sure it is
+    that no other finalist is better.
 
     What it guarantees: with probability at least 1 - `delta`, no setting of the shortlist is better
     than the certified one by more than `epsilon`, on average over random splits of these data.

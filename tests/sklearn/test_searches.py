@@ -328,8 +328,10 @@ def test_race_ends_with_its_budget():
                 TREE, {"ccp_alpha": uniform(0, 0.1), "max_depth": randint(1, 9)}, **options
             )
             search.fit(X, y)
-        assert 40 <= search.certificate_.cost <= 45
-        assert search.certificate_.certificate is not None
+        answer = search.certificate_
+        assert answer.finished
+        assert answer.cost <= 45
+        assert answer.certified or answer.cost > 35
         fresh = search.cv_results_["split1_test_score"]
         assert 2 <= np.isfinite(fresh).sum() <= 8
         assert np.isfinite(fresh[search.best_index_])
@@ -473,7 +475,7 @@ def test_bad_options_of_one(search, error, words):
 
 def test_pandas_keeps_its_names():
     frame = load_iris(as_frame=True)
-    search = race(budget=20).fit(frame.data, frame.target)
+    search = race(budget=20, certify_share=0.1).fit(frame.data, frame.target)
     assert list(search.feature_names_in_) == list(frame.data.columns)
     assert search.certificate_.certificate is None  # the budget is too small for one
     assert "nothing is kept for a certificate" in search.certificate_.reason
