@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from typing import ClassVar
 
 import joblib
 import numpy as np
@@ -175,6 +176,7 @@ def test_interrupt_keeps_what_was_computed(make):
     calls = []
     estimator = Fragile(interrupts_after=11, calls=calls)
     search = make(estimator, {"worth": [0.0, 1.0, 2.0]})
+    search.best_estimator_ = "of an earlier fit"
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, y)
     assert search.cv_results_["n_fits"].sum() == 11
@@ -228,22 +230,41 @@ def test_fit_parameters_are_split_like_the_data(make):
     assert len(fits) == search.certificate_.trials
 
 
+class Weighted(ClassifierMixin, BaseEstimator):
+    """Notes the sum of the weights that it gets."""
+
+    seen: ClassVar[list[float]] = []
+
+    def __init__(self, max_depth=1):
+        self.max_depth = max_depth
+
+    def fit(self, X, y, sample_weight=None):
+        Weighted.seen.append(np.sum(sample_weight))
+        self.tree_ = DecisionTreeClassifier(max_depth=self.max_depth, random_state=0)
+        self.tree_.fit(X, y, sample_weight)
+        self.classes_ = self.tree_.classes_
+        return self
+
+    def predict(self, X):
+        return self.tree_.predict(X)
+
+
 @SEARCHES
 def test_metadata_routing(make):
     groups = np.repeat(np.arange(15), 10)
+    options = {"cv": GroupShuffleSplit(test_size=0.2), "budget": 12}
+    Weighted.seen.clear()
     with sklearn.config_context(enable_metadata_routing=True):
-        calls = []
-        estimator = Fragile(calls=calls).set_fit_request(sample_weight="weights")
-        estimator.set_score_request(sample_weight=False)
-        estimator.__dict__.pop("__sklearn_clone__", None)
-        search = make(TREE, cv=GroupShuffleSplit(test_size=0.2))
-        search.estimator = clone(TREE).set_fit_request(sample_weight="weights")
-        search.estimator.set_score_request(sample_weight=False)
-        search.fit(X, y, weights=np.ones(150), groups=groups)
-        assert "by GroupShuffleSplit into 120 samples and 30" in str(search.certificate_)
-        with pytest.raises(TypeError, match="unexpected"):
+        tree = Weighted().set_fit_request(sample_weight="weights")
+        search = make(tree.set_score_request(sample_weight=False), **options)
+        search.fit(X, y, weights=np.full(150, 2.0), groups=groups)
+        with pytest.raises(TypeError, match=r"unexpected argument.*unknown"):
             search.fit(X, y, unknown=1)
-    search = make(TREE, cv=GroupShuffleSplit(test_size=0.2)).fit(X, y, groups=groups)
+    assert "by GroupShuffleSplit into 120 samples and 30" in str(search.certificate_)
+    *fits, last = Weighted.seen
+    assert set(fits) == {240.0}
+    assert last == 300.0
+    search = make(**options).fit(X, y, groups=groups)
     assert "by GroupShuffleSplit into 120 samples and 30" in str(search.certificate_)
 
 
@@ -254,7 +275,7 @@ def test_resource_is_set_at_each_level(make):
         options |= {"estimated_bias": "eliminate", "budget": 200, "epsilon": 0.3}
 
     class Forest(Fragile):
-        seen: list = []  # noqa: RUF012
+        seen: ClassVar[list[int]] = []
 
         def __init__(self, worth=0.0, n_estimators=20):
             super().__init__(worth)
