@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
+.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -124,6 +124,9 @@ delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 
 certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 216 finished studies, and its cost; needs MFHPO_DATA
 	$(RUN) -m benchmarks.certify --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
+
+sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## RaceSearchCV beside scikit-learn's searches on five data sets
+	$(RUN) -m benchmarks.sklearn_search --output $(RESULTS)/sklearn_search.json $(ARGS)
 
 replay: $(VENV)/.for-benchmarks $(VENV)/.for-ray ## show that a refactoring changes no choice: ARGS="--output FILE" before it, "--against FILE" after; needs MFHPO_DATA
 	$(RUN) -m benchmarks.replay --data "$(MFHPO_DATA)" $(ARGS)

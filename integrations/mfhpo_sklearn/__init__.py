@@ -1,5 +1,7 @@
-"""mfhpo in scikit-learn: what the winner of a parameter search is really worth."""
+"""mfhpo in scikit-learn: searches that certify their answer, and what other searches' is worth."""
 
 from mfhpo_sklearn.certification import SearchCertificate, certify
+from mfhpo_sklearn.given_search import IISESearchCV, MFSearchCV
+from mfhpo_sklearn.race_search import RaceSearchCV
 
-__all__ = ["SearchCertificate", "certify"]
+__all__ = ["IISESearchCV", "MFSearchCV", "RaceSearchCV", "SearchCertificate", "certify"]

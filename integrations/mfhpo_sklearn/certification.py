@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import cross_validate
 from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.problem import Pull
+from mfhpo_sklearn.evaluation import evaluate
 from mfhpo_sklearn.shortlist import shortlist_of
-from mfhpo_sklearn.splits import Split, Splits
+from mfhpo_sklearn.splits import Splits
 
 
 @dataclass(frozen=True)
@@ -177,14 +176,14 @@ def certify(
         pulls = _round(race, budget)
         split = splits[pulls[0].block or 0]
         found = parallel(
-            delayed(_evaluate)(estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
+            delayed(evaluate)(estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
             for pull in pulls
         )
-        scores = [None if isinstance(value, Exception) else value for value in found]
-        if race.evaluations == 0 and scores.count(None) == len(pulls):
-            raise found[0]
-        for pull, score in zip(pulls, scores, strict=True):
-            race.tell(pull, score)
+        errors = [evaluation.error for evaluation in found]
+        if race.evaluations == 0 and errors[0] is not None and None not in errors:
+            raise errors[0]
+        for pull, evaluation in zip(pulls, found, strict=True):
+            race.tell(pull, evaluation.score)
     about = f"{shortlist.about} by the mean score over random splits of these data"
     answer = race.certificate(about, shortlist.words)
     how = f"{splits.words}, the same for all settings"
@@ -206,22 +205,3 @@ def _round(race: Certification, budget: int | None) -> list[Pull]:
             break
         pulls.append(pull)
     return pulls
-
-
-def _evaluate(
-    estimator: Any, X: Any, y: Any, split: Split, scorer: Any, fit_params: Mapping[str, Any] | None
-) -> float | Exception:
-    """Fit and score on one split; an exception is returned, so that other settings go on."""
-    try:
-        scores = cross_validate(
-            estimator,
-            X,
-            y,
-            cv=[split],
-            scoring=scorer,
-            params=None if fit_params is None else dict(fit_params),
-            error_score="raise",
-        )
-    except Exception as error:
-        return error
-    return float(np.asarray(scores["test_score"])[0])

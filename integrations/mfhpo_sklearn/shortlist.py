@@ -33,7 +33,7 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
     # A halving search has a row for each round that a setting was in: the last one counts.
     rows: dict[str, int] = {}
     for row in np.flatnonzero(np.isfinite(scores)).tolist():
-        key = _key_of(_without_resource(search, results["params"][row]))
+        key = key_of(_without_resource(search, results["params"][row]))
         if key not in rows or resources[row] >= resources[rows[key]]:
             rows[key] = row
     if len(rows) < 2:
@@ -46,7 +46,7 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
     first = 0
     if best is not None:
         # Rows of equal settings: the best one's may not be the one that is kept.
-        key = _key_of(_without_resource(search, results["params"][best]))
+        key = key_of(_without_resource(search, results["params"][best]))
         first = ranked.index(rows[key]) if key in rows else 0
     kept, luckiest = best_of(ranked, first, top)
     resource = getattr(search, "resource", None)
@@ -85,7 +85,7 @@ def _metric_of(search: Any) -> tuple[str, Any]:
     )
 
 
-def _key_of(params: dict[str, Any]) -> str:
+def key_of(params: dict[str, Any]) -> str:
     """The same for equal settings; the text of an estimator would be cut off."""
     return repr([(name, _described(value)) for name, value in sorted(params.items())])
 

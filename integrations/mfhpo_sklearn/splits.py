@@ -9,11 +9,16 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.utils.multiclass import type_of_target
 
+_USUAL_FOLDS = 5  # of scikit-learn's searches
+
 Split = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
 
 class Splits:
-    """Splits by their number, and in `words` what they are; arguments are those of `certify`."""
+    """Splits by their number, and in `words` what they are; arguments are those of `certify`.
+
+    Of `search` the attributes `estimator` and `cv` are used.
+    """
 
     def __init__(self, search: Any, cv: Any, X: Any, y: Any, groups: Any, seed: int | None) -> None:
         self._data = (X, y, groups)
@@ -48,7 +53,7 @@ def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
         return copy.copy(cv)
     own = search.cv
     if own is None or isinstance(own, (int, np.integer)):
-        share = 1.0 / search.n_splits_
+        share = 1.0 / (_USUAL_FOLDS if own is None else int(own))
         if groups is not None:
             return GroupShuffleSplit(n_splits=1, test_size=share)
         classes = y is not None and type_of_target(y) in ("binary", "multiclass")

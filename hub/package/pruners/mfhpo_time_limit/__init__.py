@@ -1,0 +1,5 @@
+"""TimeLimitPruner: stop trials that run too long."""
+
+from mfhpo_optuna import TimeLimitPruner
+
+__all__ = ["TimeLimitPruner"]

@@ -1,0 +1,93 @@
+"""A race among given candidates: which of them is evaluated next, and on which split."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from mfhpo.policy import Labels, Policy
+from mfhpo.problem import Observation, Pull
+from mfhpo.racing.recommendation import UserRecommendation
+from mfhpo_sklearn.evaluation import Evaluation
+from mfhpo_sklearn.resources import Resource
+
+
+class GivenRace:
+    """Translates between settings on splits and a policy's pulls.
+
+    Without blocks, the evaluations of a candidate at a level are on splits 0, 1, ..., the same ones
+    for all candidates.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        candidates: Sequence[Mapping[str, Any]],
+        resource: Resource,
+        budget: float | None,
+    ) -> None:
+        self.policy = policy
+        self._candidates = candidates
+        self._resource = resource
+        self._budget = budget
+        self._told: dict[tuple[int, int], int] = {}
+        levels = resource.levels
+        policy.labels = Labels(
+            lambda arm: f"candidate {arm} {dict(candidates[arm])!r}",
+            lambda fidelity: f"{resource.name or 'level'}={levels[fidelity]!r}",
+        )
+
+    def next(self, pending: Sequence[Pull]) -> Pull | None:
+        """What to evaluate besides what is under way; None for nothing."""
+        if self.policy.finished:
+            return None
+        pulls = self.policy.ask(1, pending)
+        if not pulls or (pending and self._is_too_dear([*pending, *pulls])):
+            return None
+        return pulls[0]
+
+    def tell(self, pull: Pull, evaluation: Evaluation) -> None:
+        """Learn what came of an evaluation."""
+        key = pull.arm, pull.fidelity
+        self._told[key] = self._told.get(key, 0) + 1
+        self.policy.tell(pull, Observation(evaluation.score))
+
+    def params(self, arm: int) -> dict[str, Any]:
+        """The parameters of a candidate."""
+        return dict(self._candidates[arm])
+
+    def split_of(self, pull: Pull, pending: Sequence[Pull]) -> int:
+        """The number of the split that a pull is evaluated on, besides what was asked before it."""
+        if pull.block is not None:
+            return pull.block
+        key = pull.arm, pull.fidelity
+        ahead = sum((other.arm, other.fidelity) == key for other in pending)
+        return self._told.get(key, 0) + ahead
+
+    def is_fresh(self, pull: Pull) -> bool:
+        """Whether the value selects no candidate whose claim rests on it: the policy counts all."""
+        return True
+
+    @property
+    def rows(self) -> dict[int, int]:
+        """The row of each arm in the results."""
+        return {arm: arm for arm in range(len(self._candidates))}
+
+    def answer(self, assumption: str) -> UserRecommendation:
+        """The best answer so far."""
+        answer = self.policy.recommend()
+        params = {} if answer.arm is None else self.params(answer.arm)
+        level = self._resource.levels[answer.fidelity]
+        answer = replace(answer, assumptions=(assumption, *answer.assumptions))
+        return UserRecommendation.of(answer, 1.0, params, level)
+
+    @property
+    def phase(self) -> str:
+        """How far the race is, in words."""
+        return f"{len(self.policy.active)} of {len(self._candidates)} candidates left"
+
+    def _is_too_dear(self, pulls: Sequence[Pull]) -> bool:
+        costs = self._resource.costs
+        cost = self.policy.cost + sum(costs[pull.fidelity] for pull in pulls)
+        return self._budget is not None and cost > self._budget

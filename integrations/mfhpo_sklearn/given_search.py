@@ -1,0 +1,228 @@
+"""`MFSearchCV` and `IISESearchCV`: find the best of given settings, and certify it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import ParameterGrid
+
+from mfhpo.certification.choice import (
+    make_best_policy,
+    make_block_elimination,
+    make_elimination,
+)
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.policy import Policy
+from mfhpo.problem import Problem
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
+from mfhpo.racing.options import EstimatedBias
+from mfhpo_sklearn.given_race import GivenRace
+from mfhpo_sklearn.policy_search import PolicySearchCV
+from mfhpo_sklearn.resources import Resource
+
+_ONE_LEVEL = Fidelity("no resource", levels=(1,), costs=(1.0,))
+
+
+class MFSearchCV(PolicySearchCV):
+    """Finds the best of given settings and certifies it, by the policy that suits what is known.
+
+    When to use it: as you would use ``GridSearchCV`` or ``HalvingGridSearchCV``, for two to some
+    hundred settings. Settings that cannot be the best any more are not fitted again. The search
+    ends by itself, when one is left or the best is within `epsilon` of all others.
+
+    All settings are evaluated on the same fresh splits, and compared by their differences on these
+    (`mfhpo.BlockElimination`); every fit is a full one. Only where `bias` or `sigma` is declared,
+    or with ``estimated_bias="eliminate"``, cheap levels of the resource are evidence, and the
+    policy is the one that `mfhpo.recommend_policy` names.
+
+    What it guarantees: with probability at least 1 - `delta`, no setting is better than the
+    certified one by more than `epsilon`, on average over random splits of these data. Nothing is
+    said about other data.
+
+    Parameters
+    ----------
+    estimator
+        See `RaceSearchCV`.
+    candidates
+        The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
+        all combinations are compared.
+    resource, levels
+        See `RaceSearchCV`. With shared splits, a resource only sets what a full fit is.
+    bias
+        Bounds on what a level's mean scores are off by: one number for each level, the last one 0,
+        or a `mfhpo.Bias`. None: see `estimated_bias`.
+    estimated_bias
+        "steer": cheap levels are no evidence where no bias is declared. "eliminate": a pilot
+        estimates bounds, and settings that are unlike the pilot's may be lost.
+    sigma
+        What is known about the noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded`
+        or `mfhpo.Gaussian`. None: estimated.
+    delta, epsilon
+        Probability of a wrong certificate, and tolerance in the unit of the score. 0 asks for the
+        very best, which may never be certain. None: one standard deviation of a setting's score
+        over splits.
+    budget
+        What may be paid, in full fits. When it is spent, the answer is not certified, but says what
+        holds. None: no limit.
+    timeout
+        Seconds after which nothing is begun. None: no limit.
+    measure
+        Least number of full fits of the winner.
+    max_failures
+        A setting without any score leaves the race, with a warning, after so many fits that fail.
+    cv, scoring, n_jobs, refit, error_score, verbose, random_state
+        See `RaceSearchCV`. Several workers may overspend the budget by a fit each.
+
+    Attributes
+    ----------
+    certificate_
+        ``print`` it: what is certified, how sure that is, and what it rests on
+        (`mfhpo.racing.recommendation.UserRecommendation`).
+    best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_
+        As of `RaceSearchCV`, where a row is a candidate, and all scores are fresh.
+    n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
+        As of `RaceSearchCV`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        In ``fit``, for arguments of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from mfhpo_sklearn import MFSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> grid = {"C": [0.01, 1, 100], "gamma": [0.01, 1]}
+    >>> search = MFSearchCV(SVC(), grid, random_state=0).fit(X, y)
+    >>> search.certificate_.certified, search.best_score_ > 0.9
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        candidates: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]],
+        *,
+        resource: str | None = None,
+        levels: Sequence[Any] | None = None,
+        bias: BiasLike = None,
+        estimated_bias: EstimatedBias = "steer",
+        sigma: SigmaLike = None,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        budget: float | None = None,
+        timeout: float | None = None,
+        measure: int = 10,
+        max_failures: int = 3,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        error_score: Any = np.nan,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            estimator=estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            error_score=error_score,
+        )
+        self.candidates = candidates
+        self.resource = resource
+        self.levels = levels
+        self.bias = bias
+        self.estimated_bias = estimated_bias
+        self.sigma = sigma
+        self.delta = delta
+        self.epsilon = epsilon
+        self.budget = budget
+        self.timeout = timeout
+        self.measure = measure
+        self.max_failures = max_failures
+        self.random_state = random_state
+
+    def _taken(self) -> set[str]:
+        return {name for candidate in _listed(self.candidates) for name in candidate}
+
+    def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
+        """The policy for levels that are evidence."""
+        return make_best_policy(problem, 1.0, {**options, "aim": "best arm"})
+
+    def _race(self, resource: Resource, seed: int) -> GivenRace:
+        candidates = _listed(self.candidates)
+        if self.estimated_bias not in ("steer", "eliminate"):
+            raise ValueError(
+                f"estimated_bias must be 'steer' or 'eliminate', got {self.estimated_bias!r}."
+            )
+        declaration = Declaration.of(resource.fidelity or _ONE_LEVEL, self.sigma, self.bias)
+        problem = declaration.problem(len(candidates), resource.levels, 1.0)
+        options = {
+            "delta": self.delta,
+            "epsilon": self.epsilon,
+            "budget": self.budget,
+            "measure": self.measure,
+            "max_failures": self.max_failures,
+            "seed": seed,
+        }
+        nothing_declared = self.bias is None and self.sigma is None
+        if nothing_declared and self.estimated_bias == "steer":
+            policy = make_block_elimination(problem, options)
+        else:
+            policy = self._make_policy(problem, {**options, "estimated_bias": self.estimated_bias})
+        return GivenRace(policy, candidates, resource, self.budget)
+
+
+class IISESearchCV(MFSearchCV):
+    """Finds the best of given settings and certifies it, by elimination over levels (IISE).
+
+    When to use it: where bounds on the bias of cheap levels are known, and many workers are to
+    share the fits of a level. `MFSearchCV` usually needs fewer where they are known, and makes the
+    same choices where nothing is declared. A bias given as numbers, or as ``Bias.max``, bounds each
+    setting's own; ``Bias.order`` bounds the differences (IISE-gamma).
+
+    Guarantee, arguments, attributes and errors are those of `MFSearchCV`.
+
+    Examples
+    --------
+    Half as many training samples cost a setting at most 0.05 of accuracy, give or take:
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from mfhpo import Gaussian
+    >>> from mfhpo_sklearn import IISESearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> search = IISESearchCV(
+    ...     SVC(), {"C": [0.001, 1, 100]}, resource="n_samples", levels=[60, 120], bias=[0.05, 0],
+    ...     sigma=Gaussian(), epsilon=0.05, random_state=0,
+    ... ).fit(X, y)
+    >>> search.certificate_.certified, search.best_score_ > 0.9
+    (True, True)
+    """
+
+    def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
+        return make_elimination(problem, 1.0, {**options, "variant": None, "radius": None})
+
+
+def _listed(candidates: Any) -> list[dict[str, Any]]:
+    """The settings that a user gives; a ValueError or TypeError says what would be right."""
+    right = "a list of dictionaries of parameters, or a grid {name: values}"
+    if isinstance(candidates, Mapping):
+        listed = list(ParameterGrid(candidates))
+    elif isinstance(candidates, (str, bytes)) or not hasattr(candidates, "__iter__"):
+        raise TypeError(f"candidates must be {right}, got {candidates!r}.")
+    else:
+        listed = list(candidates)
+    for place, candidate in enumerate(listed):
+        if not isinstance(candidate, Mapping):
+            raise TypeError(f"candidates[{place}] must be a dictionary, got {candidate!r}.")
+    if not listed:
+        raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
+    return [dict(candidate) for candidate in listed]

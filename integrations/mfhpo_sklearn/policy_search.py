@@ -1,0 +1,268 @@
+"""The base of the searches: scikit-learn's conventions around a race."""
+
+from __future__ import annotations
+
+import abc
+import math
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn import get_config
+from sklearn.base import clone
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.parallel import Parallel, delayed
+
+from mfhpo._validation import check_count, check_limit
+from mfhpo.problem import Pull
+from mfhpo_sklearn.evaluation import Evaluation, evaluate
+from mfhpo_sklearn.given_race import GivenRace
+from mfhpo_sklearn.open_race import OpenRace
+from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.results import Results, Row
+from mfhpo_sklearn.splits import Splits
+
+Race = GivenRace | OpenRace
+
+
+class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
+    """A search that a policy runs; see `RaceSearchCV`, `MFSearchCV` and `IISESearchCV`."""
+
+    resource: str | None
+    levels: Sequence[Any] | None
+    timeout: float | None
+    random_state: Any
+
+    @abc.abstractmethod
+    def _taken(self) -> set[str]:
+        """The parameters of the estimator that are compared; raises for bad candidates."""
+
+    @abc.abstractmethod
+    def _race(self, resource: Resource, seed: int) -> Race:
+        """What decides on evaluations; raises for bad options."""
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Search on these data, and fit the best setting on all of them.
+
+        Parameters
+        ----------
+        X
+            Samples, shape (n_samples, n_features).
+        y
+            Targets, shape (n_samples,) or (n_samples, n_outputs), or None.
+        **params
+            Further arguments of ``fit``, those with one value for each sample split like `X`; with
+            ``groups``, for the splitter. With metadata routing, what anybody requests.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        TypeError, ValueError
+            For bad arguments, and if no fit gives a score.
+        KeyboardInterrupt
+            If interrupted. What was computed until then is kept: all attributes are set but
+            ``best_estimator_``.
+        """
+        self._check_options()
+        scorer = check_scoring(self.estimator, scoring=self.scoring)
+        X, y = indexable(X, y)
+        groups, passed = self._routed(params)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        splits = Splits(self, self.cv if hasattr(self.cv, "split") else None, X, y, groups, seed)
+        taken = self._taken()
+        resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
+        race = self._race(resource, seed)
+        results = Results()
+        shown: tuple[Any, ...] = ()
+        try:
+            for row in self._evaluations(race, resource, splits, X, y, scorer, passed):
+                results.rows.append(row)
+                shown = self._show(race, row, shown)
+        except KeyboardInterrupt:
+            if any(row.evaluation.score is not None for row in results.rows):
+                self._keep(race, resource, splits, results, scorer)
+            raise
+        self._warn_of_failures(results)
+        self._keep(race, resource, splits, results, scorer)
+        if self.refit:
+            self._refit(X, y, passed)
+        return self
+
+    # Arguments.
+
+    def _check_options(self) -> None:
+        if isinstance(self.scoring, (list, tuple, set, Mapping)):
+            raise ValueError(
+                f"scoring={self.scoring!r} names several metrics, and a race needs the one that "
+                f"counts; give a single one, such as scoring='accuracy'."
+            )
+        if not isinstance(self.refit, (bool, np.bool_)):
+            raise TypeError(f"refit must be True or False, got {self.refit!r}.")
+        if self.error_score != "raise" and not isinstance(self.error_score, (int, float)):
+            raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}.")
+        is_splitter = self.cv is None or hasattr(self.cv, "split")
+        if not is_splitter and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
+            raise ValueError(
+                f"cv must be a number of folds from 2, a splitter with a random_state such as "
+                f"ShuffleSplit(), or None, got {self.cv!r}."
+            )
+        check_count("verbose", int(self.verbose), 0)
+        check_limit("timeout", self.timeout)
+
+    def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """What the splitter gets as groups, and what goes on to the estimator and the scorer."""
+        given = {name: value for name, value in params.items() if value is not None}
+        if not get_config()["enable_metadata_routing"]:
+            groups = given.pop("groups", None)
+            return groups, given
+        groups = process_routing(self, "fit", **given).splitter.split.get("groups")
+        router = MetadataRouter(owner=self)
+        fits = MethodMapping().add(caller="fit", callee="fit")
+        router.add(estimator=self.estimator, method_mapping=fits)
+        scores = MethodMapping().add(caller="fit", callee="score")
+        router.add(scorer=self._get_scorers()[0], method_mapping=scores)
+        return groups, {name: given[name] for name in router.consumes("fit", given)}
+
+    # The loop.
+
+    def _evaluations(
+        self,
+        race: Race,
+        resource: Resource,
+        splits: Splits,
+        X: Any,
+        y: Any,
+        scorer: Any,
+        passed: Mapping[str, Any],
+    ) -> Iterator[Row]:
+        """Evaluate what the race asks for, several at once, and tell it in the order asked."""
+        until = math.inf if self.timeout is None else time.monotonic() + self.timeout
+        at_once = effective_n_jobs(self.n_jobs)
+        # One that has ended is told at once, so that an interrupt loses those under way alone.
+        with Parallel(n_jobs=self.n_jobs, return_as="generator") as parallel:
+            while time.monotonic() < until:
+                pulls, numbers = _round(race, at_once)
+                if not pulls:
+                    return
+                tasks = [
+                    delayed(evaluate)(
+                        self._estimator(race, resource, pull),
+                        X,
+                        y,
+                        resource.part_of(splits[number], pull.fidelity),
+                        scorer,
+                        passed,
+                    )
+                    for pull, number in zip(pulls, numbers, strict=True)
+                ]
+                found = zip(pulls, numbers, parallel(tasks), strict=True)
+                for pull, number, evaluation in found:
+                    evaluation = self._with_error_score(evaluation)
+                    race.tell(pull, evaluation)
+                    yield Row(pull, number, evaluation, race.is_fresh(pull))
+
+    def _estimator(self, race: Race, resource: Resource, pull: Pull) -> Any:
+        params = race.params(pull.arm) | resource.settings(pull.fidelity)
+        return clone(self.estimator).set_params(**clone(params, safe=False))
+
+    def _with_error_score(self, evaluation: Evaluation) -> Evaluation:
+        if evaluation.error is None:
+            return evaluation
+        if self.error_score == "raise":
+            raise evaluation.error
+        known = math.isfinite(self.error_score)
+        return replace(evaluation, score=float(self.error_score)) if known else evaluation
+
+    def _show(self, race: Race, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Print a line if there is news beside what was shown last, or each time if asked to."""
+        arm, mean, (low, high), _ = race.policy.leader()
+        news = arm, race.phase
+        if self.verbose < 1 or (self.verbose < 2 and news == shown):
+            return shown
+        text = f"[{type(self).__name__}] {race.policy.cost:.4g} paid, {race.phase}"
+        if arm is not None:
+            spread = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
+            text += f"; best so far {race.params(arm)}, {mean:.4g}{spread}"
+        if self.verbose > 1:
+            score = row.evaluation.score
+            came = "failed" if score is None else f"{score:.4g}"
+            text += f"; last {race.params(row.pull.arm)} on split {row.split}, {came}"
+        print(text)
+        return news
+
+    # The results.
+
+    def _warn_of_failures(self, results: Results) -> None:
+        errors, n = results.errors, len(results.rows)
+        if n and not any(row.evaluation.score is not None for row in results.rows):
+            last = errors[-1] if errors else "the scores are not finite"
+            raise ValueError(
+                f"all {n} fits failed, so there is nothing to compare; mend the estimator, the "
+                f"data or the parameters, or set error_score='raise' to see where. The last "
+                f"error: {last!r}"
+            ) from (errors[-1] if errors else None)
+        if errors:
+            warnings.warn(
+                f"{len(errors)} of {n} fits failed; the last error: {errors[-1]!r}",
+                FitFailedWarning,
+                stacklevel=3,
+            )
+
+    def _keep(
+        self, race: Race, resource: Resource, splits: Splits, results: Results, scorer: Any
+    ) -> None:
+        arm = race.policy.leader()[0]
+        if arm is None or not results.rows:
+            raise ValueError(
+                f"timeout={self.timeout!r} ended the search before any fit gave a score; give more."
+            )
+        for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
+            vars(self).pop(earlier, None)
+        self.certificate_ = race.answer(f"{splits.words}, the same for all settings")
+        self.best_index_ = race.rows[arm]
+        self.cv_results_, self.n_splits_ = results.table(
+            race.rows,
+            self.best_index_,
+            lambda each, level: race.params(each) | resource.settings(level),
+            None if resource.name is None else resource.levels,
+        )
+        self.best_params_ = race.params(arm) | resource.settings(len(resource.levels) - 1)
+        self.best_score_ = self.certificate_.mean
+        self.scorer_ = scorer
+        self.multimetric_ = False
+
+    def _refit(self, X: Any, y: Any, passed: Mapping[str, Any]) -> None:
+        self.best_estimator_ = clone(self.estimator).set_params(
+            **clone(self.best_params_, safe=False)
+        )
+        if get_config()["enable_metadata_routing"]:
+            passed = process_routing(self, "fit", **passed).estimator.fit
+        begun = time.time()
+        self.best_estimator_.fit(X, *(() if y is None else (y,)), **passed)
+        self.refit_time_ = time.time() - begun
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+def _round(race: Race, at_once: int) -> tuple[list[Pull], list[int]]:
+    """What to evaluate now, and on which splits."""
+    pulls: list[Pull] = []
+    numbers: list[int] = []
+    while len(pulls) < at_once:
+        pull = race.next(pulls)
+        if pull is None:
+            break
+        numbers.append(race.split_of(pull, pulls))
+        pulls.append(pull)
+    return pulls, numbers

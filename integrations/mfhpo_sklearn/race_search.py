@@ -1,0 +1,191 @@
+"""`RaceSearchCV`: search a space of distributions on a budget, then certify the best."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mfhpo.search import DeclaredSearch
+from mfhpo_sklearn.open_race import OpenRace
+from mfhpo_sklearn.policy_search import PolicySearchCV
+from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.space import Parameters
+
+_USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
+
+# The search makes all of its evaluations with one replicate, and the certificate with others.
+_REPLICATE = "split"
+
+
+class RaceSearchCV(PolicySearchCV):
+    """Searches a space with cheap and full fits, then certifies the best that it has found.
+
+    When to use it: as you would use ``RandomizedSearchCV`` or ``HalvingRandomSearchCV``, for a
+    budget of some tens or hundreds of fits. A model of all levels of the resource
+    (`mfhpo.search.ModelSearch`) decides which setting to try and which to go on with, all on one
+    split of the data. The second half of the budget evaluates the finalists again, on fresh splits
+    that they share. That gives the winner's mean score with an interval, and says how sure it is
+    that no other finalist is better.
+
+    What it guarantees: with probability at least 1 - `delta`, no setting of the shortlist is better
+    than the certified one by more than `epsilon`, on average over random splits of these data.
+    ``best_score_`` is the mean on the fresh splits alone. Nothing is said about settings outside
+    the shortlist, or about other data.
+
+    Parameters
+    ----------
+    estimator
+        What is fitted: any estimator of scikit-learn, such as a ``Pipeline``. One with a fixed
+        ``random_state`` keeps it: the answer is then about that seed.
+    param_distributions
+        By name of the parameter a list of values or a distribution of scipy.stats; or a list of
+        such dictionaries, of which each setting is drawn from one. Lists of increasing numbers have
+        an order to the model. What has ``rvs`` and no ``ppf`` is drawn at random.
+    resource
+        What makes fits cheap: ``"n_samples"``, the number of training samples, or a parameter of
+        the estimator such as ``"max_iter"``. None: every fit is a full one.
+    levels
+        Values of the resource, increasing; the last one is the target. None: up to six, each a
+        third of the next, up to all training samples, or to the estimator's own value.
+    budget
+        What may be paid, certificate included, in full fits: one with a third of the resource
+        counts as a third. None, without `seconds`: 100.
+    seconds
+        The budget in seconds of fitting and scoring, summed over workers, instead of `budget`. What
+        fits cost is measured, by setting; the total may be missed by one fit of each worker.
+    certify_share
+        Share of the budget that is kept for the certificate, in [0, 1). It is large because the
+        search sees one split alone, and scores differ from split to split; what a certificate does
+        not take is not spent. Nothing is kept if the share does not pay for four full fits, or for
+        ten where seconds are measured: then ``best_score_`` is the search's own, a lucky one.
+    top
+        Largest number of settings on the shortlist, at least 2.
+    delta, epsilon
+        Probability of a wrong certificate, and tolerance in the unit of the score; None: one
+        standard deviation of a setting's score over splits.
+    max_failures
+        A setting of the shortlist without any score leaves after so many fits that fail.
+    cv
+        What a split is: a number k of folds, for a test share of 1 / k; or a splitter with a
+        `random_state`, of which the first split is taken under a new seed each time. None: 5.
+        Splits are stratified for classifiers, and keep `groups` together.
+    scoring
+        A metric, as in ``GridSearchCV``; a single one.
+    n_jobs
+        Number of settings that are evaluated at once.
+    refit
+        Whether to fit the best setting on all data, as ``best_estimator_``.
+    error_score
+        Score of a fit that raises. NaN: it counts as a failure. "raise": it ends the search.
+    verbose
+        1: a line for each fit says what was paid, and who leads; 2: also what the fit gave.
+    random_state
+        Makes the search repeatable, as far as the estimator's own seed does.
+
+    Attributes
+    ----------
+    certificate_
+        ``print`` it: what is certified, how sure that is, and what it rests on
+        (`mfhpo.search.recommendation.UserSearchRecommendation`).
+    best_params_, best_score_, best_index_, best_estimator_, refit_time_
+        As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its
+        target. The score is the mean on fresh splits, as far as there are any.
+    cv_results_
+        A row for each setting, with the columns of ``GridSearchCV``. ``split0_test_score`` is the
+        search's own, and not part of the mean where there are fresh ones. ``n_fits`` counts fits of
+        any size; with a resource, ``n_resources`` and ``iter`` are the most that the setting was
+        given, and the place of that among the levels.
+    n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
+        As in ``GridSearchCV``; `n_splits_` is the number of different splits that were used.
+
+    Raises
+    ------
+    TypeError, ValueError
+        In ``fit``, for arguments of the wrong type or out of range.
+
+    Notes
+    -----
+    A space of some tens of settings is better raced whole, by `MFSearchCV`. Several workers make
+    other choices than one, and where seconds are measured no two searches are the same.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> from mfhpo_sklearn import RaceSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> space = {"C": loguniform(0.01, 1000), "kernel": ["rbf", "linear"]}
+    >>> search = RaceSearchCV(SVC(), space, budget=60, random_state=0).fit(X, y)
+    >>> search.best_score_ > 0.9, search.certificate_.cost <= 60
+    (True, True)
+    """
+
+    timeout = None
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        resource: str | None = None,
+        levels: Sequence[Any] | None = None,
+        budget: float | None = None,
+        seconds: float | None = None,
+        certify_share: float = 0.5,
+        top: int = 8,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        max_failures: int = 3,
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        error_score: Any = np.nan,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            estimator=estimator,
+            scoring=scoring,
+            n_jobs=n_jobs,
+            refit=refit,
+            cv=cv,
+            verbose=verbose,
+            error_score=error_score,
+        )
+        self.param_distributions = param_distributions
+        self.resource = resource
+        self.levels = levels
+        self.budget = budget
+        self.seconds = seconds
+        self.certify_share = certify_share
+        self.top = top
+        self.delta = delta
+        self.epsilon = epsilon
+        self.max_failures = max_failures
+        self.random_state = random_state
+
+    def _taken(self) -> set[str]:
+        return Parameters(self.param_distributions).names
+
+    def _race(self, resource: Resource, seed: int) -> OpenRace:
+        fidelity = resource.fidelity
+        if self.seconds is not None and fidelity is not None:
+            fidelity = replace(fidelity, costs=None)
+        none_given = self.budget is None and self.seconds is None
+        declared = DeclaredSearch.of(
+            fidelity,
+            budget=_USUAL_BUDGET if none_given else self.budget,
+            seconds=self.seconds,
+            replicate=_REPLICATE,
+            certify_share=self.certify_share,
+            top=self.top,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            max_failures=self.max_failures,
+        )
+        return OpenRace(declared, Parameters(self.param_distributions), resource, seed)

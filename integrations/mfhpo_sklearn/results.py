@@ -1,0 +1,153 @@
+"""What a search keeps of its evaluations, and ``cv_results_`` in scikit-learn's form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mfhpo.problem import Pull
+from mfhpo_sklearn.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Row:
+    """One evaluation: what was asked for, on the split of which number, and what came of it.
+
+    `is_fresh` says that the search has not selected the candidate for this value.
+    """
+
+    pull: Pull
+    split: int
+    evaluation: Evaluation
+    is_fresh: bool
+
+
+class Results:
+    """All evaluations of a search, in the order in which they were asked for."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    @property
+    def errors(self) -> list[Exception]:
+        """What evaluations raised."""
+        found = (row.evaluation.error for row in self.rows)
+        return [error for error in found if error is not None]
+
+    def table(
+        self,
+        rows: Mapping[int, int],
+        best: int,
+        params: Callable[[int, int], Mapping[str, Any]],
+        levels: Sequence[Any] | None,
+    ) -> tuple[dict[str, Any], int]:
+        """``cv_results_`` with a row for each candidate, and the number of columns of splits.
+
+        A row's scores are those at the highest level that the candidate has a value at; if it has
+        fresh ones there, its mean is theirs alone. The `best` row ranks first, then those with
+        fresh scores, then by level and mean.
+
+        Parameters
+        ----------
+        rows, best
+            By arm, which row it has, and the row of the one that is recommended.
+        params
+            The parameters of an arm at a level.
+        levels
+            Of the resource; None: there is none.
+        """
+        arms = {row: arm for arm, row in reversed(list(rows.items()))}
+        known: list[list[Row]] = [[] for _ in arms]
+        for row in self.rows:
+            known[rows[row.pull.arm]].append(row)
+        summaries = [_Summary.of(each) for each in known]
+        settings = [dict(params(arms[row], one.level)) for row, one in enumerate(summaries)]
+        table: dict[str, Any] = {}
+        for name in ("fit_seconds", "score_seconds"):
+            label = name.replace("seconds", "time")
+            times = [[getattr(row.evaluation, name) for row in one.rows] for one in summaries]
+            table[f"mean_{label}"] = np.array([_mean(each) for each in times])
+            table[f"std_{label}"] = np.array([_spread(each) for each in times])
+        for name in dict.fromkeys(name for each in settings for name in each):
+            table[f"param_{name}"] = _masked([each.get(name, _ABSENT) for each in settings])
+        table["params"] = settings
+        n_splits = 1 + max((row.split for row in self.rows), default=0)
+        for split in range(n_splits):
+            scores = [one.scores.get(split, math.nan) for one in summaries]
+            table[f"split{split}_test_score"] = np.array(scores)
+        table["mean_test_score"] = np.array([one.mean for one in summaries])
+        table["std_test_score"] = np.array([one.std for one in summaries])
+        table["rank_test_score"] = _ranks(
+            [(row == best, *one.standing) for row, one in enumerate(summaries)]
+        )
+        table["n_fits"] = np.array([len(each) for each in known])
+        if levels is not None:
+            table["iter"] = np.array([one.level for one in summaries])
+            table["n_resources"] = np.array([levels[one.level] for one in summaries])
+        return table, n_splits
+
+
+_ABSENT = object()
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """The evaluations of one arm at its highest level, and what they say."""
+
+    level: int
+    rows: list[Row]
+    scores: dict[int, float]  # by split
+    mean: float
+    std: float
+    is_fresh: bool
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> _Summary:
+        valued = [row for row in rows if row.evaluation.score is not None]
+        level = max((row.pull.fidelity for row in valued or rows), default=0)
+        here = [row for row in valued if row.pull.fidelity == level]
+        fresh = [row for row in here if row.is_fresh]
+        counted = [row.evaluation.score or 0.0 for row in fresh or here]
+        scores = {row.split: row.evaluation.score or 0.0 for row in here}
+        return cls(level, here, scores, _mean(counted), _spread(counted), bool(fresh))
+
+    @property
+    def standing(self) -> tuple[bool, bool, int, float]:
+        """Larger is better; without any score, worst."""
+        has_score = not math.isnan(self.mean)
+        return has_score, self.is_fresh, self.level, self.mean if has_score else 0.0
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else math.nan
+
+
+def _spread(values: Sequence[float]) -> float:
+    return float(np.std(values)) if values else math.nan
+
+
+def _masked(values: Sequence[Any]) -> Any:
+    """A column of parameters: numbers and texts as such, masked where a row has none."""
+    absent = [value is _ABSENT for value in values]
+    given = [value for value in values if value is not _ABSENT]
+    kinds = {type(value) for value in given}
+    dtype: Any = kinds.pop() if len(kinds) == 1 and kinds <= {bool, int, float, str} else object
+    if any(absent) or dtype in (object, str):
+        column = np.empty(len(values), dtype=object)
+        for index, value in enumerate(values):
+            column[index] = None if value is _ABSENT else value
+        return np.ma.MaskedArray(column, mask=absent)
+    return np.ma.MaskedArray(np.array(given, dtype=dtype), mask=absent)
+
+
+def _ranks(standings: Sequence[tuple[Any, ...]]) -> npt.NDArray[np.int32]:
+    """1 for the largest; equal ones share the smallest of their ranks."""
+    ranks: dict[tuple[Any, ...], int] = {}
+    for rank, standing in enumerate(sorted(standings, reverse=True), 1):
+        ranks.setdefault(standing, rank)
+    return np.array([ranks[standing] for standing in standings], dtype=np.int32)

@@ -1,0 +1,169 @@
+"""A space of distributions, as `RandomizedSearchCV` takes it, as a model sees it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mfhpo._validation import is_number
+from mfhpo.knowledge.fidelity import native
+from mfhpo.search import Numeric, OneOf, Point
+
+_TAIL = 1e-9  # of a distribution, on either side
+_WHICH = "space"  # the choice among several spaces
+
+
+@dataclass(frozen=True)
+class _Values:
+    """A list: numbers that increase have an order, all others are choices."""
+
+    values: tuple[Any, ...]
+
+    @property
+    def kind(self) -> Numeric | OneOf | None:
+        n = len(self.values)
+        if n == 1:
+            return None
+        return Numeric(tuple(map(self._place, range(n)))) if self._is_ordered else OneOf(n)
+
+    @property
+    def _is_ordered(self) -> bool:
+        numbers = all(map(is_number, self.values))
+        return numbers and all(left < right for left, right in itertools.pairwise(self.values))
+
+    def _place(self, index: int) -> float:
+        return (index + 0.5) / len(self.values)
+
+    def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
+        n = len(self.values)
+        if place is None:
+            index = int(rng.integers(n))
+        else:
+            index = min(int(place * n if self._is_ordered else place), n - 1)
+        return self.values[index], self._place(index) if self._is_ordered else float(index)
+
+
+@dataclass(frozen=True)
+class _Distribution:
+    """A distribution of scipy.stats: a place is the share of the draws that are smaller."""
+
+    distribution: Any
+
+    @property
+    def kind(self) -> Numeric | OneOf | None:
+        if not hasattr(self.distribution, "pmf"):
+            return Numeric()
+        kind = Numeric.stepwise(self._value_at, self._place_of)
+        return kind if len(kind.places) > 1 else None
+
+    def _value_at(self, place: float) -> Any:
+        return native(self.distribution.ppf(min(max(place, _TAIL), 1.0 - _TAIL)))
+
+    def _place_of(self, value: float) -> float:
+        """The place, of a whole number the middle of those that give it."""
+        below = self.distribution.cdf(value - 1) if hasattr(self.distribution, "pmf") else None
+        place = float(self.distribution.cdf(value))
+        return place if below is None else (float(below) + place) / 2.0
+
+    def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
+        value = self._value_at(float(rng.random()) if place is None else place)
+        if hasattr(self.distribution, "pmf"):
+            value = int(value)
+        return value, self._place_of(value)
+
+
+@dataclass(frozen=True)
+class _Opaque:
+    """Anything with ``rvs``: drawn at random, as a model cannot place it."""
+
+    distribution: Any
+    kind = None
+
+    def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, None]:
+        state = np.random.RandomState(int(rng.integers(2**31)))
+        return native(self.distribution.rvs(random_state=state)), None
+
+
+_Part = _Values | _Distribution | _Opaque
+
+
+class Parameters:
+    """What may be searched: by name a list, a distribution of scipy.stats, or what has ``rvs``.
+
+    Several spaces are alternatives, one of which a configuration is drawn from. Parameters with the
+    same name in several spaces are different ones to the model.
+
+    Attributes
+    ----------
+    kinds
+        What each parameter is to a model.
+    names
+        Parameters of the estimator that are set.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> parameters = Parameters({"C": loguniform(1, 100), "kernel": ["rbf", "linear"]})
+    >>> parameters.kinds
+    {'C': Numeric(places=()), 'kernel': OneOf(n=2)}
+    >>> params, point = parameters.draw({"C": 0.5, "kernel": 1.0}, np.random.default_rng(0))
+    >>> round(params["C"], 6), params["kernel"]
+    (10.0, 'linear')
+    """
+
+    def __init__(self, distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+        spaces: list[Any] = (
+            [distributions] if isinstance(distributions, Mapping) else list(distributions)
+        )
+        if not spaces or not all(isinstance(space, Mapping) and space for space in spaces):
+            raise TypeError(
+                f"param_distributions must be a dictionary of lists and distributions, or a list "
+                f"of such dictionaries, and not be empty, got {distributions!r}."
+            )
+        self._spaces: list[dict[str, _Part]] = [
+            {name: _part(name, space[name]) for name in space} for space in spaces
+        ]
+        self.names = {name for space in self._spaces for name in space}
+        self.kinds: dict[str, Numeric | OneOf] = {}
+        if len(spaces) > 1:
+            self.kinds[_WHICH] = OneOf(len(spaces))
+        for which, space in enumerate(self._spaces):
+            for name, part in space.items():
+                kind = part.kind
+                if kind is not None:
+                    self.kinds[self._known_as(which, name)] = kind
+
+    def draw(self, point: Point | None, rng: np.random.Generator) -> tuple[dict[str, Any], Point]:
+        """The setting at a point, and its own point; what the point lacks is drawn at random."""
+        point = point or {}
+        which = int(point.get(_WHICH, rng.integers(len(self._spaces))))
+        params: dict[str, Any] = {}
+        own = {_WHICH: float(which)} if len(self._spaces) > 1 else {}
+        for name, part in self._spaces[which].items():
+            known_as = self._known_as(which, name)
+            params[name], place = part.draw(point.get(known_as), rng)
+            if known_as in self.kinds and place is not None:
+                own[known_as] = place
+        return params, own
+
+    def _known_as(self, which: int, name: str) -> str:
+        return name if len(self._spaces) == 1 else f"{_WHICH}[{which}].{name}"
+
+
+def _part(name: str, given: Any) -> _Part:
+    if hasattr(given, "ppf") and hasattr(given, "cdf"):
+        return _Distribution(given)
+    if hasattr(given, "rvs"):
+        return _Opaque(given)
+    if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
+        raise TypeError(
+            f"param_distributions[{name!r}] must be a list of values or a distribution with rvs, "
+            f"such as scipy.stats.loguniform(0.01, 100), got {given!r}."
+        )
+    if not len(given):
+        raise ValueError(f"param_distributions[{name!r}] must not be empty, got {given!r}.")
+    return _Values(tuple(native(value) for value in given))

@@ -1,0 +1,200 @@
+import lightgbm
+import numpy as np
+import optuna
+import pytest
+
+from mfhpo_optuna import IISEPruner, RaceSampler, TimeLimitPruner
+from mfhpo_optuna.lightgbm import ReportRounds, train_from_checkpoint
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4))
+Y = X[:, 0] + X[:, 1] ** 2 + 0.5 * RNG.normal(size=300)
+PARAMS = {"objective": "l2", "verbose": -1, "num_threads": 1, "seed": 0}
+
+
+def data():
+    train = lightgbm.Dataset(X[:200], Y[:200])
+    return train, train.create_valid(X[200:], Y[200:])
+
+
+def trained(trial, callback, rounds=9, **options):
+    train, valid = data()
+    return lightgbm.train(
+        {**PARAMS, **options.pop("params", {})},
+        train,
+        rounds,
+        valid_sets=[train, valid],
+        callbacks=[callback],
+        **options,
+    )
+
+
+def one_trial(objective, **options):
+    study = optuna.create_study(**options)
+    study.optimize(objective, n_trials=1)
+    return study.trials[0]
+
+
+def test_rounds_are_steps():
+    history = {}
+
+    def objective(trial):
+        train, valid = data()
+        callbacks = [ReportRounds(trial), lightgbm.record_evaluation(history)]
+        sets = [train, valid]
+        model = lightgbm.train(PARAMS, train, 9, valid_sets=sets, callbacks=callbacks)
+        return model.best_score["valid_1"]["l2"]
+
+    trial = one_trial(objective)
+    expected = dict(enumerate(history["valid_1"]["l2"], 1))
+    assert trial.intermediate_values == expected
+    assert trial.value == expected[9]
+
+
+def test_every_few_rounds_and_the_last():
+    trial = one_trial(lambda t: trained(t, ReportRounds(t, every=4)).num_trees())
+    assert list(trial.intermediate_values) == [4, 8, 9]
+
+
+def test_steps_go_on_where_the_model_was_begun():
+    train, _ = data()
+    first = lightgbm.train(PARAMS, train, 5)
+    trial = one_trial(lambda t: trained(t, ReportRounds(t), 3, init_model=first).num_trees())
+    assert list(trial.intermediate_values) == [6, 7, 8]
+    assert trial.value == 8
+
+
+def test_cross_validation_and_estimators():
+    def cross_validate(trial):
+        train, _ = data()
+        found = lightgbm.cv(
+            PARAMS, train, 5, nfold=3, stratified=False, callbacks=[ReportRounds(trial)]
+        )
+        return found["valid l2-mean"][-1]
+
+    trial = one_trial(cross_validate)
+    assert list(trial.intermediate_values) == [1, 2, 3, 4, 5]
+    assert trial.intermediate_values[5] == trial.value
+
+    def fit(trial):
+        model = lightgbm.LGBMClassifier(n_estimators=4, verbose=-1, n_jobs=1)
+        model.fit(
+            X[:200],
+            Y[:200] > 1,
+            eval_set=[(X[200:], Y[200:] > 1)],
+            eval_metric="auc",
+            callbacks=[ReportRounds(trial, "auc")],
+        )
+        return model.best_score_["valid_0"]["auc"]
+
+    trial = one_trial(fit, direction="maximize")
+    assert trial.intermediate_values[4] == trial.value
+
+
+def test_pruner_stops_the_training():
+    class AfterThree(optuna.pruners.BasePruner):
+        def prune(self, study, trial):
+            return trial.last_step >= 3
+
+    trial = one_trial(lambda t: trained(t, ReportRounds(t)).num_trees(), pruner=AfterThree())
+    assert trial.state == optuna.trial.TrialState.PRUNED
+    assert trial.last_step == 3
+    limited = one_trial(
+        lambda t: trained(t, ReportRounds(t)).num_trees(), pruner=TimeLimitPruner(limit=1e-9)
+    )
+    assert limited.user_attrs["mfhpo:censored_at"] == 1e-9
+
+
+def test_slow_learners_are_stopped_by_what_finished_curves_gained():
+    def objective(trial):
+        rate = trial.suggest_float("learning_rate", 0.001, 0.3)
+        trained(trial, ReportRounds(trial), 27, params={"learning_rate": rate})
+        return trial.study.trials[trial.number].intermediate_values[27]
+
+    study = optuna.create_study(
+        sampler=optuna.samplers.RandomSampler(seed=0), pruner=IISEPruner(coverage=0.8)
+    )
+    study.optimize(objective, n_trials=30)
+    stopped = study.get_trials(states=[optuna.trial.TrialState.PRUNED])
+    assert stopped
+    assert (
+        max(trial.params["learning_rate"] for trial in stopped) < study.best_params["learning_rate"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "direction", "words"),
+    [
+        ({"metric": "auc"}, "minimize", ["'auc'", "fit 0", "valid_1 l2"]),
+        ({"valid_name": "test"}, "minimize", ["'test'", "fit 0", "training l2"]),
+        ({}, "maximize", ["valid_1 l2", "lower", "direction='minimize'"]),
+    ],
+)
+def test_bad_metrics(options, direction, words):
+    study = optuna.create_study(direction=direction)
+    with pytest.raises(ValueError, match=r".") as caught:
+        study.optimize(lambda t: trained(t, ReportRounds(t, **options)).num_trees(), n_trials=1)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_bad_interval():
+    with pytest.raises(ValueError, match="every must be at least 1, got 0"):
+        ReportRounds(None, every=0)
+
+
+def test_race_goes_on_from_checkpoints(tmp_path):
+    paid = []
+
+    def objective(trial):
+        rate = trial.suggest_float("learning_rate", 0.01, 1, log=True)
+        rounds = trial.suggest_int("rounds", 1, 27)
+        train, valid = data()
+        steps = []
+        model = train_from_checkpoint(
+            trial,
+            {**PARAMS, "learning_rate": rate},
+            train,
+            rounds,
+            tmp_path / "checkpoints",
+            valid_sets=[valid],
+            callbacks=[lambda env: steps.append(env.iteration)],
+        )
+        paid.append(len(steps))
+        assert model.current_iteration() == rounds
+        whole = lightgbm.train({**PARAMS, "learning_rate": rate}, data()[0], rounds)
+        np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-6)
+        return float(np.mean((model.predict(X[200:]) - Y[200:]) ** 2))
+
+    sampler = RaceSampler("rounds", budget=300, checkpoints=True, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(objective)
+    answer = sampler.recommendation(study)
+    assert sum(paid) == pytest.approx(answer.cost)
+    assert min(paid) > 0
+    assert len(list((tmp_path / "checkpoints").glob("*.part"))) == 0
+
+
+def test_a_checkpoint_of_more_rounds_is_cut(tmp_path):
+    models = []
+
+    def objective(trial):
+        trial.suggest_float("learning_rate", 0.1, 0.2)
+        rounds = trial.suggest_int("rounds", 1, 9)
+        for each in (9, rounds, 4):
+            models.append(train_from_checkpoint(trial, PARAMS, data()[0], each, tmp_path))
+        return 0.0
+
+    study = optuna.create_study(sampler=RaceSampler("rounds", budget=20, seed=0))
+    study.optimize(objective, n_trials=1)
+    assert [model.current_iteration() for model in models] == [9, 1, 4]
+    short = lightgbm.train(PARAMS, data()[0], 4)
+    np.testing.assert_allclose(models[-1].predict(X), short.predict(X), atol=1e-9)
+
+
+def test_bad_rounds(tmp_path):
+    with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
+        train_from_checkpoint(None, PARAMS, None, 0, tmp_path)
+    study = optuna.create_study()
+    with pytest.raises(ValueError, match="belongs to no configuration"):
+        train_from_checkpoint(study.ask(), PARAMS, None, 3, tmp_path)

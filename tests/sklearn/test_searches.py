@@ -1,0 +1,507 @@
+"""The searches of mfhpo_sklearn, in the manner of scikit-learn's own tests of searches."""
+
+import pickle
+import warnings
+from typing import ClassVar
+
+import joblib
+import numpy as np
+import pytest
+import sklearn
+from scipy.stats import loguniform, randint, uniform
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.exceptions import FitFailedWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    TimeSeriesSplit,
+    cross_val_score,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from mfhpo import ArmWithdrawnWarning
+from mfhpo_sklearn import IISESearchCV, MFSearchCV, RaceSearchCV, certify
+
+X, y = make_classification(n_samples=150, n_features=6, flip_y=0.2, random_state=0)
+TREE = DecisionTreeClassifier(random_state=0)
+DEPTHS = {"max_depth": [1, 2, 3, 5]}
+
+
+def race(estimator=TREE, space=DEPTHS, **options):
+    return RaceSearchCV(estimator, space, **{"budget": 45, "random_state": 0, **options})
+
+
+def given(estimator=TREE, candidates=DEPTHS, **options):
+    options = {"epsilon": 0.1, "budget": 60, "random_state": 0, **options}
+    return MFSearchCV(estimator, candidates, **options)
+
+
+SEARCHES = pytest.mark.parametrize("make", [race, given])
+
+
+def plain(results):
+    """What of `cv_results_` is no measured time."""
+    return {name: list(column) for name, column in results.items() if "_time" not in name}
+
+
+def same(one, other):
+    np.testing.assert_equal(plain(one.cv_results_), plain(other.cv_results_))
+    assert one.best_params_ == other.best_params_
+    assert one.best_score_ == other.best_score_
+
+
+@SEARCHES
+def test_attributes_are_those_of_a_search(make):
+    search = make().fit(X, y)
+    results = search.cv_results_
+    assert results["params"] == [{"max_depth": depth} for depth in results["param_max_depth"]]
+    assert sorted(params["max_depth"] for params in results["params"]) == [1, 2, 3, 5]
+    assert search.best_params_ == results["params"][search.best_index_]
+    assert results["rank_test_score"][search.best_index_] == 1
+    assert search.best_score_ == pytest.approx(results["mean_test_score"][search.best_index_])
+    assert search.best_score_ == search.certificate_.mean
+    assert search.certificate_.params == search.best_params_
+    assert search.best_estimator_.get_depth() <= search.best_params_["max_depth"]
+    assert search.n_splits_ == sum(name.startswith("split") for name in results)
+    rows = len(results["params"])
+    assert {len(column) for column in results.values()} == {rows}
+    assert results["n_fits"].sum() == search.certificate_.trials
+    assert (search.predict(X) == search.best_estimator_.predict(X)).all()
+    assert search.score(X, y) == search.best_estimator_.score(X, y)
+    assert search.classes_.tolist() == [0, 1]
+    assert search.n_features_in_ == 6
+    assert search.refit_time_ > 0.0
+    assert str(search.certificate_).splitlines()[0].count("max_depth=") == 1
+    assert "random splits by StratifiedShuffleSplit into 120 samples and 30" in str(
+        search.certificate_
+    )
+
+
+@SEARCHES
+def test_repeatable_clone_and_pickle(make):
+    search = make()
+    same(search.fit(X, y), clone(search).fit(X, y))
+    copy = pickle.loads(pickle.dumps(search))
+    same(search, copy)
+    assert (copy.predict(X) == search.predict(X)).all()
+    assert str(copy.certificate_) == str(search.certificate_)
+    assert plain(clone(search).set_params(random_state=1).fit(X, y).cv_results_) != plain(
+        search.cv_results_
+    )
+
+
+@SEARCHES
+def test_several_at_once(make):
+    with joblib.parallel_config(backend="threading"):
+        search = make(n_jobs=3).fit(X, y)
+        same(search, clone(search).fit(X, y))
+    answer = search.certificate_
+    assert answer.trials == answer.cost == search.cv_results_["n_fits"].sum()
+    assert answer.cost <= (45 if make is race else 60)
+    assert search.best_score_ > 0.7
+
+
+def test_several_processes():
+    search = given(n_jobs=2, budget=8).fit(X, y)
+    same(search, given(budget=8).fit(X, y))
+
+
+@SEARCHES
+def test_nested_and_in_a_pipeline(make):
+    scores = cross_val_score(make(budget=20), X, y, cv=2)
+    assert scores.shape == (2,)
+    assert scores.min() > 0.6
+    steps = Pipeline([("scale", StandardScaler()), ("tree", TREE)])
+    space = {"tree__max_depth": [1, 3], "scale": [StandardScaler(), "passthrough"]}
+    search = make(steps, space, budget=20)
+    search.fit(X, y)
+    assert set(search.best_params_) == {"tree__max_depth", "scale"}
+    assert make_pipeline(StandardScaler(), make(budget=20)).fit(X, y).score(X, y) > 0.6
+
+
+@SEARCHES
+def test_regression_unsupervised_and_scoring(make):
+    data, target = make_regression(n_samples=100, n_features=5, noise=20.0, random_state=0)
+    search = make(Ridge(), {"alpha": [0.1, 10.0, 1e4]}, epsilon=20.0, scoring=None)
+    assert search.fit(data, target).best_params_["alpha"] < 1e4
+    assert "by ShuffleSplit into 80" in str(search.certificate_)
+    errors = make(Ridge(), {"alpha": [0.1, 1e4]}, scoring="neg_mean_absolute_error", epsilon=20.0)
+    assert errors.fit(data, target).best_score_ < 0.0
+    assert errors.score(data, target) < 0.0
+    search = make(KMeans(n_init=1, random_state=0), {"n_clusters": [2, 5]}, epsilon=50.0).fit(X)
+    assert search.predict(X).shape == (150,)
+    own = make(scoring=lambda estimator, X, y: -float(estimator.get_depth())).fit(X, y)
+    assert own.best_params_ == {"max_depth": 1}
+    assert own.score(X, y) == -1.0
+
+
+class Fragile(ClassifierMixin, BaseEstimator):
+    """Fails, or is interrupted, where it is told to; its score is its worth and some noise."""
+
+    def __init__(self, worth=0.0, fails=False, interrupts_after=None, calls=None):
+        self.worth = worth
+        self.fails = fails
+        self.interrupts_after = interrupts_after
+        self.calls = calls
+
+    def fit(self, X, y, sample_weight=None):
+        if self.fails:
+            raise ValueError("it fails")
+        if self.calls is not None:
+            self.calls.append((self.worth, len(X), sample_weight))
+            if self.interrupts_after is not None and len(self.calls) > self.interrupts_after:
+                raise KeyboardInterrupt
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+    def score(self, X, y, sample_weight=None):
+        return self.worth + 0.1 * float(np.sin(1e3 * (1 + self.worth) * np.sum(X[:, 0])))
+
+    def __sklearn_clone__(self):
+        return Fragile(self.worth, self.fails, self.interrupts_after, self.calls)
+
+
+@SEARCHES
+def test_interrupt_keeps_what_was_computed(make):
+    calls = []
+    estimator = Fragile(interrupts_after=11, calls=calls)
+    search = make(estimator, {"worth": [0.0, 1.0, 2.0]})
+    search.best_estimator_ = "of an earlier fit"
+    with pytest.raises(KeyboardInterrupt):
+        search.fit(X, y)
+    assert search.cv_results_["n_fits"].sum() == 11
+    assert search.best_params_ == {"worth": 2.0}
+    assert not search.certificate_.certified
+    assert not hasattr(search, "best_estimator_")
+    early = make(Fragile(interrupts_after=0, calls=[]), {"worth": [0.0, 1.0]})
+    with pytest.raises(KeyboardInterrupt):
+        early.fit(X, y)
+    assert not hasattr(early, "cv_results_")
+
+
+@SEARCHES
+def test_settings_that_fail(make):
+    space = {"worth": [0.0, 0.5], "fails": [False, True]}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search = make(Fragile(), space).fit(X, y)
+    kinds = {warning.category for warning in caught}
+    assert FitFailedWarning in kinds
+    assert (ArmWithdrawnWarning in kinds) == (make is given)
+    assert search.best_params_ == {"worth": 0.5, "fails": False}
+    bad = search.cv_results_["param_fails"].astype(bool)
+    assert np.isnan(search.cv_results_["mean_test_score"][bad]).all()
+    with pytest.warns(FitFailedWarning, match="it fails"):
+        scored = make(Fragile(), space, error_score=-9.0).fit(X, y)
+    bad = scored.cv_results_["param_fails"].astype(bool)
+    assert (scored.cv_results_["mean_test_score"][bad] == -9.0).all()
+    with pytest.raises(ValueError, match="it fails"):
+        make(Fragile(), space, error_score="raise").fit(X, y)
+
+
+@SEARCHES
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+def test_all_fail(make):
+    with pytest.raises(ValueError, match=r"all \d+ fits failed.*it fails"):
+        make(Fragile(fails=True), {"worth": [0.0, 1.0]}).fit(X, y)
+
+
+@SEARCHES
+def test_fit_parameters_are_split_like_the_data(make):
+    calls = []
+    weights = np.arange(150.0)
+    search = make(Fragile(calls=calls), {"worth": [0.0, 1.0]}, cv=3).fit(
+        X, y, sample_weight=weights
+    )
+    *fits, last = calls
+    assert {(n, len(given)) for _, n, given in fits} == {(100, 100)}
+    assert last[1] == 150
+    assert (last[2] == weights).all()
+    assert len(fits) == search.certificate_.trials
+
+
+class Weighted(ClassifierMixin, BaseEstimator):
+    """Notes the sum of the weights that it gets."""
+
+    seen: ClassVar[list[float]] = []
+
+    def __init__(self, max_depth=1):
+        self.max_depth = max_depth
+
+    def fit(self, X, y, sample_weight=None):
+        Weighted.seen.append(np.sum(sample_weight))
+        self.tree_ = DecisionTreeClassifier(max_depth=self.max_depth, random_state=0)
+        self.tree_.fit(X, y, sample_weight)
+        self.classes_ = self.tree_.classes_
+        return self
+
+    def predict(self, X):
+        return self.tree_.predict(X)
+
+
+@SEARCHES
+def test_metadata_routing(make):
+    groups = np.repeat(np.arange(15), 10)
+    options = {"cv": GroupShuffleSplit(test_size=0.2), "budget": 12}
+    Weighted.seen.clear()
+    with sklearn.config_context(enable_metadata_routing=True):
+        tree = Weighted().set_fit_request(sample_weight="weights")
+        search = make(tree.set_score_request(sample_weight=False), **options)
+        search.fit(X, y, weights=np.full(150, 2.0), groups=groups)
+        with pytest.raises(TypeError, match=r"unexpected argument.*unknown"):
+            search.fit(X, y, unknown=1)
+    assert "by GroupShuffleSplit into 120 samples and 30" in str(search.certificate_)
+    *fits, last = Weighted.seen
+    assert set(fits) == {240.0}
+    assert last == 300.0
+    search = make(**options).fit(X, y, groups=groups)
+    assert "by GroupShuffleSplit into 120 samples and 30" in str(search.certificate_)
+
+
+@SEARCHES
+def test_resource_is_set_at_each_level(make):
+    options = {"levels": [5, 20], "resource": "n_estimators"}
+    if make is given:
+        options |= {"estimated_bias": "eliminate", "budget": 200, "epsilon": 0.3}
+
+    class Forest(Fragile):
+        seen: ClassVar[list[int]] = []
+
+        def __init__(self, worth=0.0, n_estimators=20):
+            super().__init__(worth)
+            self.n_estimators = n_estimators
+
+        def fit(self, X, y):
+            Forest.seen.append(self.n_estimators)
+            return super().fit(X, y)
+
+        def __sklearn_clone__(self):
+            return Forest(self.worth, self.n_estimators)
+
+    search = make(Forest(), {"worth": [0.0, 0.4, 0.8]}, **options).fit(X, y)
+    assert set(Forest.seen) == {5, 20}
+    assert search.best_params_ == {"worth": 0.8, "n_estimators": 20}
+    assert search.best_estimator_.n_estimators == 20
+    results = search.cv_results_
+    assert results["n_resources"][search.best_index_] == 20
+    assert set(results["iter"]) <= {0, 1}
+    assert [params["n_estimators"] for params in results["params"]] == list(results["n_resources"])
+    fits = np.array(Forest.seen[:-1])
+    assert search.certificate_.cost == pytest.approx((fits == 20).sum() + 0.25 * (fits == 5).sum())
+    assert certify(search, X, y, budget=6, top=3, random_state=0).evaluations == 6
+
+
+@SEARCHES
+def test_few_samples_are_a_stratified_part_of_many(make):
+    calls = []
+    labels = np.repeat([0, 1, 1, 1], 50)
+    data = np.column_stack([np.arange(200.0), labels])
+
+    class Noting(Fragile):
+        def fit(self, X, y):
+            calls.append((self.worth, X))
+            return super().fit(X, y)
+
+        def __sklearn_clone__(self):
+            return Noting(self.worth)
+
+    options = {"resource": "n_samples", "levels": [20, 160], "refit": False}
+    if make is given:
+        options |= {"estimated_bias": "eliminate", "epsilon": 1.0}
+    make(Noting(), {"worth": [0.0, 0.4]}, **options).fit(data, labels)
+    few = [rows for _, rows in calls if len(rows) == 20]
+    many = [set(rows[:, 0]) for _, rows in calls if len(rows) == 160]
+    assert few
+    assert len(few) + len(many) == len(calls)
+    for rows in few:
+        assert rows[:, 1].sum() == 15
+        assert any(set(rows[:, 0]) <= whole for whole in many)
+
+
+def test_levels_found_out():
+    search = race(resource="n_samples").fit(X, y)
+    assert set(search.cv_results_["n_resources"]) <= {20, 40, 120}
+    most = race(LogisticRegression(max_iter=90), {"C": loguniform(0.01, 10)}, resource="max_iter")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        most.fit(X, y)
+    assert most.best_params_["max_iter"] == 90
+    assert set(most.cv_results_["n_resources"]) <= {1, 3, 10, 30, 90}
+    tree = DecisionTreeRegressor(max_features=0.9)
+    share = race(tree, DEPTHS, resource="max_features", budget=20)
+    assert max(share.fit(X, y).cv_results_["n_resources"]) == 0.9
+
+
+def test_race_ends_with_its_budget():
+    for options in ({}, {"resource": "n_samples"}, {"n_jobs": 2}):
+        with joblib.parallel_config(backend="threading"):
+            search = race(
+                TREE, {"ccp_alpha": uniform(0, 0.1), "max_depth": randint(1, 9)}, **options
+            )
+            search.fit(X, y)
+        answer = search.certificate_
+        assert answer.finished
+        assert answer.cost <= 45
+        assert answer.certified or answer.cost > 35
+        fresh = search.cv_results_["split1_test_score"]
+        assert 2 <= np.isfinite(fresh).sum() <= 8
+        assert np.isfinite(fresh[search.best_index_])
+        winner = [
+            search.cv_results_[f"split{split}_test_score"][search.best_index_]
+            for split in range(1, search.n_splits_)
+        ]
+        assert search.best_score_ == pytest.approx(np.nanmean(winner))
+
+
+def test_budget_in_seconds():
+    search = race(TREE, {"ccp_alpha": uniform(0, 0.1)}, budget=None, seconds=1.0).fit(X, y)
+    assert 0.5 < search.certificate_.cost < 1.5
+    assert search.best_score_ > 0.6
+
+
+def test_spaces_that_are_alternatives():
+    spaces = [
+        {"kernel": ["rbf"], "C": loguniform(0.01, 100), "gamma": loguniform(0.001, 10)},
+        {"kernel": ["linear"], "C": [0.1, 1, 10]},
+    ]
+    search = race(SVC(), spaces, budget=40).fit(X, y)
+    results = search.cv_results_
+    linear = results["param_kernel"] == "linear"
+    assert 0 < linear.sum() < len(linear)
+    assert (np.ma.getmaskarray(results["param_gamma"]) == linear).all()
+
+
+def test_given_candidates_until_certified():
+    search = given(Fragile(), [{"worth": w} for w in (0.1, 0.9, 0.5)], budget=None).fit(X, y)
+    assert search.certificate_.certified
+    assert search.best_params_ == {"worth": 0.9}
+    # All that are left share their splits.
+    table = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(2)])
+    assert np.isfinite(table).all()
+    assert search.cv_results_["n_fits"][search.best_index_] >= 10
+    alone = given(Fragile(), [{"worth": 0.1}]).fit(X, y)
+    assert alone.best_params_ == {"worth": 0.1}
+
+
+def test_given_ends_with_its_budget_or_time():
+    search = given(budget=13, epsilon=0.0).fit(X, y)
+    assert search.certificate_.cost == 13
+    assert not search.certificate_.certified
+    with joblib.parallel_config(backend="threading"):
+        assert given(budget=13, epsilon=0.0, n_jobs=4).fit(X, y).certificate_.cost == 13
+    assert given(budget=None, epsilon=0.0, timeout=0.3).fit(X, y).certificate_.trials > 4
+    with pytest.raises(ValueError, match="timeout=1e-09 ended the search before any fit"):
+        given(timeout=1e-9).fit(X, y)
+
+
+def test_declared_bias_lets_cheap_levels_decide():
+    options = {"resource": "n_samples", "levels": [30, 120], "bias": [0.1, 0.0], "sigma": 0.1}
+    arms = [{"worth": w} for w in (0.0, 2.0, 1.0)]
+    for kind in (MFSearchCV, IISESearchCV):
+        search = kind(Fragile(), arms, random_state=0, epsilon=0.1, measure=1, **options)
+        answer = search.fit(X, y).certificate_
+        assert answer.certified
+        assert search.best_params_ == {"worth": 2.0}
+        results = search.cv_results_
+        assert results["n_resources"].tolist() == [30, 120, 30]
+        # Candidates share the splits of a level, also where the policy compares no differences.
+        assert np.isfinite([results[f"split{k}_test_score"] for k in range(1)]).all()
+        full = (results["n_fits"] * [0.25, 1.0, 0.25]).sum()
+        assert answer.cost <= full
+
+
+def test_lines_of_progress(capsys):
+    race(verbose=1).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("[RaceSearchCV] 1 paid, searches; best so far {'max_depth': ")
+    assert any("best again" in line for line in lines)
+    assert len(lines) < 20
+    given(verbose=2, budget=12).fit(X, y)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 12
+    assert "on split 0, 0." in lines[0]
+    assert "4 of 4 candidates left" in lines[0]
+
+
+@SEARCHES
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"scoring": ["accuracy", "roc_auc"]}, ValueError, ["scoring", "roc_auc", "single"]),
+        ({"scoring": {"a": "accuracy"}}, ValueError, ["scoring", "several metrics", "accuracy"]),
+        ({"scoring": lambda *_: {"a": 1.0, "b": 2.0}}, ValueError, ["several metrics", "a", "b"]),
+        ({"refit": "accuracy"}, TypeError, ["refit", "True or False", "'accuracy'"]),
+        ({"error_score": "nan"}, ValueError, ["error_score", "'raise' or a number", "'nan'"]),
+        ({"cv": 1}, ValueError, ["cv", "from 2", "1"]),
+        ({"cv": [([0], [1])]}, ValueError, ["cv", "splitter", "[([0], [1])]"]),
+        ({"cv": KFold(3)}, ValueError, ["cv", "KFold", "shuffles"]),
+        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "TimeSeriesSplit", "random_state"]),
+        ({"resource": "n_tree"}, ValueError, ["n_tree", "no parameter", "max_depth"]),
+        ({"resource": 3}, TypeError, ["resource", "'n_samples'", "3"]),
+        ({"resource": "max_depth"}, ValueError, ["max_depth", "leave it out"]),
+        ({"resource": "max_leaf_nodes"}, ValueError, ["max_leaf_nodes", "None", "levels=["]),
+        ({"levels": [1, 2]}, ValueError, ["levels=[1, 2]", "resource is None"]),
+        ({"resource": "n_samples", "levels": [9, 3]}, ValueError, ["levels", "increase"]),
+        ({"resource": "n_samples", "levels": [9, 999]}, ValueError, ["1 to 120", "999"]),
+        ({"resource": "min_samples_leaf", "levels": [-1, 2]}, ValueError, ["positive", "-1"]),
+        ({"delta": 1.5}, ValueError, ["delta", "between 0 and 1", "1.5"]),
+        ({"budget": -3}, ValueError, ["budget", "positive", "-3"]),
+        ({"epsilon": "small"}, TypeError, ["epsilon", "number", "'small'"]),
+        ({"max_failures": 0}, ValueError, ["max_failures", "at least 1", "0"]),
+        ({"verbose": -1}, ValueError, ["verbose", "at least 0", "-1"]),
+    ],
+)
+def test_bad_options(make, options, error, words):
+    with pytest.raises(error) as caught:
+        make(**options).fit(X, y)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("search", "error", "words"),
+    [
+        (race(seconds=3), ValueError, ["budget=45", "seconds=3", "give one"]),
+        (race(budget=None, seconds=-3), ValueError, ["seconds", "positive", "-3"]),
+        (race(certify_share=1.0), ValueError, ["certify_share", "[0, 1)", "1.0"]),
+        (race(top=1), ValueError, ["top", "at least 2", "1"]),
+        (race(space={}), TypeError, ["param_distributions", "{}"]),
+        (race(space={"max_depth": 3}), TypeError, ["max_depth", "list of values", "3"]),
+        (race(space={"max_depth": []}), ValueError, ["max_depth", "not be empty", "[]"]),
+        (given(candidates=3), TypeError, ["candidates", "list of dictionaries", "3"]),
+        (given(candidates=[]), ValueError, ["candidates", "not be empty"]),
+        (given(candidates=[3]), TypeError, ["candidates[0]", "dictionary", "3"]),
+        (given(timeout=0), ValueError, ["timeout", "positive", "0"]),
+        (given(estimated_bias="no"), ValueError, ["estimated_bias", "'eliminate'", "'no'"]),
+        (given(bias=[0.1, 0.0]), ValueError, ["bias", "2"]),
+        (given(candidates={"depth": [1]}), ValueError, ["depth", "Invalid parameter"]),
+    ],
+)
+def test_bad_options_of_one(search, error, words):
+    with pytest.raises(error) as caught:
+        search.fit(X, y)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_pandas_keeps_its_names():
+    frame = load_iris(as_frame=True)
+    search = race(budget=20, certify_share=0.1).fit(frame.data, frame.target)
+    assert list(search.feature_names_in_) == list(frame.data.columns)
+    assert search.certificate_.certificate is None  # the budget is too small for one
+    assert "nothing is kept for a certificate" in search.certificate_.reason
+
+
+def test_splitter_with_its_own_size():
+    search = race(cv=ShuffleSplit(5, test_size=0.5, random_state=7)).fit(X, y)
+    assert "ShuffleSplit into 75 samples and 75" in str(search.certificate_)
