@@ -228,7 +228,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 f"timeout={self.timeout!r} ended the search before any fit gave a score; give more."
             )
         for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
-            vars(self).pop(earlier, None)
+            self.__dict__.pop(earlier, None)
         self.certificate_ = race.answer(f"{splits.words}, the same for all settings")
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
