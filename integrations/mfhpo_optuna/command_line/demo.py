@@ -50,7 +50,7 @@ def demo(
     summary = write_page(study, output)
     if as_json:
         answer = sampler.recommendation(study).to_dict()
-        print_json({"report": str(output), "sentence": summary.sentence, "answer": answer})
+        print_json({"report": str(output), "sentence": str(summary), "answer": answer})
         return
     print_summary(summary, "")
     typer.echo(f"\n{output} shows how it went; open it in a browser.")

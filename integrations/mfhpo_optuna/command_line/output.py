@@ -41,7 +41,7 @@ def print_summary(summary: Summary, heading: str) -> None:
     """Print an answer for people."""
     console = Console(highlight=False)
     console.print(Text(heading, style="dim"))
-    console.print(Text(summary.sentence, style=_STYLES[summary.status]))
+    console.print(Text(str(summary), style=_STYLES[summary.status]))
     params = ", ".join(f"{name}={short(value)}" for name, value in summary.params.items())
     rows = [("configuration", params)] if params else []
     rows += [(one.who, str(one)) for one in summary.values]

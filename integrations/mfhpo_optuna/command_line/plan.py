@@ -56,8 +56,8 @@ class LevelPlan:
 class Plan:
     """What is to be expected of a race; costs are in the unit of the levels.
 
-    `simulated` are the costs of races that the policy ran on made-up values, of which `unfinished`
-    were cut short; `expected`, `guaranteed` and `target_alone` are predictions for
+    `simulated` are the costs of races that the policy ran on made-up values without bias, of which
+    `unfinished` were cut short; `expected`, `guaranteed` and `target_alone` are predictions for
     `mfhpo.IISE`, which mostly needs more. `worth_having` says whether the levels below the target
     save IISE anything by the bias that was declared; None if there are none, or none was declared.
     """
@@ -226,8 +226,8 @@ def _print(found: Plan, bias_is_known: bool) -> None:
         least, most = min(found.simulated), max(found.simulated)
         mean = amount(sum(found.simulated) / len(found.simulated))
         more = "more than " if found.unfinished else ""
-        races = f"mean of {len(found.simulated)} simulated races, {least:,.4g} to {most:,.4g}"
-        rows.append(("expected cost", f"{more}{mean}: {races}"))
+        races = f"mean of {len(found.simulated)} simulated races without bias"
+        rows.append(("expected cost", f"{more}{mean}: {races}, {least:,.4g} to {most:,.4g}"))
     rows.append(("by another policy, IISE", amount(found.expected)))
     if found.worth_having is not None:
         rows.append(("by IISE at the target alone", amount(found.target_alone)))
@@ -236,7 +236,9 @@ def _print(found: Plan, bias_is_known: bool) -> None:
     console.print(facts_table(rows))
     if len(found.levels) == 1:
         return
-    table = Table("level", "cost", "evaluations", "saves at most", "pays if its bias is below")
+    table = Table(
+        "level", "cost", "evaluations by IISE", "saves at most", "pays if its bias is below"
+    )
     for one in found.levels[:-1]:
         pays = "never" if one.pays_below is None else f"{one.pays_below:.3g}"
         saves = f"{max(0.0, one.saves):.0%}"

@@ -28,9 +28,9 @@ def report(
     """
     summary = write_page(load_study(storage, study), output)
     if as_json:
-        print_json({"report": str(output), "status": summary.status, "sentence": summary.sentence})
+        print_json({"report": str(output), "status": summary.status, "sentence": str(summary)})
     else:
-        typer.echo(f"{summary.sentence}\n{output} shows it; open it in a browser.")
+        typer.echo(f"{summary}\n{output} shows it; open it in a browser.")
 
 
 def write_page(study: optuna.Study, output: Path) -> Summary:

@@ -28,7 +28,7 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
             {
                 "study": study,
                 "status": summary.status,
-                "sentence": summary.sentence,
+                "sentence": str(summary),
                 "trials": _counts(reading),
                 "answer": reading.answer,
             }

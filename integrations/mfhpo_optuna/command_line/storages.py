@@ -70,7 +70,7 @@ def _opened(storage: str, writable: bool) -> BaseStorage:
         return RDBStorage(storage)
     path = _existing(storage.removeprefix(_SQLITE))
     # Optuna would make its tables in whatever database it is allowed to write to.
-    to_read = RDBStorage(f"{_SQLITE}file:{quote(str(path))}?mode=ro&uri=true")
+    to_read = RDBStorage(f"{_SQLITE}file:{quote(path.as_posix())}?mode=ro&uri=true")
     return RDBStorage(storage) if writable else to_read
 
 

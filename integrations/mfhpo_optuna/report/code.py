@@ -28,20 +28,19 @@ def code_of(reading: StudyReading) -> str:
     arguments = getattr(reading.sampler, "arguments", {})
     if not arguments:
         return ""
-    name = type(reading.sampler).__name__
+    kind = type(reading.sampler).__name__
     words = [f"{key}={_text(value)}" for key, value in arguments.items()]
-    made = f"sampler = {name}({', '.join(words)})"
+    made = f"sampler = {kind}({', '.join(words)})"
     if len(made) > _WIDTH:
-        made = "\n".join([f"sampler = {name}(", *(f"    {word}," for word in words), ")"])
+        made = "\n".join([f"sampler = {kind}(", *(f"    {word}," for word in words), ")"])
     is_limited = isinstance(reading.sampler, LimitSampler)
-    ours = f"{name}, time_limited" if is_limited else name
+    ours = f"{kind}, time_limited" if is_limited else kind
     lines = ["import optuna", *_imports(made), f"from mfhpo_optuna import {ours}", "", made]
     ways = [way.name.lower() for way in reading.study.directions]
     direction = f"direction={ways[0]!r}" if len(ways) == 1 else f"directions={ways}"
-    lines.append(
-        f"study = optuna.create_study({direction}, sampler=sampler, "
-        f"study_name={reading.study.study_name!r})"
-    )
+    name = reading.study.study_name
+    named = "" if name.startswith("no-name-") else f", study_name={name!r}"
+    lines.append(f"study = optuna.create_study({direction}, sampler=sampler{named})")
     if is_limited:
         lines += ["with time_limited(objective) as limited:", "    study.optimize(limited)"]
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -38,7 +38,8 @@ class Entry:
     """
 
     trial: FrozenTrial
-    purpose: str  # "search", "certificate", "race", "limits", "game", "trial" or "answer"
+    # "search", "certificate", "race", "limits", "game", "trial", "answer" or "not counted"
+    purpose: str
     arm: int | None = None
     level: Any = None
     at_target: bool = False
@@ -129,7 +130,7 @@ def where_it_went(ledger: Ledger) -> list[Share]:
 
 
 def _place(entry: Entry) -> tuple[int, float]:
-    """The search before its certificate, cheap levels before dear ones, others as they came."""
+    """The search before its certificate, cheap levels before dear ones, the rest as it came."""
     level = float(entry.level) if is_number(entry.level) else 0.0
     return {"search": 0, "certificate": 1}.get(entry.purpose, 2), level
 
@@ -159,9 +160,11 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
     race = sampler.replay(reading.study, listen)
     of_policy = "search" if isinstance(sampler, RaceSampler) else "race"
     entries = []
-    for entry in _as_told(reading, "trial"):
-        if entry.trial.number not in told or entry.purpose == "answer":
-            entries.append(entry)
+    for entry in _as_told(reading, of_policy):
+        if entry.trial.number not in told:
+            # What others wait for is learned later; the rest was no part of the race.
+            is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
+            entries.append(entry if is_open else replace(entry, purpose="not counted", cost=0.0))
             continue
         pull, cost, failed = told[entry.trial.number]
         purpose = "certificate" if isinstance(pull, Replicate) else of_policy

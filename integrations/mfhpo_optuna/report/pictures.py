@@ -48,7 +48,8 @@ _GAIN = (
 )
 _EQUILIBRIUM = (
     "The equilibrium",
-    "What each player may gain by deviating alone, over the parameters that it owns.",
+    "Each player's objective over two parameters, and the largest gain that any of them has by "
+    "deviating alone. The star is the answer.",
 )
 _DISSATISFACTION = (
     "How the search for it went",

@@ -84,8 +84,13 @@ class StudyReading:
 def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> StudyReading:
     """Read a study by the sampler that is given, by its own, or by the one that it names.
 
-    Nothing is written to it by a sampler with the arguments of the one that has run it.
+    Nothing is written to it by a sampler with the arguments of the one that has run it. Raises
+    TypeError for a sampler that is not mfhpo's.
     """
+    if sampler is not None and not isinstance(sampler, ReadingSampler):
+        raise TypeError(
+            f"sampler must be a sampler of mfhpo such as RaceSampler(...) or None, got {sampler!r}."
+        )
     without = ""
     if sampler is None and isinstance(study.sampler, ReadingSampler):
         sampler = study.sampler

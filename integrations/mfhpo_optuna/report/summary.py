@@ -36,12 +36,10 @@ class Measured:
     def __str__(self) -> str:
         if self.value is None:
             return "not known yet"
-        text = f"{self.value:.5g}"
-        return (
-            text
-            if self.bounds is None
-            else f"{text} in [{self.bounds[0]:.5g}, {self.bounds[1]:.5g}]"
-        )
+        if self.bounds is None:
+            return f"{self.value:.5g}"
+        low, high = self.bounds
+        return f"{self.value:.5g} in [{low:.5g}, {high:.5g}]"
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class Summary:
     Parameters
     ----------
     status, sentence
-        How far it is, in a word, and the answer in a sentence.
+        How far it is, in a word or two, and the answer in a sentence that goes on from there.
     params
         The configuration.
     values
@@ -88,12 +86,15 @@ class Summary:
     conditions: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"{self.status.capitalize()}: {self.sentence}"
+
 
 def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     """Put the answer of a study into words."""
     answer = reading.answer
     if answer is None:
-        return Summary("no answer", f"There is no answer yet: {reading.reason.rstrip('.')}.", {})
+        return Summary("no answer", f"{_capital(reading.reason)}.", {})
     if isinstance(reading.sampler, NashSampler):
         return _of_game(answer)
     if "gain" in answer:
@@ -145,7 +146,7 @@ def _of_shortlist(
 ) -> Summary:
     candidates, winner = certificate["candidates"], certificate["winner"]
     if winner is None:
-        return Summary("not certified", f"Not certified: {certificate['reason']}.", {})
+        return Summary("not certified", f"{_capital(certificate['reason'])}.", {})
     best = candidates[winner]
     luckiest = candidates[certificate["luckiest"]]
     who = _name(best["params"], best["name"])
@@ -181,17 +182,23 @@ def _of_shortlist(
         facts=tuple(facts),
         grounds=_grounds(certificate, reading),
         conditions=tuple(certificate["conditions"]),
-        notices=tuple(certificate["notices"]),
+        notices=(
+            *certificate["notices"],
+            *(
+                f"not compared: {one['name']}, of whose evaluations {one['failures']} failed"
+                for one in candidates
+                if one["standing"] == "failed"
+            ),
+        ),
     )
 
 
 def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     who = _name(answer["params"], f"arm {answer['arm']}")
     limit = answer["limit"]
-    sentence = f"Best so far: {who}, with a time limit of {limit:.4g} s."
+    at_most = "no time limit yet" if limit is None else f"a time limit of {limit:.4g} s"
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
     facts = [
-        ("time limit", f"{limit:.4g} s"),
         ("intervals", f"all of them hold, {wrong_in_words(answer['delta'], ())}"),
         ("paid", f"{answer['seconds']:.4g} seconds in {answer['trials']} trials"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
@@ -201,10 +208,10 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
         if point["limit"] == limit:
             share = f"{point['probability']:.0%} of its trials"
             between = f"{point['low']:.0%} and {point['high']:.0%}"
-            facts.insert(1, ("runs beyond it", f"{share}, between {between}"))
+            facts.insert(0, ("beyond the limit", f"{share}, between {between}"))
     return Summary(
         status="best so far",
-        sentence=sentence,
+        sentence=f"{who}, with {at_most}.",
         params=answer["params"],
         values=(gain,),
         facts=tuple(facts),
@@ -225,6 +232,7 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         for player, gain in gains.items()
     ]
     who = _name(answer["params"], "the profile below")
+    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} in {answer['trials']} trials"
     return Summary(
         status="best so far",
         comparable=False,
@@ -232,10 +240,7 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         params=answer["params"],
         values=tuple(values),
         facts=(
-            (
-                "paid",
-                f"{answer['cost']:.6g} of {answer['budget']:.6g} in {answer['trials']} trials",
-            ),
+            ("paid", paid),
             ("at the target", f"{answer['evaluations']} evaluations"),
             ("intervals", f"each has probability {answer['probability']:g}"),
             ("state", answer["reason"]),
@@ -248,22 +253,15 @@ def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, s
     """How far it is, and the answer in a sentence."""
     epsilon, within = answer["epsilon"], answer.get("within")
     if answer["certified"]:
-        if not epsilon:
-            return "certified", f"Certified: {who} is the best of {among}."
-        return (
-            "certified",
-            f"Certified: {who} is the best of {among}, or within {epsilon:.3g} of it.",
-        )
+        tolerance = f", or within {epsilon:.3g} of it" if epsilon else ""
+        return "certified", f"{who} is the best of {among}{tolerance}."
     reason = answer["reason"].rstrip(".")
     if not answer.get("certifies", True) or not answer["finished"]:
-        return "best so far", f"Best so far: {who}. {reason[:1].upper()}{reason[1:]}."
-    if within is not None:
-        return (
-            "not certified",
-            f"Not certified: {who} leads, and is within {within:.3g} of the best of {among}, where "
-            f"{epsilon:.3g} was asked for.",
-        )
-    return "not certified", f"Not certified: {who} leads, but {reason}."
+        return "best so far", f"{who}. {_capital(reason)}."
+    if within is None or epsilon is None:
+        return "not certified", f"{who} leads, but {reason}."
+    holds = f"is within {within:.3g} of the best of {among}, where {epsilon:.3g} was asked for"
+    return "not certified", f"{who} leads, and {holds}."
 
 
 def _claim(answer: Mapping[str, Any], status: Status) -> list[tuple[str, str]]:
@@ -271,8 +269,8 @@ def _claim(answer: Mapping[str, Any], status: Status) -> list[tuple[str, str]]:
     delta, conditions = answer["delta"], answer["conditions"]
     facts = []
     if status == "certified" or answer.get("within") is not None:
-        sure = f"{wrong_in_words(delta, conditions)}; so may the intervals be"
-        facts.append(("how sure", sure))
+        wrong = wrong_in_words(delta, conditions)
+        facts.append(("how sure", f"{wrong}; the intervals may be wrong with the same probability"))
     elif answer["interval"][0] is not None:
         facts.append(("interval", wrong_in_words(delta, conditions)))
     facts.append(("because", answer["reason"]))
@@ -303,6 +301,11 @@ def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, 
         derived = f"tolerance: {answer['epsilon']:.3g}, one standard deviation of the noise"
         found.append(Ground(f"{derived} as it was estimated", True))
     return tuple(found)
+
+
+def _capital(text: str) -> str:
+    """The text as a sentence begins, without its end."""
+    return f"{text[:1].upper()}{text[1:]}".rstrip(".")
 
 
 def _name(params: Mapping[str, Any], otherwise: str) -> str:

@@ -25,7 +25,7 @@ def test_the_installed_command_is_the_same():
         assert command in done.stdout
 
 
-@pytest.mark.parametrize("package", ["typer", "rich", "optuna", "jinja2", "plotly"])
+@pytest.mark.parametrize("package", ["typer", "optuna", "jinja2"])
 def test_without_a_package_the_extra_is_named(database, tmp_path, package):
     arguments = ["mfhpo", "report", str(database), "race", "-o", str(tmp_path / "page.html")]
     code = (

@@ -132,7 +132,7 @@ def test_what_was_estimated_is_told_from_what_was_declared(storage):
 def test_time_limits(limits):
     summary = summarised(limits)
     assert summary.params == {"model": "slow"}
-    assert summary.sentence == "Best so far: model='slow', with a time limit of 1 s."
+    assert summary.sentence == "model='slow', with a time limit of 1 s."
     assert summary.values[0].value == limits.sampler.recommendation(limits).gain
 
 
@@ -204,3 +204,17 @@ def test_the_newest_arguments_are_noted():
             "sampler": "RCUCBSampler",
             "arguments": {"arms": 2, "limits": [limit]},
         }
+
+
+def test_a_trial_outside_the_race_costs_it_nothing():
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=2, budget=12, seed=0))
+
+    def objective(trial):
+        return trial.suggest_float("x", 0, 1) + 0.1 * trial.suggest_int("epochs", 1, 3)
+
+    study.optimize(objective)
+    study.add_trial(optuna.trial.create_trial(value=0.5, params={}, distributions={}))
+    ledger = ledger_of(read_study(study))
+    shares = {share.purpose: share for share in where_it_went(ledger)}
+    assert shares["not counted"].trials == 1
+    assert shares["not counted"].spent == 0.0

@@ -52,7 +52,7 @@ def test_other_kinds_of_study(request, tmp_path, kind):
 
 def test_a_study_without_answer_has_its_trials(storage, tmp_path):
     page = page_of(load(storage, "plain"), tmp_path)
-    assert "There is no answer yet" in page
+    assert "No sampler of mfhpo has answered in this study." in page
     assert "6 trials" in page
     assert len(page) < 50_000  # no plotly.js without a figure
     assert 'id="answer"' not in page
@@ -87,6 +87,11 @@ def test_a_limited_study_is_run_with_limits(limits):
 def test_a_study_must_be_given(tmp_path):
     with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got 3"):
         write_report(3, tmp_path / "report.html")
+
+
+def test_a_sampler_must_be_of_ours(storage, tmp_path):
+    with pytest.raises(TypeError, match="sampler must be a sampler of mfhpo"):
+        write_report(load(storage, "race"), tmp_path / "x.html", sampler=3)
 
 
 def test_without_jinja2_the_extra_is_named(storage, tmp_path, monkeypatch):
