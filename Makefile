@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
+.PHONY: help quickstart test test-all assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -94,6 +94,9 @@ bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## all tasks, 30 seeds, and
 
 bench-clock: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a virtual clock with 1, 4, 16 and 64 workers, in many hours; resumable; needs MFHPO_DATA
 	$(RUN) -m benchmarks.hpo clock $(ARGS)
+
+small-spaces: $(VENV)/.for-benchmarks .venvs/peer-optuna-gp/.made | $(RESULTS) ## one or two parameters at 20 full evaluations, beside Optuna's Gaussian process; resumable
+	$(RUN) -m benchmarks.hpo.small_spaces --output $(RESULTS)/small_spaces.json $(ARGS)
 
 search-limits: $(VENV)/.for-benchmarks | $(RESULTS) ## what limits of time save a search where a tenth of the configurations take 20 times as long; needs MFHPO_DATA
 	$(RUN) -m benchmarks.hpo.clock.limits --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/search_limits.json $(ARGS)

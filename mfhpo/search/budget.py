@@ -202,6 +202,13 @@ class Budget:
         left = self.left(pending) - kept
         return self._price(pull) <= left + _ROUNDING and left > _ROUNDING
 
+    def affordable(self, pending: Sequence[Pull], kept: float) -> float:
+        """What an arm may take to the target, where costs are measured; else anything."""
+        if self._in_evaluations or self._prices is None:
+            return math.inf
+        known = not self._prices.usual.is_unknown(self._search.target)
+        return self.left(pending) - kept if known else math.inf
+
     def pays_for(self, n: int, pending: Sequence[Pull]) -> bool:
         """Whether so many evaluations at the target can be paid besides what is under way."""
         return n * self.target_price <= self.left(pending) + _ROUNDING

@@ -135,7 +135,10 @@ class ModelSearch(SearchPolicy):
             for index, arm in enumerate(view.arms)
             if self.level_of(arm) < top and arm not in busy and arm not in self._unfit
         ]
+        too_dear = self._too_dear([view.arms[index] for index in waiting])
         new, improvement = self._new_arm(view, begun, rng)
+        if improvement > 0.0 or len(too_dear) < len(waiting):
+            waiting = [index for index in waiting if view.arms[index] not in too_dear]
         # What a new arm's way to the target is worth for each unit of its cost.
         rate = _PATIENCE * improvement / self.price_from(-1, top)
         if waiting:
@@ -300,7 +303,9 @@ class ModelSearch(SearchPolicy):
             means, spreads = view.process.at_target(features)
             is_new = [key not in known for key in _keys(features)]
             improvements = view.improvement(means, spreads) * is_new
-            return improvements / self.dearness(features, -1, self.target)
+            dearness = self.dearness(features, -1, self.target)
+            fits = self.price_from(-1, self.target) * dearness <= self.affordable
+            return improvements * fits / dearness
 
         best = np.argsort(-view.means, kind="stable")[:_GOOD]
         good = np.array([self.space.place(self._points[view.arms[i]], rng) for i in best])

@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -71,6 +71,9 @@ class SearchPolicy(abc.ABC):
     worth
         How many times more the step that was asked for last gains, for each unit of cost, than what
         would be done in its place; at least 1.
+    affordable
+        Where costs are measured, what bringing an arm to the target may cost: one that takes more
+        is left where it is, as long as there are others.
     """
 
     def __init__(
@@ -88,6 +91,7 @@ class SearchPolicy(abc.ABC):
         self.continues = continues
         self.prices: Prices | None = None
         self.worth = 1.0
+        self.affordable = math.inf
         self._space = SearchSpace({})
         self._counts_evaluations = False
         self._finds_initial = initial is None
@@ -336,8 +340,9 @@ class SearchPolicy(abc.ABC):
         """
         if begun < self._initial:
             return Begin(self.lowest, None)
-        # Arms that failed or were stopped are replaced by the next ones, as far as there are any.
+        # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
         lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
+        lost |= self._too_dear(range(begun))
         first = list(islice((arm for arm in range(begun) if arm not in lost), self._initial))
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
@@ -362,11 +367,26 @@ class SearchPolicy(abc.ABC):
                 return Pull(best, level + 1)
         return Begin(self.lowest, None) if len(first) < self._initial else None
 
+    def _too_dear(self, arms: Iterable[int]) -> set[int]:
+        """The arms with a value below the target that cannot be brought there any more."""
+        if self.prices is None or math.isinf(self.affordable):
+            return set()
+        found = set()
+        for level in range(self.lowest, self.target):
+            here = [arm for arm in arms if arm in self._points and self.level_of(arm) == level]
+            if here:
+                features = self.space.features([self._points[arm] for arm in here])
+                prices = self.price_from(level, self.target) * self.dearness(
+                    features, level, self.target, here
+                )
+                found.update(np.array(here)[prices > self.affordable].tolist())
+        return found
+
     def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
         """The next step of an arm that is among the best third of its level; None without any."""
         busy = {pull.arm for pull in pending}
         for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
-            out = self._unfit | self._stops.keys()
+            out = self._unfit | self._stops.keys() | self._too_dear(self._values[level])
             here = [arm for arm in self._values[level] if arm not in out]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))
             for arm in here[: len(here) // _REDUCTION]:

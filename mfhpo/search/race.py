@@ -239,8 +239,8 @@ class SearchRace(Policy):
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
         if not shortlist:
-            pull = self._search_on(pending)
             kept = self._budget.kept_for(self._top) if len(self.search.finished_arms()) > 1 else 0.0
+            pull = self._search_on(pending, kept)
             if self._budget.fits(pull, pending, kept):
                 return pull
             if self._budget.kept == 0.0:
@@ -258,18 +258,23 @@ class SearchRace(Policy):
         replicate = replace(replicate, limit=limit)
         return replicate if self.fits(replicate, pending) else None
 
-    def _search_on(self, pending: Sequence[Pull]) -> Pull:
+    def _search_on(self, pending: Sequence[Pull], kept: float) -> Pull:
+        budget = self._budget
+        self.search.affordable = budget.affordable(pending, kept)
         begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
         under_way = [pull for pull in pending if not isinstance(pull, Replicate)]
         step = self.search.ask(begun, under_way)
         if isinstance(step, Begin):
             self._asked = (begun, step.point)
             step = Pull(begun, step.fidelity)
-        if self._budget.may_be_too_dear(step, pending):
+        # What this arm is too dear for, another one may do.
+        goes_on = budget.target_price <= budget.left(pending) - kept
+        is_too_dear = goes_on and not budget.fits(step, pending, kept)
+        if is_too_dear or budget.may_be_too_dear(step, pending):
             self._asked = (begun, None)
             step = Pull(begun, self.search.lowest)
         point = self.point_of(step.arm)
-        limit = self._budget.limit_for(step, pending, self.search.worth, point)
+        limit = budget.limit_for(step, pending, self.search.worth, point)
         step = replace(step, limit=limit)
         return replace(step, block=SEARCH_BLOCK) if self._in_blocks else step
 

@@ -107,7 +107,7 @@ class Slow:
         pull = next_pull(self.race, self.points, lambda arm: drawn(SPACE, arm))
         if pull is None:
             return False
-        seconds = COSTS[pull.fidelity] * (self.times if pull.arm % 7 == 3 else 1.0)
+        seconds = self.seconds_of(pull)
         value = -((self.points[pull.arm]["x"] - 0.3) ** 2)
         self.pulls.append(pull)
         if self.obeys and pull.limit is not None and seconds > pull.limit:
@@ -116,6 +116,9 @@ class Slow:
         else:
             self.race.tell(pull, Observation(value, seconds))
         return True
+
+    def seconds_of(self, pull):
+        return COSTS[pull.fidelity] * (self.times if pull.arm % 7 == 3 else 1.0)
 
     def run(self):
         while self.step():
@@ -308,3 +311,29 @@ def test_a_value_ends_the_count_of_stops():
         stopped_at = 5.0 if told is None else None
         search.tell(Pull(3, 2 if told is None else 1), Observation(told, censored_at=stopped_at))
     assert search.leader() == 3
+
+
+@pytest.mark.parametrize("search_type", [ModelSearch, HalvingSearch])
+@pytest.mark.parametrize(("budget", "goes_up"), [(250.0, False), (2000.0, True)])
+def test_an_arm_that_cannot_be_brought_to_the_target_is_left_where_it_is(
+    search_type, budget, goes_up
+):
+    """The best of nine takes 60 times as long, by the prices 190 to the target."""
+    search = search_type(COSTS, initial=9)
+    search.space = SPACE
+    race = SearchRace(search, budget=budget, measured=True, certify_share=0.0)
+    for arm in range(9):
+        search.describe(arm, {"x": arm / 8})
+        race.tell(Pull(arm, 0), Observation(-float(arm), 60.0 if arm == 0 else 1.0))
+    race.tell(Pull(8, 1), Observation(-8.0, 3.0))
+    race.tell(Pull(8, 2), Observation(-8.0, 9.0))
+    [pull] = race.ask()
+    assert (pull.arm == 0) == goes_up
+    assert race.ask() == [pull]
+
+
+@pytest.mark.parametrize("budget", [400.0, 500.0, 600.0])
+def test_a_dear_arm_does_not_end_a_search_that_can_afford_another(budget):
+    race = Slow(100.0, budget=budget).run().race
+    assert race.finished
+    assert race._budget.left() < race._budget.target_price
