@@ -66,7 +66,7 @@ class GivenRace:
         return self._told.get(key, 0) + ahead
 
     def is_fresh(self, pull: Pull) -> bool:
-        """Whether the value selects no candidate whose claim rests on it: the policy counts all."""
+        """Whether the value may count in a claim: all of them do."""
         return True
 
     @property

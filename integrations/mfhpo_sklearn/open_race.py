@@ -94,7 +94,7 @@ class OpenRace:
         return pull.block or 0
 
     def is_fresh(self, pull: Pull) -> bool:
-        """Whether the value is the certificate's, so that the search has not selected it."""
+        """Whether the value may count in a claim: those do that the search has not selected."""
         return isinstance(pull, Replicate)
 
     @property

@@ -7,7 +7,7 @@ import math
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,18 @@ from mfhpo_sklearn.results import Results, Row
 from mfhpo_sklearn.splits import Splits
 
 Race = GivenRace | OpenRace
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What `fit` was given, as it is evaluated; `passed` goes to the estimator and the scorer."""
+
+    X: Any
+    y: Any
+    scorer: Any
+    passed: Mapping[str, Any]
+    splits: Splits
+    resource: Resource
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
@@ -82,21 +94,22 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         splits = Splits(self, self.cv if hasattr(self.cv, "split") else None, X, y, groups, seed)
         taken = self._taken()
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
+        task = _Task(X, y, scorer, passed, splits, resource)
         race = self._race(resource, seed)
         results = Results()
         shown: tuple[Any, ...] = ()
         try:
-            for row in self._evaluations(race, resource, splits, X, y, scorer, passed):
+            for row in self._evaluations(race, task):
                 results.rows.append(row)
                 shown = self._show(race, row, shown)
         except KeyboardInterrupt:
             if any(row.evaluation.score is not None for row in results.rows):
-                self._keep(race, resource, splits, results, scorer)
+                self._keep(race, task, results)
             raise
         self._warn_of_failures(results)
-        self._keep(race, resource, splits, results, scorer)
+        self._keep(race, task, results)
         if self.refit:
-            self._refit(X, y, passed)
+            self._refit(task)
         return self
 
     # Arguments.
@@ -136,16 +149,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     # The loop.
 
-    def _evaluations(
-        self,
-        race: Race,
-        resource: Resource,
-        splits: Splits,
-        X: Any,
-        y: Any,
-        scorer: Any,
-        passed: Mapping[str, Any],
-    ) -> Iterator[Row]:
+    def _evaluations(self, race: Race, task: _Task) -> Iterator[Row]:
         """Evaluate what the race asks for, several at once, and tell it in the order asked."""
         until = math.inf if self.timeout is None else time.monotonic() + self.timeout
         at_once = effective_n_jobs(self.n_jobs)
@@ -157,12 +161,12 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                     return
                 tasks = [
                     delayed(evaluate)(
-                        self._estimator(race, resource, pull),
-                        X,
-                        y,
-                        resource.part_of(splits[number], pull.fidelity),
-                        scorer,
-                        passed,
+                        self._estimator(race, task.resource, pull),
+                        task.X,
+                        task.y,
+                        task.resource.part_of(task.splits[number], pull.fidelity),
+                        task.scorer,
+                        task.passed,
                     )
                     for pull, number in zip(pulls, numbers, strict=True)
                 ]
@@ -186,9 +190,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     def _show(self, race: Race, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
         """Print a line if there is news beside what was shown last, or each time if asked to."""
+        if self.verbose < 1:
+            return shown
         arm, mean, (low, high), _ = race.policy.leader()
         news = arm, race.phase
-        if self.verbose < 1 or (self.verbose < 2 and news == shown):
+        if self.verbose < 2 and news == shown:
             return shown
         text = f"[{type(self).__name__}] {race.policy.cost:.4g} paid, {race.phase}"
         if arm is not None:
@@ -219,9 +225,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 stacklevel=3,
             )
 
-    def _keep(
-        self, race: Race, resource: Resource, splits: Splits, results: Results, scorer: Any
-    ) -> None:
+    def _keep(self, race: Race, task: _Task, results: Results) -> None:
+        resource = task.resource
         arm = race.policy.leader()[0]
         if arm is None or not results.rows:
             raise ValueError(
@@ -229,7 +234,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             )
         for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
             self.__dict__.pop(earlier, None)
-        self.certificate_ = race.answer(f"{splits.words}, the same for all settings")
+        self.certificate_ = race.answer(f"{task.splits.words}, the same for all settings")
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
             race.rows,
@@ -239,17 +244,18 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         )
         self.best_params_ = race.params(arm) | resource.settings(len(resource.levels) - 1)
         self.best_score_ = self.certificate_.mean
-        self.scorer_ = scorer
+        self.scorer_ = task.scorer
         self.multimetric_ = False
 
-    def _refit(self, X: Any, y: Any, passed: Mapping[str, Any]) -> None:
+    def _refit(self, task: _Task) -> None:
+        passed = task.passed
         self.best_estimator_ = clone(self.estimator).set_params(
             **clone(self.best_params_, safe=False)
         )
         if get_config()["enable_metadata_routing"]:
             passed = process_routing(self, "fit", **passed).estimator.fit
         begun = time.time()
-        self.best_estimator_.fit(X, *(() if y is None else (y,)), **passed)
+        self.best_estimator_.fit(task.X, *(() if task.y is None else (task.y,)), **passed)
         self.refit_time_ = time.time() - begun
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

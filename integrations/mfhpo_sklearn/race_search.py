@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,9 @@ from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.space import Parameters
 
 _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
+
+# Fits of each setting of a small space, for which a race among all of them is the better choice.
+_ENOUGH_FOR_ALL = 10
 
 # The search makes all of its evaluations with one replicate, and the certificate with others.
 _REPLICATE = "split"
@@ -188,4 +192,11 @@ class RaceSearchCV(PolicySearchCV):
             epsilon=self.epsilon,
             max_failures=self.max_failures,
         )
-        return OpenRace(declared, Parameters(self.param_distributions), resource, seed)
+        parameters = Parameters(self.param_distributions)
+        if self.seconds is None and _ENOUGH_FOR_ALL * parameters.size <= (self.budget or 0.0):
+            warnings.warn(
+                f"param_distributions has {parameters.size:g} settings, and the budget pays for "
+                f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",
+                stacklevel=4,
+            )
+        return OpenRace(declared, parameters, resource, seed)

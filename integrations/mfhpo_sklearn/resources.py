@@ -84,7 +84,7 @@ class Resource:
         own = estimator.get_params()
         if name not in own:
             close = difflib.get_close_matches(name, own, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = f"; did you mean {close[0]!r}?" if close else "."
             raise ValueError(
                 f"resource={name!r} is no parameter of {type(estimator).__name__}{hint} Give "
                 f"'n_samples' or one of {sorted(own)}."
@@ -120,7 +120,12 @@ class Resource:
         return self._in_order(train)[: self.levels[level]], test
 
     def _in_order(self, train: IntArray) -> IntArray:
-        """Training samples in an order in which any first few have all classes in proportion."""
+        """Training samples in an order in which any first few are like all of them.
+
+        They are shuffled, as some splitters leave them in the order of the data, and have all
+        classes in proportion.
+        """
+        train = np.random.default_rng(0).permutation(train)
         if self.classes is None:
             return train
         found = self.classes[train]

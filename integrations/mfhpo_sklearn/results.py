@@ -18,7 +18,7 @@ from mfhpo_sklearn.evaluation import Evaluation
 class Row:
     """One evaluation: what was asked for, on the split of which number, and what came of it.
 
-    `is_fresh` says that the search has not selected the candidate for this value.
+    `is_fresh` says that the value may count in a claim: no search has selected it.
     """
 
     pull: Pull

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from mfhpo.knowledge.fidelity import native
 from mfhpo.search import Numeric, OneOf, Point
 
 _TAIL = 1e-9  # of a distribution, on either side
+_GRID = 1000  # places at which the values of whole numbers are looked up
 _WHICH = "space"  # the choice among several spaces
 
 
@@ -22,6 +24,10 @@ class _Values:
     """A list: numbers that increase have an order, all others are choices."""
 
     values: tuple[Any, ...]
+
+    @property
+    def size(self) -> float:
+        return len(self.values)
 
     @property
     def kind(self) -> Numeric | OneOf | None:
@@ -48,32 +54,47 @@ class _Values:
 
 
 @dataclass(frozen=True)
-class _Distribution:
-    """A distribution of scipy.stats: a place is the share of the draws that are smaller."""
+class _Continuous:
+    """A density of scipy.stats: a place is the share of the draws that are smaller."""
+
+    distribution: Any
+    kind = Numeric()
+    size = math.inf
+
+    def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
+        place = float(rng.random()) if place is None else place
+        value = native(self.distribution.ppf(_inside(place)))
+        return value, float(self.distribution.cdf(value))
+
+
+@dataclass(frozen=True)
+class _Discrete:
+    """Whole numbers of scipy.stats: a place is the middle of the share that gives the number."""
 
     distribution: Any
 
     @property
-    def kind(self) -> Numeric | OneOf | None:
-        if not hasattr(self.distribution, "pmf"):
-            return Numeric()
-        kind = Numeric.stepwise(self._value_at, self._place_of)
-        return kind if len(kind.places) > 1 else None
+    def size(self) -> float:
+        low, high = self.distribution.support()
+        return float(high - low + 1)
 
-    def _value_at(self, place: float) -> Any:
-        return native(self.distribution.ppf(min(max(place, _TAIL), 1.0 - _TAIL)))
+    @property
+    def kind(self) -> Numeric | None:
+        values = np.unique(self.distribution.ppf(_inside(np.linspace(0.0, 1.0, _GRID))))
+        return Numeric(tuple(self._places_of(values).tolist())) if len(values) > 1 else None
 
-    def _place_of(self, value: float) -> float:
-        """The place, of a whole number the middle of those that give it."""
-        below = self.distribution.cdf(value - 1) if hasattr(self.distribution, "pmf") else None
-        place = float(self.distribution.cdf(value))
-        return place if below is None else (float(below) + place) / 2.0
+    def _places_of(self, values: Any) -> Any:
+        return (self.distribution.cdf(values - 1) + self.distribution.cdf(values)) / 2.0
 
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
-        value = self._value_at(float(rng.random()) if place is None else place)
-        if hasattr(self.distribution, "pmf"):
-            value = int(value)
-        return value, self._place_of(value)
+        place = float(rng.random()) if place is None else place
+        value = int(self.distribution.ppf(_inside(place)))
+        return value, float(self._places_of(value))
+
+
+def _inside(places: Any) -> Any:
+    """Places that are no end of an infinite range."""
+    return np.clip(places, _TAIL, 1.0 - _TAIL)
 
 
 @dataclass(frozen=True)
@@ -82,13 +103,14 @@ class _Opaque:
 
     distribution: Any
     kind = None
+    size = math.inf
 
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, None]:
         state = np.random.RandomState(int(rng.integers(2**31)))
         return native(self.distribution.rvs(random_state=state)), None
 
 
-_Part = _Values | _Distribution | _Opaque
+_Part = _Values | _Continuous | _Discrete | _Opaque
 
 
 class Parameters:
@@ -103,6 +125,8 @@ class Parameters:
         What each parameter is to a model.
     names
         Parameters of the estimator that are set.
+    size
+        Number of different settings; infinite if there is no end of them.
 
     Examples
     --------
@@ -128,6 +152,7 @@ class Parameters:
             {name: _part(name, space[name]) for name in space} for space in spaces
         ]
         self.names = {name for space in self._spaces for name in space}
+        self.size = sum(math.prod(part.size for part in space.values()) for space in self._spaces)
         self.kinds: dict[str, Numeric | OneOf] = {}
         if len(spaces) > 1:
             self.kinds[_WHICH] = OneOf(len(spaces))
@@ -156,7 +181,7 @@ class Parameters:
 
 def _part(name: str, given: Any) -> _Part:
     if hasattr(given, "ppf") and hasattr(given, "cdf"):
-        return _Distribution(given)
+        return _Discrete(given) if hasattr(given, "pmf") else _Continuous(given)
     if hasattr(given, "rvs"):
         return _Opaque(given)
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
