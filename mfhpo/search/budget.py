@@ -204,7 +204,7 @@ class Budget:
 
     def affordable(self, pending: Sequence[Pull], kept: float) -> float:
         """What an arm may take to the target, where costs are measured; else anything."""
-        if self._in_evaluations or self._prices is None:
+        if self.in_evaluations or self._prices is None:
             return math.inf
         known = not self._prices.usual.is_unknown(self._search.target)
         return self.left(pending) - kept if known else math.inf
