@@ -8,7 +8,6 @@ from typing import Any
 from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
 from mfhpo_optuna.visualization.stories.search import Finalist, Mark, SearchStory
 from mfhpo_optuna.visualization.style import (
-    Line,
     band,
     head,
     hover,
@@ -126,13 +125,14 @@ def _draw_shortlist(figure: Any, story: SearchStory) -> None:
     head(figure, "What the finalists are worth (○ what the search had seen)", panel=2)
     places = range(len(story.finalists))
     texts = [hover(finalist.lines) for finalist in story.finalists]
-    luck = Line()
+    luck_x: list[float | None] = []
+    luck_y: list[float | None] = []
     for place, finalist in enumerate(story.finalists):
-        if math.isfinite(finalist.claim) and math.isfinite(finalist.mean):
-            luck.add([(finalist.claim, place), (finalist.mean, place)])
+        luck_x += [finalist.claim, finalist.mean, None]
+        luck_y += [place, place, None]
     figure.add_scatter(
-        x=luck.x,
-        y=luck.y,
+        x=luck_x,
+        y=luck_y,
         mode="lines",
         line={"color": QUIET, "width": 1, "dash": "dot"},
         hoverinfo="skip",

@@ -1,7 +1,6 @@
-"""What the figures of plotly share: how they begin, their titles, legends and lines of pieces."""
+"""What the figures of plotly share: how they begin, their titles and legends."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
@@ -12,20 +11,6 @@ LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 # In pixels: lines of a title and of a legend, and what is between them and the panels.
 _HEADLINE, _TITLE_LINE, _LEGEND_LINE = 34, 16, 20
 _ABOVE, _BELOW = 26, 50
-
-
-@dataclass
-class Line:
-    """Coordinates of several lines in one trace, with a gap after each."""
-
-    x: list[float | None] = field(default_factory=list)
-    y: list[float | None] = field(default_factory=list)
-
-    def add(self, points: Sequence[tuple[float, float]]) -> None:
-        """Add a line."""
-        if points:
-            self.x += [*rounded([x for x, _ in points]), None]
-            self.y += [*rounded([y for _, y in points]), None]
 
 
 def require_plotly(plot: str) -> None:

@@ -176,11 +176,12 @@ def _title(
     if survival is not None:
         bounds = f"in [{survival.low:.0%}, {survival.high:.0%}]"
         stops = f"The limit stops {survival.probability:.0%} of its trials, {bounds}"
+    worse = "lower" if race.sign > 0.0 else "upper"
     shown = "" if len(curves) == len(race.arms) else f"; {len(curves)} arms are shown"
     return title(
         f"Arm {answer.arm} of {len(race.arms)} leads, with a limit of {answer.limit:.3g} s",
         params_text(answer.params),
-        f"Gain {answer.gain:.4g} {between(answer.interval)} for a trial",
+        f"Gain {answer.gain:.4g} {between(answer.interval)} for a trial, the best {worse} end",
         _rival(race, curves),
         stops,
         f"{answer.seconds:,.4g} s in {trials_text(answer.trials)}, {answer.censored:.0%} stopped"
