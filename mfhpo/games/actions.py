@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from scipy.stats import qmc
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
@@ -92,8 +91,7 @@ class Actions:
         """Points of the unit cube that stand for all profiles, shape (n, number of parameters)."""
         n_parameters = len(self.parameters)
         if self.shape is None:
-            design = qmc.Sobol(n_parameters, rng=np.random.default_rng(self._seed))
-            return design.random(_PROFILES)
+            return _spread(_PROFILES, n_parameters, self._seed)
         profiles = np.zeros((math.prod(self.shape), n_parameters))
         chosen = np.indices(self.shape).reshape(len(self), -1)
         for player, columns in enumerate(self.cube_columns):
@@ -197,8 +195,7 @@ class Actions:
             axes = [_values(parameter, _per_axis(len(owned))) for parameter in owned]
             if math.prod(len(axis) for axis in axes) <= 2 * _OWN:
                 return np.array(list(itertools.product(*axes)))
-        design = qmc.Sobol(len(owned), rng=np.random.default_rng(self._seed + 1))
-        return design.random(_DRAWN)
+        return _spread(_DRAWN, len(owned), self._seed + 1)
 
 
 def _per_axis(n_parameters: int) -> int:
@@ -227,3 +224,11 @@ def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
     if len(places) > most:
         places = places[np.unique(np.linspace(0, len(places) - 1, most).round().astype(int))]
     return places
+
+
+def _spread(n: int, n_parameters: int, seed: int) -> FloatArray:
+    """Points that are spread evenly over the unit cube, shape (n, n_parameters)."""
+    from scipy.stats import qmc  # slow to import, and not needed before
+
+    points: FloatArray = qmc.Sobol(n_parameters, rng=np.random.default_rng(seed)).random(n)
+    return points

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from mfhpo.games.actions import Actions
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Utility
@@ -16,7 +16,7 @@ POSSIBLE = 16
 """Models of each player from which games are drawn, where hyperparameters are fitted."""
 
 _DRAWS = 128  # games
-_QUANTILES = norm.ppf((np.arange(128) + 0.5) / 128)  # that stand for a normal distribution
+_QUANTILES = ndtri((np.arange(128) + 0.5) / 128)  # that stand for a normal distribution
 _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best profile
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.stats import t as student_t
+from scipy.special import stdtrit
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray
@@ -118,7 +118,7 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
     The noise of the pilot's means widens it, never narrows it.
     """
     pilot_arms = differences.shape[0]
-    quantile = float(student_t.ppf(1.0 - level / (2.0 * n_arms), pilot_arms - 1))
+    quantile = float(stdtrit(pilot_arms - 1, 1.0 - level / (2.0 * n_arms)))
     centre = differences.mean(axis=0)
     reach = quantile * differences.std(axis=0, ddof=1) * np.sqrt(1.0 + 1.0 / pilot_arms)
     bounds = np.abs(centre) + reach if kind == "max" else 2.0 * reach

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from scipy.stats import chi2
+from scipy.special import chdtri
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.knowledge.state import restore, saved
@@ -161,7 +161,7 @@ class NoiseAudit:
             return math.inf
         self._looks += 1
         level = _AUDIT_LEVEL / (self._looks * (self._looks + 1))
-        return self._sigma**2 * float(chi2.isf(level, self._degrees))
+        return self._sigma**2 * float(chdtri(self._degrees, level))
 
     def state_dict(self) -> dict[str, Any]:
         """The state as plain JSON values."""

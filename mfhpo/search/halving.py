@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import spearmanr
 
 from mfhpo.problem import Pull
 from mfhpo.search.policy import Begin, SearchPolicy
@@ -53,6 +52,8 @@ class HalvingSearch(SearchPolicy):
 
     def agreement(self, level: int) -> float:
         """Rank correlation of a level with the next one, drawn to one half by few arms."""
+        from scipy.stats import spearmanr  # slow to import, and not needed before
+
         both = [arm for arm in self._values[level] if arm in self._values[level + 1]]
         low = [self.mean(arm, level) for arm in both]
         high = [self.mean(arm, level + 1) for arm in both]

@@ -9,7 +9,6 @@ import numpy as np
 from scipy.linalg import cholesky
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
-from scipy.optimize import Bounds, minimize
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.search.kernels import distances, five_halves, three_halves, warp
@@ -103,6 +102,8 @@ class LevelProcess:
 
     def fit(self, data: LevelData, steps: int = _STEPS) -> None:
         """Fit all parameters in so many steps at most, from where the last fit ended."""
+        from scipy.optimize import Bounds, minimize  # slow to import, and not needed before
+
         data = data.by_level()
         indicators = np.eye(self.n_levels)[data.levels]
         most = np.full(len(self._parameters), np.inf)

@@ -2,7 +2,6 @@
 
 import numpy as np
 from scipy.linalg import cho_solve, cholesky
-from scipy.optimize import minimize
 
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.marginal_likelihood import (
@@ -120,6 +119,8 @@ def _some(observations: Observations) -> Observations:
 
 
 def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) -> FloatArray:
+    from scipy.optimize import minimize  # slow to import, and not needed before
+
     results = [
         minimize(
             loss_and_gradient,

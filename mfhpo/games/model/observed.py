@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
@@ -118,6 +117,8 @@ class ObservedUtilities:
         """
         if not self._failed or not self.has_seen:
             return []
+        from scipy.spatial.distance import cdist  # slow to import, and not needed before
+
         failed, levels, times = zip(*self._failed.values(), strict=True)
         worst = min(self._least.values())
         at = np.array(failed) / length_scales

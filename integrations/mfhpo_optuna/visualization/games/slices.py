@@ -4,7 +4,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
-from scipy.stats import norm
+from scipy.special import ndtri
 
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.visualization.colours import QUIET, faded, level_colour
@@ -63,7 +63,7 @@ def gains_by_moving(story: NashStory, player: int, parameter: str) -> tuple[Floa
     covariances = model.covariances(features, model.top)
     # The variance of a difference: what is uncertain of both alike does not count.
     variances = np.diag(covariances)[1:] + covariances[0, 0] - 2.0 * covariances[0, 1:]
-    deviations = float(norm.ppf((1.0 + policy.probability) / 2.0))
+    deviations = float(ndtri((1.0 + policy.probability) / 2.0))
     return means[1:] - means[0], deviations * np.sqrt(np.maximum(variances, 0.0))
 
 
