@@ -206,10 +206,7 @@ def train_from_checkpoint(
     done = 0 if known is None else known.current_iteration()
     if known is not None and done >= rounds:
         return lightgbm.Booster(model_str=known.model_to_string(num_iteration=rounds))
-    model = lightgbm.train(
-        dict(params), train_set, rounds - done, init_model=known, keep_training_booster=False,
-        **options,
-    )  # fmt: skip
+    model = lightgbm.train(dict(params), train_set, rounds - done, init_model=known, **options)
     own = path.with_name(f"{path.name}.{trial.number}.part")
     model.save_model(own, num_iteration=-1)
     os.replace(own, path)

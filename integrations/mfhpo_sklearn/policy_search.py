@@ -72,7 +72,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             Targets, shape (n_samples,) or (n_samples, n_outputs), or None.
         **params
             Further arguments of ``fit``, those with one value for each sample split like `X`; with
-            ``groups``, for the splitter. With metadata routing, what anybody requests.
+            ``groups``, for the splitter. Scores are then not weighted. With metadata routing, what
+            the estimator, the scorer and the splitter request.
 
         Returns
         -------

@@ -181,9 +181,10 @@ class RaceSearchCV(PolicySearchCV):
         if self.seconds is not None and fidelity is not None:
             fidelity = replace(fidelity, costs=None)
         none_given = self.budget is None and self.seconds is None
+        budget = _USUAL_BUDGET if none_given else self.budget
         declared = DeclaredSearch.of(
             fidelity,
-            budget=_USUAL_BUDGET if none_given else self.budget,
+            budget=budget,
             seconds=self.seconds,
             replicate=_REPLICATE,
             certify_share=self.certify_share,
@@ -193,10 +194,10 @@ class RaceSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
         )
         parameters = Parameters(self.param_distributions)
-        if self.seconds is None and _ENOUGH_FOR_ALL * parameters.size <= (self.budget or 0.0):
+        if budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
             warnings.warn(
                 f"param_distributions has {parameters.size:g} settings, and the budget pays for "
                 f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",
-                stacklevel=4,
+                stacklevel=3,
             )
         return OpenRace(declared, parameters, resource, seed)

@@ -20,7 +20,6 @@ def _cannot_hold(search):
 @parametrize_with_checks(
     [
         RaceSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, **_SMALL),
-        RaceSearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **_SMALL),
         MFSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, **_SMALL),
         IISESearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **_SMALL),
     ],

@@ -43,6 +43,7 @@ def given(estimator=TREE, candidates=DEPTHS, **options):
     return MFSearchCV(estimator, candidates, **options)
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:param_distributions has:UserWarning")
 SEARCHES = pytest.mark.parametrize("make", [race, given])
 
 
@@ -379,6 +380,15 @@ def test_spaces_that_are_alternatives():
     linear = results["param_kernel"] == "linear"
     assert 0 < linear.sum() < len(linear)
     assert (np.ma.getmaskarray(results["param_gamma"]) == linear).all()
+
+
+def test_small_space_is_pointed_to_a_race_among_all():
+    with pytest.warns(UserWarning, match=r"has 4 settings.*MFSearchCV") as caught:
+        race(budget=40).fit(X, y)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        race(budget=39).fit(X, y)
 
 
 def test_given_candidates_until_certified():
