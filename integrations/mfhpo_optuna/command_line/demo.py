@@ -18,9 +18,10 @@ _LEAST_ROWS = 100
 _BUDGET = 160  # in whole trainings
 
 _WHAT = (
-    "A support vector machine learns to read handwritten digits. Each training has a random split "
-    "of its own, so that its error is noisy. The number of digits that it learns from is the "
-    "fidelity: a cheap training sees 100, a whole one 900."
+    "A support vector machine learns to read handwritten digits. The number of digits that it "
+    "learns from is the fidelity: a cheap training sees 100, a whole one 900. The search compares "
+    "configurations on one random split of the digits. The finalists are trained again on other "
+    "splits, because an error that made a configuration the best on one split is a lucky one."
 )
 
 

@@ -28,6 +28,9 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
 
+COST_UNIT = "units of cost"
+"""Of costs that are declared: nobody says what they are."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -179,7 +182,7 @@ def _unit(sampler: FidelitySampler, race: FidelityRace) -> str:
         return "seconds"
     if sampler.arguments.get("trials") is not None or not has_levels(race.fidelity):
         return "trials"
-    return race.fidelity.name if race.fidelity.costs is None else "cost"
+    return race.fidelity.name if race.fidelity.costs is None else COST_UNIT
 
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:

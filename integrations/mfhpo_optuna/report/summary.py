@@ -10,7 +10,7 @@ from typing import Any, Literal
 from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.report.ledger import Ledger
+from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
@@ -106,7 +106,7 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
 
 
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:
-    who = _name(answer["params"], f"arm {answer['arm']}")
+    who = _name(answer["params"], f"Arm {answer['arm']}")
     status, sentence = _verdict(answer, who, f"the {answer['compared']} configurations compared")
     at = f" ({_level(answer['level'], ledger)})"
     values = [Measured(f"what it is worth{at}", answer["mean"], tuple(answer["interval"]))]
@@ -125,7 +125,11 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
         params=answer["params"],
         values=tuple(values),
         luck=luck,
-        facts=(*_claim(answer, status), *_paid(answer["cost"], answer, ledger), *_open(answer)),
+        facts=(
+            *_claim(answer, status),
+            *_paid(answer, ledger),
+            *_open(answer, ledger),
+        ),
         grounds=_grounds(answer, reading),
         conditions=tuple(answer["conditions"]),
         notices=(*answer["notices"], *(f"not compared: {one}" for one in answer["not_compared"])),
@@ -134,7 +138,7 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
 
 def _level(level: Any, ledger: Ledger) -> str:
     """The level that a mean belongs to, by the name of the fidelity where costs have it."""
-    named = ledger.unit not in ("seconds", "cost", "trials")
+    named = ledger.unit not in ("seconds", "trials", COST_UNIT)
     return f"{ledger.unit}={level}" if named else f"at level {level}"
 
 
@@ -149,7 +153,7 @@ def _of_shortlist(
         return Summary("not certified", f"{_capital(certificate['reason'])}.", {})
     best = candidates[winner]
     luckiest = candidates[certificate["luckiest"]]
-    who = _name(best["params"], best["name"])
+    who = _name(best["params"], _capital(best["name"]))
     status, sentence = _verdict(certificate, who, certificate["about"])
     same = "the same" if luckiest is best else luckiest["name"]
     values = [
@@ -164,7 +168,7 @@ def _of_shortlist(
             values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
     facts = [*_claim(certificate, status)]
     if "cost" in answer:
-        facts += _paid(answer["cost"], answer, ledger)
+        facts += _paid(answer, ledger)
     facts.append(("for the certificate", f"{certificate['evaluations']} new evaluations"))
     if answer.get("tried"):
         tried = f"{answer['tried']} configurations, {answer['at_target']} of them at the target"
@@ -194,7 +198,7 @@ def _of_shortlist(
 
 
 def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
-    who = _name(answer["params"], f"arm {answer['arm']}")
+    who = _name(answer["params"], f"Arm {answer['arm']}")
     limit = answer["limit"]
     at_most = "no time limit yet" if limit is None else f"a time limit of {limit:.4g} s"
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
@@ -257,7 +261,7 @@ def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, s
         return "certified", f"{who} is the best of {among}{tolerance}."
     reason = answer["reason"].rstrip(".")
     if not answer.get("certifies", True) or not answer["finished"]:
-        return "best so far", f"{who}. {_capital(reason)}."
+        return "best so far", f"{who} leads; {reason}."
     if within is None or epsilon is None:
         return "not certified", f"{who} leads, but {reason}."
     holds = f"is within {within:.3g} of the best of {among}, where {epsilon:.3g} was asked for"
@@ -279,19 +283,19 @@ def _claim(answer: Mapping[str, Any], status: Status) -> list[tuple[str, str]]:
     return facts
 
 
-def _paid(cost: float, answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
-    amount = f"{cost:.6g} {ledger.unit}" if ledger.unit != "cost" else f"a cost of {cost:.6g}"
+def _paid(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
+    amount = f"{_amount(answer['cost'])} {ledger.unit}"
     text = amount if ledger.unit == "trials" else f"{amount} in {answer['trials']} trials"
     if answer["failures"]:
         text += f"; {answer['failures']} more failed"
     return [("paid", text)]
 
 
-def _open(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _open(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
     remaining = answer["remaining_cost"]
     if answer["certified"] or not answer["certifies"] or remaining is None:
         return []
-    return [("to certify", f"about {remaining:.3g} more, in the same unit")]
+    return [("to certify", f"about {_amount(remaining)} {ledger.unit} more")]
 
 
 def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:
@@ -303,9 +307,14 @@ def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, 
     return tuple(found)
 
 
+def _amount(cost: float) -> str:
+    return f"{cost:,.0f}" if cost >= 1_000.0 else f"{cost:.3g}"
+
+
 def _capital(text: str) -> str:
-    """The text as a sentence begins, without its end."""
-    return f"{text[:1].upper()}{text[1:]}".rstrip(".")
+    """The text as a sentence begins, without its end; a name in code stays as it is."""
+    first = text.partition(" ")[0]
+    return (f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text).rstrip(".")
 
 
 def _name(params: Mapping[str, Any], otherwise: str) -> str:

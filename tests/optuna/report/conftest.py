@@ -66,7 +66,7 @@ def game():
     study = optuna.create_study(
         directions=["minimize", "minimize"],
         study_name="game",
-        sampler=NashSampler(players, budget=12, seed=0),
+        sampler=NashSampler(players, budget=8, seed=0),
     )
 
     def objective(trial):

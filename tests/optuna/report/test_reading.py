@@ -218,3 +218,18 @@ def test_a_trial_outside_the_race_costs_it_nothing():
     shares = {share.purpose: share for share in where_it_went(ledger)}
     assert shares["not counted"].trials == 1
     assert shares["not counted"].spent == 0.0
+
+
+def test_declared_costs_have_no_name():
+    fidelity = Fidelity("size", levels=["small", "large"], costs=[1, 5])
+    study = optuna.create_study(sampler=IISESampler(fidelity, arms=2, budget=30, seed=0))
+
+    def objective(trial):
+        size = trial.suggest_categorical("size", ["small", "large"])
+        noise = 0.01 * (trial.number % 3)
+        return trial.suggest_float("x", 0, 1) + {"small": 0.1, "large": 0.0}[size] + noise
+
+    study.optimize(objective)
+    summary = summarised(study)
+    assert dict(summary.facts)["paid"] == "30 units of cost in 6 trials"
+    assert summary.values[0].who == "what it is worth (at level large)"
