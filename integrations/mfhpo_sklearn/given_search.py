@@ -73,7 +73,7 @@ class MFSearchCV(PolicySearchCV):
     max_failures
         A setting without any score leaves the race, with a warning, after so many fits that fail.
     cv, scoring, n_jobs, refit, error_score, verbose, random_state
-        See `RaceSearchCV`. Several workers may overspend the budget by a fit each.
+        See `RaceSearchCV`.
 
     Attributes
     ----------

@@ -59,7 +59,8 @@ class RaceSearchCV(PolicySearchCV):
         counts as a third. None, without `seconds`: 100.
     seconds
         The budget in seconds of fitting and scoring, summed over workers, instead of `budget`. What
-        fits cost is measured, by setting; the total may be missed by one fit of each worker.
+        fits cost is measured, by setting; the total may be missed by one fit of each worker. No fit
+        is stopped.
     certify_share
         Share of the budget that is kept for the certificate, in [0, 1). It is large because the
         search sees one split alone, and scores differ from split to split; what a certificate does
@@ -85,7 +86,8 @@ class RaceSearchCV(PolicySearchCV):
     error_score
         Score of a fit that raises. NaN: it counts as a failure. "raise": it ends the search.
     verbose
-        1: a line for each fit says what was paid, and who leads; 2: also what the fit gave.
+        1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
+        each fit, and what it gave.
     random_state
         Makes the search repeatable, as far as the estimator's own seed does.
 
