@@ -135,6 +135,21 @@ def small_spaces() -> str:
     return table([*head, "difference, 95 %", "ours is less"], rows)
 
 
+def scikit_learn() -> str:
+    """What scikit-learn's searches and ours hand over, for the same number of full fits."""
+    rows = []
+    for task, searches in result("sklearn_search")["summary"].items():
+        if "RaceSearchCV" not in searches:
+            continue
+        for name, row in searches.items():
+            figures = (row["true"], row["size of the gap"], row["seconds"])
+            rows.append(
+                [task, name, f"{row['fits']:.0f}", *(f"{figure:.2f}" for figure in figures)]
+            )
+    head = ["data, model", "search", "full fits", "true score", "claim is off by", "CPU seconds"]
+    return table(head, rows, words=2)
+
+
 def limits() -> str:
     """What limits of time save a search with runaway configurations."""
     found: dict[str, Any] = result("search_limits")
@@ -156,5 +171,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "over Optuna": over_optuna,
     "losses of the search": losses,
     "small spaces": small_spaces,
+    "scikit-learn's searches": scikit_learn,
     "search limits": limits,
 }

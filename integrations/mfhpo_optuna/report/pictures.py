@@ -32,14 +32,14 @@ class Picture:
 
 _SEARCH = (
     "The search and its certificate",
-    "Left: every evaluation over what had been paid, with the best value so far as a step line. "
-    "Right: what the search had seen of each finalist, and its mean in new evaluations with its "
+    "Above: every evaluation over what had been paid, with the best value so far as a step line. "
+    "Below: what the search had seen of each finalist, and its mean in new evaluations with its "
     "interval.",
 )
 _RACE = (
     "The race",
-    "Mean and interval of every configuration over what had been paid, and where each stood in the "
-    "end, the winner first.",
+    "A row for each configuration, the winner first. Left: its mean with its interval. Right: its "
+    "evaluations, each as long as its cost, up to where it left.",
 )
 _GAIN = (
     "Gain by time limit",
