@@ -137,6 +137,8 @@ class BlockElimination(BlockPolicy):
         return taken
 
     def _open_pull(self, taken: Mapping[int, set[int]]) -> Pull | None:
+        if self._are_alike:
+            return None
         winner = self.winner
         probed = [*self._blocks.rounds, *self._probes] if self._probes else []
         wanted = probed + self._blocks.doubtful().tolist()
@@ -162,7 +164,17 @@ class BlockElimination(BlockPolicy):
     @property
     def finished(self) -> bool:
         """Whether the race is over (see `Policy.finished`)."""
-        return super().finished or self._all_were_used
+        return super().finished or self._all_were_used or self._are_alike
+
+    @property
+    def _are_alike(self) -> bool:
+        """Whether a tolerance that was to be found out is 0, and no arm will ever be told apart."""
+        return (
+            self._finds_epsilon
+            and self.epsilon == 0.0
+            and self.active.size > 1
+            and self._blocks.are_alike(self.active)
+        )
 
     @property
     def _all_were_used(self) -> bool:
@@ -318,6 +330,11 @@ class BlockElimination(BlockPolicy):
 
     @property
     def _end(self) -> str:
+        if self._are_alike:
+            return (
+                f"the arms that are left gave exactly the same values on "
+                f"{len(self._blocks.rounds)} replicates"
+            )
         if self._all_were_used:
             return f"all {self.most_blocks} replicates were used"
         return super()._end

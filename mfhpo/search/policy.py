@@ -342,8 +342,11 @@ class SearchPolicy(abc.ABC):
             return Begin(self.lowest, None)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
         lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
-        lost |= self._too_dear(range(begun))
-        first = list(islice((arm for arm in range(begun) if arm not in lost), self._initial))
+        candidates = (arm for arm in range(begun) if arm not in lost)
+        first: list[int] = []
+        while more := list(islice(candidates, self._initial - len(first))):
+            too_dear = self._too_dear(more)
+            first += [arm for arm in more if arm not in too_dear]
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
@@ -371,9 +374,10 @@ class SearchPolicy(abc.ABC):
         """The arms with a value below the target that cannot be brought there any more."""
         if self.prices is None or math.isinf(self.affordable):
             return set()
+        levels = {arm: self.level_of(arm) for arm in arms if arm in self._points}
         found = set()
         for level in range(self.lowest, self.target):
-            here = [arm for arm in arms if arm in self._points and self.level_of(arm) == level]
+            here = [arm for arm in levels if levels[arm] == level]
             if here:
                 features = self.space.features([self._points[arm] for arm in here])
                 prices = self.price_from(level, self.target) * self.dearness(

@@ -177,6 +177,13 @@ class Blocks:
         """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
         return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
+    def are_alike(self, arms: IntArray) -> bool:
+        """Whether these arms have had exactly the same values in all of a good many rounds."""
+        n_rounds = len(self.rounds)
+        if n_rounds < _ROUNDS_WITHOUT_SPREAD or self.counts()[arms].min() < n_rounds:
+            return False
+        return bool((np.ptp(self.values[arms][:, self.rounds], axis=0) == 0.0).all())
+
     def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
         """An arm that left for its failures, and is better than the winner where both have values.
 

@@ -419,3 +419,18 @@ def test_a_saved_state_is_not_changed_by_what_follows():
         [pull] = policy.ask()
         policy.tell(pull, Observation(draw(pull)))
     assert json.dumps(state) == before
+
+
+@pytest.mark.parametrize(("epsilon", "ends"), [(None, True), (0.0, False)])
+def test_a_tolerance_that_is_found_to_be_nothing_ends_a_race_of_arms_that_are_alike(epsilon, ends):
+    policy = BlockElimination(Problem(3, costs=(1.0,)), epsilon=epsilon)
+    for _ in range(60):
+        if policy.finished:
+            break
+        [pull] = policy.ask()
+        policy.tell(pull, Observation(1.0))
+    assert policy.finished == ends
+    assert policy.ask() == [] if ends else policy.ask()
+    answer = policy.recommend()
+    assert not answer.certified
+    assert ("exactly the same values on 10 replicates" in answer.reason) == ends
