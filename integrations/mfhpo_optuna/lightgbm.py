@@ -19,6 +19,21 @@ from mfhpo_optuna.samplers.race_sampler import training_of
 if TYPE_CHECKING:
     import lightgbm
 
+# LightGBM's names for the number of rounds, by its documentation of parameters.
+_NUMBERS_OF_ROUNDS = (
+    "num_iterations",
+    "num_iteration",
+    "n_iter",
+    "num_tree",
+    "num_trees",
+    "num_round",
+    "num_rounds",
+    "nrounds",
+    "num_boost_round",
+    "n_estimators",
+    "max_iter",
+)
+
 
 class ReportRounds:
     """A callback of LightGBM that reports each round to the trial, and stops it if pruned.
@@ -129,6 +144,21 @@ class ReportRounds:
             )
 
 
+def _check_params(params: Mapping[str, Any]) -> None:
+    for name in _NUMBERS_OF_ROUNDS:
+        if name in params:
+            raise ValueError(
+                f"params[{name!r}]={params[name]!r} is a number of rounds, and would be trained at "
+                f"each level; leave it out: `rounds` says how many there are."
+            )
+    for name in ("boosting", "boosting_type", "boost"):
+        if params.get(name) in ("rf", "random_forest"):
+            raise ValueError(
+                f"params[{name!r}]={params[name]!r}: a random forest cannot go on from another; "
+                f"train it anew in each trial."
+            )
+
+
 def train_from_checkpoint(
     trial: optuna.Trial,
     params: Mapping[str, Any],
@@ -166,7 +196,8 @@ def train_from_checkpoint(
     Raises
     ------
     TypeError, ValueError
-        If `rounds` is no whole number from 1 on, or the trial belongs to no configuration yet.
+        If `rounds` is no whole number from 1 on, the trial belongs to no configuration yet, or
+        `params` has a number of rounds of its own, or random forests, which cannot go on.
 
     Notes
     -----
@@ -200,6 +231,7 @@ def train_from_checkpoint(
     import lightgbm
 
     rounds = check_count("rounds", rounds, 1)
+    _check_params(params)
     path = Path(folder) / f"{training_of(trial)}.txt"
     path.parent.mkdir(parents=True, exist_ok=True)
     known = lightgbm.Booster(model_file=path) if path.exists() else None

@@ -198,3 +198,16 @@ def test_bad_rounds(tmp_path):
     study = optuna.create_study()
     with pytest.raises(ValueError, match="belongs to no configuration"):
         train_from_checkpoint(study.ask(), PARAMS, None, 3, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"num_iterations": 5}, r"params\['num_iterations'\]=5 is a number of rounds"),
+        ({"n_estimators": 100}, r"params\['n_estimators'\]=100 is a number of rounds"),
+        ({"boosting": "rf"}, "a random forest cannot go on"),
+    ],
+)
+def test_parameters_that_contradict_the_rounds_are_refused(tmp_path, params, message):
+    with pytest.raises(ValueError, match=message):
+        train_from_checkpoint(None, PARAMS | params, None, 3, tmp_path)
