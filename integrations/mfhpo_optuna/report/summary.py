@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -126,7 +126,7 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
         values=tuple(values),
         luck=luck,
         facts=(
-            *_claim(answer, status),
+            *_claim(answer, answer["interval"], status),
             *_paid(answer, ledger),
             *_open(answer, ledger),
         ),
@@ -166,7 +166,7 @@ def _of_shortlist(
         if luckiest is not best:
             interval = tuple(luckiest["interval"])
             values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
-    facts = [*_claim(certificate, status)]
+    facts = _claim(certificate, best["interval"], status)
     if "cost" in answer:
         facts += _paid(answer, ledger)
     facts.append(("for the certificate", f"{certificate['evaluations']} new evaluations"))
@@ -268,14 +268,16 @@ def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, s
     return "not certified", f"{who} leads, and {holds}."
 
 
-def _claim(answer: Mapping[str, Any], status: Status) -> list[tuple[str, str]]:
-    """How sure it is, and why."""
+def _claim(
+    answer: Mapping[str, Any], interval: Sequence[float | None], status: Status
+) -> list[tuple[str, str]]:
+    """How sure it is, and why; `interval` is that of the configuration answered with."""
     delta, conditions = answer["delta"], answer["conditions"]
     facts = []
     if status == "certified" or answer.get("within") is not None:
         wrong = wrong_in_words(delta, conditions)
         facts.append(("how sure", f"{wrong}; the intervals may be wrong with the same probability"))
-    elif answer["interval"][0] is not None:
+    elif interval[0] is not None:
         facts.append(("interval", wrong_in_words(delta, conditions)))
     facts.append(("because", answer["reason"]))
     if answer["unseen"]:

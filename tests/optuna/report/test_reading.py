@@ -14,15 +14,7 @@ from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study, stored_sampler
 from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.attributes import SAMPLER_KEY
-
-
-def load(storage, name):
-    return optuna.load_study(study_name=name, storage=storage)
-
-
-def summarised(study, sampler=None):
-    reading = read_study(study, sampler)
-    return summary_of(reading, ledger_of(reading))
+from tests.optuna.report.conftest import load, summarised
 
 
 @pytest.mark.parametrize(
