@@ -9,9 +9,9 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Pull
+from mfhpo import Observation, Policy, Pull
 from mfhpo._validation import is_number
-from mfhpo.search import Replicate, has_levels
+from mfhpo.search import Replicate, SearchRace, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
@@ -76,11 +76,13 @@ class Ledger:
     """All trials of a study, in their order.
 
     `unit` is that of their costs, such as "epochs", and `levels` says what their levels are.
+    `paid` is the sum of these costs by the sampler's own account, None where it keeps none.
     """
 
     entries: tuple[Entry, ...]
     unit: str
     levels: str = "level"
+    paid: float | None = None
 
     def luckiest(self, sign: float) -> Entry | None:
         """The single evaluation at the target with the best value; None if there is none."""
@@ -155,8 +157,8 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
             nonlocal paid
             if race.policy is None:
                 return
-            told[trial_number] = (pull, race.policy.cost - paid, observation.failed)
-            paid = race.policy.cost
+            before, paid = paid, _paid(race.policy)
+            told[trial_number] = (pull, paid - before, observation.failed)
 
         return hear
 
@@ -174,13 +176,21 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
         level = race.levels[pull.fidelity] if has_levels(race.fidelity) else None
         at_target = pull.fidelity == len(race.levels) - 1
         entries.append(Entry(entry.trial, purpose, pull.arm, level, at_target, cost, failed))
-    return Ledger(tuple(entries), _unit(sampler, race))
+    paid = None if race.policy is None else _paid(race.policy)
+    return Ledger(tuple(entries), _unit(race), paid=paid)
 
 
-def _unit(sampler: FidelitySampler, race: FidelityRace) -> str:
+def _paid(policy: Policy) -> float:
+    """What was paid, in the unit of the budget."""
+    return policy.spending[0] if isinstance(policy, SearchRace) else policy.cost
+
+
+def _unit(race: FidelityRace) -> str:
+    if isinstance(race.policy, SearchRace) and race.policy.counts_evaluations:
+        return "trials"
     if race.fidelity.costs == "measured":
         return "seconds"
-    if sampler.arguments.get("trials") is not None or not has_levels(race.fidelity):
+    if not has_levels(race.fidelity):
         return "trials"
     return race.fidelity.name if race.fidelity.costs is None else COST_UNIT
 

@@ -10,8 +10,10 @@ from typing import Any, Literal
 from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
+from mfhpo_optuna.report.ledger import Ledger
 from mfhpo_optuna.report.reading import StudyReading
+from mfhpo_optuna.study.attributes import FIDELITY_KEY
+from mfhpo_optuna.visualization.stories.words import value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -108,7 +110,7 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:
     who = _name(answer["params"], f"Arm {answer['arm']}")
     status, sentence = _verdict(answer, who, f"the {answer['compared']} configurations compared")
-    at = f" ({_level(answer['level'], ledger)})"
+    at = _level(answer["level"], reading)
     values = [Measured(f"what it is worth{at}", answer["mean"], tuple(answer["interval"]))]
     luckiest, luck = ledger.luckiest(reading.sign), ""
     if luckiest is not None and luckiest.trial.value is not None:
@@ -136,10 +138,10 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
     )
 
 
-def _level(level: Any, ledger: Ledger) -> str:
-    """The level that a mean belongs to, by the name of the fidelity where costs have it."""
-    named = ledger.unit not in ("seconds", "trials", COST_UNIT)
-    return f"{ledger.unit}={level}" if named else f"at level {level}"
+def _level(level: Any, reading: StudyReading) -> str:
+    """The level that a mean belongs to, in brackets; "" without a fidelity."""
+    name = reading.study.user_attrs.get(FIDELITY_KEY)
+    return "" if name is None else f" ({name}={value_text(level)})"
 
 
 def _of_shortlist(
@@ -286,7 +288,8 @@ def _claim(
 
 
 def _paid(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
-    amount = f"{_amount(answer['cost'])} {ledger.unit}"
+    cost = answer["cost"] if ledger.paid is None else ledger.paid
+    amount = f"{_amount(cost)} {ledger.unit}"
     text = amount if ledger.unit == "trials" else f"{amount} in {answer['trials']} trials"
     if answer["failures"]:
         text += f"; {answer['failures']} more failed"

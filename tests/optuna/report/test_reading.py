@@ -224,4 +224,4 @@ def test_declared_costs_have_no_name():
     study.optimize(objective)
     summary = summarised(study)
     assert dict(summary.facts)["paid"] == "30 units of cost in 6 trials"
-    assert summary.values[0].who == "what it is worth (at level large)"
+    assert summary.values[0].who == "what it is worth (size=large)"
