@@ -10,7 +10,7 @@ from typing import Any, Literal
 from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.report.ledger import Ledger
+from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.attributes import FIDELITY_KEY
 from mfhpo_optuna.visualization.stories.words import value_text
@@ -289,18 +289,23 @@ def _claim(
 
 def _paid(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
     cost = answer["cost"] if ledger.paid is None else ledger.paid
-    amount = f"{_amount(cost)} {ledger.unit}"
-    text = amount if ledger.unit == "trials" else f"{amount} in {answer['trials']} trials"
-    if answer["failures"]:
-        text += f"; {answer['failures']} more failed"
-    return [("paid", text)]
+    text, failures = f"{_amount(cost)} {_unit(ledger)}", answer["failures"]
+    if ledger.unit != "trials":
+        text += f" in {answer['trials']} trials"
+        return [("paid", f"{text}; {failures} more failed" if failures else text)]
+    return [("paid", f"{text}, {failures} of which failed" if failures else text)]
 
 
 def _open(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
     remaining = answer["remaining_cost"]
     if answer["certified"] or not answer["certifies"] or remaining is None:
         return []
-    return [("to certify", f"about {_amount(remaining)} {ledger.unit} more")]
+    return [("to certify", f"about {_amount(remaining)} {_unit(ledger)} more")]
+
+
+def _unit(ledger: Ledger) -> str:
+    """The unit of an answer's costs: the ledger's own are seconds where no sampler is known."""
+    return COST_UNIT if ledger.paid is None else ledger.unit
 
 
 def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import math
 from pathlib import Path
 
 import optuna
@@ -37,11 +38,21 @@ def test_an_argument_that_json_does_not_hold_is_named():
         from_json(stored)
 
 
-def test_a_long_argument_is_cut_short():
-    stored = to_json({"arms": [{"x": float(i)} for i in range(5_000)]})
+def test_the_longest_arguments_are_dropped_where_a_database_cannot_hold_all():
+    candidates = [{"x": float(i)} for i in range(5_000)]
+    stored = to_json({"arms": candidates, "delta": 0.1})
     assert len(json.dumps(stored)) < 1_000
+    assert stored["delta"] == 0.1
     with pytest.raises(ValueError, match="arms="):
         from_json(stored)
+
+
+def test_candidates_of_an_ordinary_race_are_kept():
+    names = ("learning_rate", "weight_decay", "dropout", "momentum", "label_smoothing")
+    candidates = [{name: math.sqrt(i + 0.5) for name in names} for i in range(120)]
+    stored = to_json({"arms": candidates})
+    assert 20_000 < len(json.dumps(stored)) < 60_000
+    assert from_json(stored) == {"arms": candidates}
 
 
 @pytest.mark.parametrize("name", ["race", "search"])

@@ -2,7 +2,15 @@ import optuna
 
 from mfhpo import Fidelity
 from mfhpo_optuna import IISESampler, RaceSampler
+from mfhpo_optuna.report.ledger import ledger_of
+from mfhpo_optuna.report.reading import read_study
 from tests.optuna.report.conftest import noisy, summarised
+
+
+def failing_now_and_then(trial):
+    if trial.number % 4 == 3:
+        raise RuntimeError("a node was lost")
+    return noisy(trial.number)(trial)
 
 
 def test_a_shortlist_before_its_first_look_has_no_interval():
@@ -37,3 +45,23 @@ def test_no_level_is_named_without_a_fidelity():
     study = optuna.create_study(sampler=RaceSampler(trials=40, seed=0))
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=5)
     assert summarised(study).values[0].who == "what it is worth"
+
+
+def test_failures_are_among_the_trials_that_were_paid():
+    study = optuna.create_study(sampler=RaceSampler("epochs", trials=40, seed=0))
+    study.optimize(failing_now_and_then, catch=RuntimeError)
+    answer = study.sampler.recommendation(study)
+    assert answer.trials + answer.failures == 40
+    assert dict(summarised(study).facts)["paid"] == f"40 trials, {answer.failures} of which failed"
+
+
+def test_what_was_paid_has_no_unit_where_the_sampler_is_not_known():
+    study = optuna.create_study(sampler=RaceSampler("epochs", budget=200, seed=0))
+    study.optimize(noisy(0))
+    other = optuna.create_study()
+    other.add_trials(study.trials)
+    reading = read_study(other)
+    assert reading.sampler is None
+    paid = dict(summarised(other).facts)["paid"]
+    assert paid == f"{reading.answer['cost']:g} units of cost in {reading.answer['trials']} trials"
+    assert ledger_of(reading).unit == "seconds"  # what its trials have taken
