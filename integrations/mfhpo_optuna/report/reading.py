@@ -49,6 +49,14 @@ _NO_SAMPLER = (
     "first trial on"
 )
 
+_CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
+
+# What a note of another version, or a damaged one, leads to.
+_FAULTS_OF_A_NOTE = (AttributeError, ImportError, LookupError, TypeError, ValueError)
+
+# Arguments that say nothing about a study, but may need what is not installed here.
+_ONLY_TO_RUN = {"lease", "progress"}
+
 
 @dataclass(frozen=True)
 class StudyReading:
@@ -114,19 +122,33 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     note = study.user_attrs.get(SAMPLER_KEY)
     if note is None:
         raise ValueError(_NO_SAMPLER)
-    name = note["sampler"]
+    name, noted = _parts_of(note)
     if name not in _SAMPLERS:
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
     try:
-        arguments = from_json(note["arguments"])
+        arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
     except ValueError as error:
         raise ValueError(
             f"the study was run with {name}, of whose arguments only the text is known: {error}"
         ) from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever made the first one has seen them
-        sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+    except _FAULTS_OF_A_NOTE as error:
+        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whoever made the first one has seen them
+            sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+    except _FAULTS_OF_A_NOTE as error:
+        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
+
+
+def _parts_of(note: Any) -> tuple[str, dict[str, Any]]:
+    """Name and arguments of a sampler as they are noted; ValueError if they are not there."""
+    if isinstance(note, dict):
+        name, arguments = note.get("sampler"), note.get("arguments")
+        if isinstance(name, str) and isinstance(arguments, dict):
+            return name, arguments
+    raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
 
 
 def _answer(

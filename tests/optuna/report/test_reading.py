@@ -1,6 +1,7 @@
 import hashlib
 import json
 import math
+import sys
 from pathlib import Path
 
 import optuna
@@ -236,3 +237,31 @@ def test_declared_costs_have_no_name():
     summary = summarised(study)
     assert dict(summary.facts)["paid"] == "30 units of cost in 6 trials"
     assert summary.values[0].who == "what it is worth (size=large)"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "RaceSampler",
+        {"sampler": "RaceSampler"},
+        {"sampler": ["RaceSampler"], "arguments": {}},
+        {"sampler": "RaceSampler", "arguments": {"fidelity": "epochs", "of_a_newer_version": 1}},
+        {"sampler": "RaceSampler", "arguments": {"fidelity": {"class": "Newer", "fields": {}}}},
+        {"sampler": "RaceSampler", "arguments": {"fidelity": {"newer": 1}}},
+        {"sampler": "RaceSampler", "arguments": ["epochs"]},
+    ],
+)
+def test_a_note_that_cannot_be_used_is_said_to_be_one(note):
+    study = optuna.create_study(study_name="of a newer version")
+    study.set_user_attr(SAMPLER_KEY, note)
+    reading = read_study(study)
+    assert reading.sampler is None
+    assert reading.without.startswith("the study's note of its sampler cannot be used: ")
+
+
+def test_what_only_matters_while_a_study_runs_is_not_needed_to_read_it(monkeypatch):
+    study = optuna.create_study()
+    arguments = {"fidelity": "epochs", "progress": "live", "lease": 60.0, "seed": 1}
+    study.set_user_attr(SAMPLER_KEY, {"sampler": "RaceSampler", "arguments": arguments})
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert stored_sampler(study).arguments == {"fidelity": "epochs", "seed": 1}
