@@ -1,5 +1,3 @@
-import optuna
-import pytest
 
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study
