@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.arguments import from_json
 from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.best_arm import (
     IISESampler,
     MFGradSampler,
@@ -166,7 +168,14 @@ def _answer(
             answer = sampler.recommendation(study)
         except ValueError as error:
             return None, str(error)
-    return (None, answer.reason) if answer.arm is None else (answer.to_dict(), "")
+    if answer.arm is None or _is_unknown(answer):
+        return None, answer.reason
+    return answer.to_dict(), ""
+
+
+def _is_unknown(answer: Any) -> bool:
+    """Whether nothing is known about what an arm is worth: all of its values were NaN."""
+    return isinstance(answer, StudyRecommendation) and not math.isfinite(answer.mean)
 
 
 def _stored_answer(trials: tuple[FrozenTrial, ...]) -> dict[str, Any] | None:

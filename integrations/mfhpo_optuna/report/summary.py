@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mfhpo import Bounded, SubGaussian
 from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.attributes import FIDELITY_KEY
-from mfhpo_optuna.visualization.stories.words import value_text
+from mfhpo_optuna.visualization.stories.words import sentence, trials_text, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -96,7 +98,7 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     """Put the answer of a study into words."""
     answer = reading.answer
     if answer is None:
-        return Summary("no answer", f"{_capital(reading.reason)}.", {})
+        return Summary("no answer", f"{sentence(reading.reason).rstrip('.')}.", {})
     if isinstance(reading.sampler, NashSampler):
         return _of_game(answer)
     if "gain" in answer:
@@ -109,21 +111,25 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
 
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:
     who = _name(answer["params"], f"Arm {answer['arm']}")
-    status, sentence = _verdict(answer, who, f"the {answer['compared']} configurations compared")
+    status, verdict = _verdict(answer, who, f"the {answer['compared']} configurations compared")
     at = _level(answer["level"], reading)
-    values = [Measured(f"what it is worth{at}", answer["mean"], tuple(answer["interval"]))]
-    luckiest, luck = ledger.luckiest(reading.sign), ""
+    is_search = "certificate" in answer
+    worth = f"what it is worth{at}"
+    if is_search:
+        worth = f"what the search saw{at}, not evaluated again"
+    values = [Measured(worth, answer["mean"], tuple(answer["interval"]))]
+    luckiest, luck = None if is_search else ledger.luckiest(reading.sign), ""
     if luckiest is not None and luckiest.trial.value is not None:
         same = "the same arm" if luckiest.arm == answer["arm"] else f"arm {luckiest.arm}"
         which = f"what the luckiest trial had promised (trial {luckiest.trial.number}, {same})"
         values.append(Measured(which, luckiest.trial.value))
-        if answer["mean"] is not None:
+        if answer["mean"] is not None and not math.isclose(luckiest.trial.value, answer["mean"]):
             gap = reading.sign * (luckiest.trial.value - answer["mean"])
             better = "better" if gap > 0.0 else "worse"
             luck = f"The luckiest trial looked {abs(gap):.3g} {better} than that."
     return Summary(
         status=status,
-        sentence=sentence,
+        sentence=verdict,
         params=answer["params"],
         values=tuple(values),
         luck=luck,
@@ -152,11 +158,11 @@ def _of_shortlist(
 ) -> Summary:
     candidates, winner = certificate["candidates"], certificate["winner"]
     if winner is None:
-        return Summary("not certified", f"{_capital(certificate['reason'])}.", {})
+        return Summary("not certified", f"{sentence(certificate['reason'])}.", {})
     best = candidates[winner]
     luckiest = candidates[certificate["luckiest"]]
-    who = _name(best["params"], _capital(best["name"]))
-    status, sentence = _verdict(certificate, who, certificate["about"])
+    who = _name(best["params"], sentence(best["name"]))
+    status, verdict = _verdict(certificate, who, certificate["about"])
     same = "the same" if luckiest is best else luckiest["name"]
     values = [
         Measured("what it is worth", best["mean"], tuple(best["interval"])),
@@ -164,24 +170,26 @@ def _of_shortlist(
     ]
     luck, gap = "", luckiest["gap"]
     if luckiest["evaluations"]:
-        luck = f"The search had promised {abs(gap):.3g} too {'much' if gap > 0 else 'little'}."
+        if gap:
+            luck = f"The search had promised {abs(gap):.3g} too {'much' if gap > 0 else 'little'}."
         if luckiest is not best:
             interval = tuple(luckiest["interval"])
             values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
     facts = _claim(certificate, best["interval"], status)
     if "cost" in answer:
         facts += _paid(answer, ledger)
-    facts.append(("for the certificate", f"{certificate['evaluations']} new evaluations"))
+    facts.append(("for the certificate", _evaluations(certificate["evaluations"], "new ")))
     if answer.get("tried"):
         tried = f"{answer['tried']} configurations, {answer['at_target']} of them at the target"
         facts.append(("tried", tried))
     facts.append(("shortlist", certificate["shortlist"]))
     remaining = certificate["remaining"]
     if status != "certified" and remaining:
-        facts.append(("to certify", f"about {max(1, math.ceil(remaining))} more evaluations"))
+        more = _evaluations(max(1, math.ceil(remaining)), "more ")
+        facts.append(("to certify", f"about {more}"))
     return Summary(
         status=status,
-        sentence=sentence,
+        sentence=verdict,
         params=best["params"],
         values=tuple(values),
         luck=luck,
@@ -206,7 +214,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
     facts = [
         ("intervals", f"all of them hold, {wrong_in_words(answer['delta'], ())}"),
-        ("paid", f"{answer['seconds']:.4g} seconds in {answer['trials']} trials"),
+        ("paid", f"{answer['seconds']:.4g} seconds in {trials_text(answer['trials'])}"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
         ("state", answer["reason"]),
     ]
@@ -238,7 +246,7 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         for player, gain in gains.items()
     ]
     who = _name(answer["params"], "the profile below")
-    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} in {answer['trials']} trials"
+    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} in {trials_text(answer['trials'])}"
     return Summary(
         status="best so far",
         comparable=False,
@@ -247,7 +255,7 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         values=tuple(values),
         facts=(
             ("paid", paid),
-            ("at the target", f"{answer['evaluations']} evaluations"),
+            ("at the target", _evaluations(answer["evaluations"])),
             ("intervals", f"each has probability {answer['probability']:g}"),
             ("state", answer["reason"]),
         ),
@@ -289,11 +297,12 @@ def _claim(
 
 def _paid(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
     cost = answer["cost"] if ledger.paid is None else ledger.paid
-    text, failures = f"{_amount(cost)} {_unit(ledger)}", answer["failures"]
-    if ledger.unit != "trials":
-        text += f" in {answer['trials']} trials"
-        return [("paid", f"{text}; {failures} more failed" if failures else text)]
-    return [("paid", f"{text}, {failures} of which failed" if failures else text)]
+    failures = answer["failures"]
+    if _unit(ledger) == "trials":
+        text = trials_text(round(cost))
+        return [("paid", f"{text}, {failures} of which failed" if failures else text)]
+    text = f"{_amount(cost)} {_unit(ledger)} in {trials_text(answer['trials'])}"
+    return [("paid", f"{text}; {failures} more failed" if failures else text)]
 
 
 def _open(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
@@ -310,21 +319,21 @@ def _unit(ledger: Ledger) -> str:
 
 def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:
     found = [Ground(text, "estimated" in text) for text in answer["assumptions"]]
-    declared = getattr(reading.sampler, "arguments", {}).get("epsilon")
-    if reading.sampler is not None and declared is None and answer.get("epsilon"):
+    arguments = getattr(reading.sampler, "arguments", {})
+    if reading.sampler is not None and arguments.get("epsilon") is None and answer.get("epsilon"):
+        is_declared = isinstance(as_noise(arguments.get("sigma")), (Bounded, SubGaussian))
+        known = "declared" if is_declared else "estimated"
         derived = f"tolerance: {answer['epsilon']:.3g}, one standard deviation of the noise"
-        found.append(Ground(f"{derived} as it was estimated", True))
+        found.append(Ground(f"{derived} as it was {known}", not is_declared))
     return tuple(found)
+
+
+def _evaluations(number: int, which: str = "") -> str:
+    return f"{number:,} {which}evaluation{'s' * (number != 1)}"
 
 
 def _amount(cost: float) -> str:
     return f"{cost:,.0f}" if cost >= 1_000.0 else f"{cost:.3g}"
-
-
-def _capital(text: str) -> str:
-    """The text as a sentence begins, without its end; a name in code stays as it is."""
-    first = text.partition(" ")[0]
-    return (f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text).rstrip(".")
 
 
 def _name(params: Mapping[str, Any], otherwise: str) -> str:
