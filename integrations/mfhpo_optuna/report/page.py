@@ -21,6 +21,7 @@ from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
 from mfhpo_optuna.report.summary import Measured, Summary, summary_of
 from mfhpo_optuna.report.trial_table import table_of
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.visualization.stories.words import value_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -171,6 +172,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = lambda value: f"{value:,.6g}"
+    environment.filters["text"] = value_text
     environment.filters["in_script"] = _in_script
     return environment
 

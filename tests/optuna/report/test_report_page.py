@@ -115,3 +115,17 @@ def test_a_sampler_that_cannot_run_the_study_says_so(tmp_path, sampler):
     page = page_of(study, tmp_path)
     assert "is for one objective, and the study is multi-objective" in html.unescape(page)
     assert ">0.25</td>" in page
+
+
+def test_long_values_are_whole_in_the_json_alone(tmp_path):
+    long = "x" * 300_000
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=2, budget=60, seed=0))
+
+    def objective(trial):
+        text = trial.suggest_categorical("text", [long, f"{long}y"])
+        return len(text) / trial.suggest_int("epochs", 1, 3) + 0.1 * (trial.number % 3)
+
+    study.optimize(objective)
+    page = page_of(study, tmp_path)
+    assert page.count(long) == 1
+    assert long in page.split('<code id="answer-json">')[1]
