@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,8 +11,11 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Observation, Policy, Pull
 from mfhpo._validation import is_number
+from mfhpo.games import Query
 from mfhpo.search import Replicate, SearchRace, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.games.study import Listener as GameListener
+from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
@@ -109,6 +112,8 @@ def ledger_of(reading: StudyReading) -> Ledger:
         return _of_race(reading, sampler)
     if isinstance(sampler, LimitSampler):
         return Ledger(_as_told(reading, "limits"), "seconds", levels="time limit in seconds")
+    if isinstance(sampler, NashSampler) and reading.answer is not None:
+        return _of_game(reading, sampler)
     purpose = "game" if isinstance(sampler, NashSampler) else "trial"
     return Ledger(_as_told(reading, purpose), "seconds")
 
@@ -167,9 +172,7 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
     entries = []
     for entry in _as_told(reading, of_policy):
         if entry.trial.number not in told:
-            # What others wait for is learned later; the rest was no part of the race.
-            is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
-            entries.append(entry if is_open else replace(entry, purpose="not counted", cost=0.0))
+            entries.append(_untold(entry))
             continue
         pull, cost, failed = told[entry.trial.number]
         purpose = "certificate" if isinstance(pull, Replicate) else of_policy
@@ -193,6 +196,42 @@ def _unit(race: FidelityRace) -> str:
     if not has_levels(race.fidelity):
         return "trials"
     return race.fidelity.name if race.fidelity.costs is None else COST_UNIT
+
+
+def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
+    """The trials of a game: what each was paid by the game's own costs."""
+    told: dict[int, Entry] = {}
+
+    def listen(game: NashStudy) -> GameListener:
+        def hear(trial: FrozenTrial, query: Query, values: Sequence[float | None]) -> None:
+            if game.policy is not None:
+                # Players with fidelities of their own have no level in common.
+                is_shared = game.fidelity.joint and bool(game.levels)
+                level = game.levels[0][query.levels[0]] if is_shared else None
+                cost, failed = game.policy.cost_of(query), None in values
+                told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
+
+        return hear
+
+    game = sampler.replay(reading.study, listen)
+    entries = [told.get(entry.trial.number, _untold(entry)) for entry in _as_told(reading, "game")]
+    paid = None if game.policy is None else game.policy.cost
+    return Ledger(tuple(entries), _unit_of_game(game), paid=paid)
+
+
+def _unit_of_game(game: NashStudy) -> str:
+    declared = game.fidelity.fidelities
+    if not declared:
+        return "trials"
+    shared = declared[0] if game.fidelity.joint else None
+    return COST_UNIT if shared is None or shared.costs is not None else shared.name
+
+
+def _untold(entry: Entry) -> Entry:
+    """A trial from which the sampler has learned nothing."""
+    # What others wait for is learned later; the rest was no part of the race or the game.
+    is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
+    return entry if is_open else replace(entry, purpose="not counted", cost=0.0)
 
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:

@@ -100,7 +100,7 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     if answer is None:
         return Summary("no answer", f"{sentence(reading.reason).rstrip('.')}.", {})
     if isinstance(reading.sampler, NashSampler):
-        return _of_game(answer)
+        return _of_game(answer, ledger)
     if "gain" in answer:
         return _of_limits(answer, reading)
     certificate = answer if "candidates" in answer else answer.get("certificate")
@@ -233,7 +233,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     )
 
 
-def _of_game(answer: Mapping[str, Any]) -> Summary:
+def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
     gains = answer["dissatisfaction"]
     values = [
         Measured(f"objective of {player}", utility["mean"], tuple(utility["interval"]))
@@ -246,7 +246,9 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         for player, gain in gains.items()
     ]
     who = _name(answer["params"], "the profile below")
-    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} in {trials_text(answer['trials'])}"
+    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} {ledger.unit}"
+    if ledger.unit != "trials":
+        paid += f" in {trials_text(answer['trials'])}"
     return Summary(
         status="best so far",
         comparable=False,
