@@ -111,7 +111,7 @@ def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> St
             without = str(error)
     answer, reason = _answer(study, sampler)
     trials = tuple(study.get_trials(deepcopy=False))
-    if answer is None:
+    if sampler is None:
         answer = _stored_answer(trials)
     return StudyReading(study, trials, sampler, without, answer, "" if answer else reason)
 

@@ -1,4 +1,5 @@
 import optuna
+import pytest
 
 from mfhpo_optuna import NashSampler, write_report
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
@@ -27,6 +28,7 @@ def test_a_game_is_paid_as_its_sampler_counts(game):
     assert dict(summarised(game).facts)["paid"] == "8 of 8 trials"
 
 
+@pytest.mark.filterwarnings("ignore:.*It does not count")
 def test_a_game_with_a_fidelity_is_paid_in_it():
     sampler = NashSampler({"row": ["x"], "column": ["y"]}, fidelity="hours", budget=40, seed=0)
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)

@@ -6,7 +6,7 @@ import re
 import optuna
 import pytest
 
-from mfhpo_optuna import IISESampler, RaceSampler, write_report
+from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, write_report
 from mfhpo_optuna.report.code import code_of
 from mfhpo_optuna.report.reading import read_study, stored_sampler
 
@@ -129,3 +129,9 @@ def test_long_values_are_whole_in_the_json_alone(tmp_path):
     page = page_of(study, tmp_path)
     assert page.count(long) == 1
     assert long in page.split('<code id="answer-json">')[1]
+
+
+def test_the_sampler_of_a_game_does_not_read_a_race(storage, tmp_path):
+    sampler = NashSampler({"row": ["x"], "column": ["kind"]}, budget=8)
+    page = page_of(load(storage, "race"), tmp_path, sampler=sampler)
+    assert "has 1 objectives, but there are 2 players" in page

@@ -80,6 +80,7 @@ def test_a_search_without_a_certificate_says_what_it_saw():
     assert summary.luck == ""
 
 
+@pytest.mark.filterwarnings("ignore:repeated evaluations")
 def test_nothing_is_said_about_luck_where_there_was_none():
     study = optuna.create_study(sampler=IISESampler("epochs", arms=2, budget=40, seed=0))
 
@@ -104,6 +105,7 @@ def test_a_tolerance_is_as_estimated_as_the_noise(sigma, is_estimated):
     assert tolerance.text.endswith("estimated" if is_estimated else "declared")
 
 
+@pytest.mark.filterwarnings("ignore:.*leaves the race")
 def test_a_race_in_which_every_value_was_nan_has_no_answer():
     study = optuna.create_study(sampler=IISESampler("epochs", arms=2, budget=30, seed=0))
 
