@@ -158,7 +158,7 @@ def _of_shortlist(
 ) -> Summary:
     candidates, winner = certificate["candidates"], certificate["winner"]
     if winner is None:
-        return Summary("not certified", f"{sentence(certificate['reason'])}.", {})
+        return Summary("not certified", f"{sentence(certificate['reason']).rstrip('.')}.", {})
     best = candidates[winner]
     luckiest = candidates[certificate["luckiest"]]
     who = _name(best["params"], sentence(best["name"]))
