@@ -22,8 +22,8 @@ _DATA = {
     for kind in (Bias, Bounded, EstimatedNoise, Fidelity, Gaussian, Linear, SubGaussian)
 }
 
-# Characters of one argument's JSON: MySQL holds 65,535 bytes in an attribute.
-_LONGEST = 20_000
+# Bytes of all arguments as JSON, which is ASCII: MySQL holds 65,535 in an attribute.
+_MOST_BYTES = 60_000
 
 # Characters that are shown of an argument that JSON does not hold.
 _SHOWN = 200
@@ -32,17 +32,19 @@ _SHOWN = 200
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as plain JSON values; of what has no such form, the text alone.
 
+    So it is with the longest ones, where a database may not hold all of them.
+
     Examples
     --------
     >>> to_json({"fidelity": Fidelity("epochs"), "arms": 8})["arms"]
     8
     """
-    found = {}
-    for name, value in arguments.items():
-        encoded = _encoded(value)
-        if len(json.dumps(encoded)) > _LONGEST:
-            encoded = _unknown(value)
-        found[name] = encoded
+    found = {name: _encoded(value) for name, value in arguments.items()}
+    bytes_of = {name: len(json.dumps(encoded)) for name, encoded in found.items()}
+    for name in sorted(bytes_of, key=lambda name: -bytes_of[name]):
+        if len(json.dumps(found)) <= _MOST_BYTES:
+            break
+        found[name] = _unknown(arguments[name])
     return found
 
 

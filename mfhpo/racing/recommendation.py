@@ -9,6 +9,8 @@ from mfhpo.racing.claims import wrong_in_words
 
 AnswerT = TypeVar("AnswerT", bound="UserRecommendation")
 
+_MOST_CHARACTERS = 80  # that are shown of a value, about a line
+
 
 @dataclass(frozen=True, kw_only=True)
 class UserRecommendation(Answer):
@@ -112,5 +114,16 @@ class UserRecommendation(Answer):
 
 
 def short(value: Any) -> str:
-    """A parameter as it is shown."""
-    return f"{value:.5g}" if isinstance(value, float) else repr(value)
+    """A parameter as it is shown.
+
+    Examples
+    --------
+    >>> short(0.123456789), short("adam"), len(short("a" * 1_000))
+    ('0.12346', "'adam'", 80)
+    """
+    return f"{value:.5g}" if isinstance(value, float) else cut(repr(value))
+
+
+def cut(text: str) -> str:
+    """The text, or its beginning where it is too long to be read in a sentence or a table."""
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"

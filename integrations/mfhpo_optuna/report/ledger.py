@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo import Observation, Pull
+from mfhpo import Observation, Policy, Pull
 from mfhpo._validation import is_number
-from mfhpo.search import Replicate, has_levels
+from mfhpo.games import Query
+from mfhpo.search import Replicate, SearchRace, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.games.study import Listener as GameListener
+from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
@@ -76,11 +79,13 @@ class Ledger:
     """All trials of a study, in their order.
 
     `unit` is that of their costs, such as "epochs", and `levels` says what their levels are.
+    `paid` is the sum of these costs by the sampler's own account, None where it keeps none.
     """
 
     entries: tuple[Entry, ...]
     unit: str
     levels: str = "level"
+    paid: float | None = None
 
     def luckiest(self, sign: float) -> Entry | None:
         """The single evaluation at the target with the best value; None if there is none."""
@@ -103,10 +108,12 @@ class Share:
 def ledger_of(reading: StudyReading) -> Ledger:
     """The trials of a study as its sampler knows them."""
     sampler = reading.sampler
-    if isinstance(sampler, FidelitySampler):
+    if isinstance(sampler, FidelitySampler) and not sampler._objection_to(reading.study):
         return _of_race(reading, sampler)
     if isinstance(sampler, LimitSampler):
         return Ledger(_as_told(reading, "limits"), "seconds", levels="time limit in seconds")
+    if isinstance(sampler, NashSampler) and reading.answer is not None:
+        return _of_game(reading, sampler)
     purpose = "game" if isinstance(sampler, NashSampler) else "trial"
     return Ledger(_as_told(reading, purpose), "seconds")
 
@@ -155,8 +162,8 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
             nonlocal paid
             if race.policy is None:
                 return
-            told[trial_number] = (pull, race.policy.cost - paid, observation.failed)
-            paid = race.policy.cost
+            before, paid = paid, _paid(race.policy)
+            told[trial_number] = (pull, paid - before, observation.failed)
 
         return hear
 
@@ -165,24 +172,66 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
     entries = []
     for entry in _as_told(reading, of_policy):
         if entry.trial.number not in told:
-            # What others wait for is learned later; the rest was no part of the race.
-            is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
-            entries.append(entry if is_open else replace(entry, purpose="not counted", cost=0.0))
+            entries.append(_untold(entry))
             continue
         pull, cost, failed = told[entry.trial.number]
         purpose = "certificate" if isinstance(pull, Replicate) else of_policy
         level = race.levels[pull.fidelity] if has_levels(race.fidelity) else None
         at_target = pull.fidelity == len(race.levels) - 1
         entries.append(Entry(entry.trial, purpose, pull.arm, level, at_target, cost, failed))
-    return Ledger(tuple(entries), _unit(sampler, race))
+    paid = None if race.policy is None else _paid(race.policy)
+    return Ledger(tuple(entries), _unit(race), paid=paid)
 
 
-def _unit(sampler: FidelitySampler, race: FidelityRace) -> str:
+def _paid(policy: Policy) -> float:
+    """What was paid, in the unit of the budget."""
+    return policy.spending[0] if isinstance(policy, SearchRace) else policy.cost
+
+
+def _unit(race: FidelityRace) -> str:
+    if isinstance(race.policy, SearchRace) and race.policy.counts_evaluations:
+        return "trials"
     if race.fidelity.costs == "measured":
         return "seconds"
-    if sampler.arguments.get("trials") is not None or not has_levels(race.fidelity):
+    if not has_levels(race.fidelity):
         return "trials"
     return race.fidelity.name if race.fidelity.costs is None else COST_UNIT
+
+
+def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
+    """The trials of a game: what each was paid by the game's own costs."""
+    told: dict[int, Entry] = {}
+
+    def listen(game: NashStudy) -> GameListener:
+        def hear(trial: FrozenTrial, query: Query, values: Sequence[float | None]) -> None:
+            if game.policy is not None:
+                # Players with fidelities of their own have no level in common.
+                is_shared = game.fidelity.joint and bool(game.levels)
+                level = game.levels[0][query.levels[0]] if is_shared else None
+                cost, failed = game.policy.cost_of(query), None in values
+                told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
+
+        return hear
+
+    game = sampler.replay(reading.study, listen)
+    entries = [told.get(entry.trial.number, _untold(entry)) for entry in _as_told(reading, "game")]
+    paid = None if game.policy is None else game.policy.cost
+    return Ledger(tuple(entries), _unit_of_game(game), paid=paid)
+
+
+def _unit_of_game(game: NashStudy) -> str:
+    declared = game.fidelity.fidelities
+    if not declared:
+        return "trials"
+    shared = declared[0] if game.fidelity.joint else None
+    return COST_UNIT if shared is None or shared.costs is not None else shared.name
+
+
+def _untold(entry: Entry) -> Entry:
+    """A trial from which the sampler has learned nothing."""
+    # What others wait for is learned later; the rest was no part of the race or the game.
+    is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
+    return entry if is_open else replace(entry, purpose="not counted", cost=0.0)
 
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:

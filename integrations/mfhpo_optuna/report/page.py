@@ -15,12 +15,12 @@ import optuna
 
 from mfhpo import __version__
 from mfhpo_optuna.report.code import code_of
-from mfhpo_optuna.report.ledger import ledger_of, where_it_went
+from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
 from mfhpo_optuna.report.pictures import pictures_of
 from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
 from mfhpo_optuna.report.summary import Measured, Summary, summary_of
 from mfhpo_optuna.report.trial_table import table_of
-from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.visualization.stories.words import value_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -93,7 +93,7 @@ def write_report(
         plotly_js=plotly_js,
         without=reading.without,
         shares=where_it_went(ledger),
-        budget=_budget(reading),
+        budget=_budget(reading, ledger),
         ledger=ledger,
         table=table_of(reading, ledger),
         code=code_of(reading),
@@ -141,11 +141,11 @@ def _strips(summary: Summary) -> list[Strip]:
     ]
 
 
-def _budget(reading: StudyReading) -> float | None:
+def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
     """What might be spent in the ledger's unit, if it was declared."""
-    if not isinstance(reading.sampler, FidelitySampler):
+    if ledger.paid is None:
         return None
-    arguments = reading.sampler.arguments
+    arguments = getattr(reading.sampler, "arguments", {})
     for name in ("budget", "trials", "seconds"):
         if arguments.get(name) is not None:
             return float(arguments[name])
@@ -171,6 +171,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["number"] = lambda value: f"{value:,.6g}"
+    environment.filters["text"] = value_text
     environment.filters["in_script"] = _in_script
     return environment
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -11,6 +12,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo_optuna.arguments import from_json
 from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.best_arm import (
     IISESampler,
     MFGradSampler,
@@ -48,6 +50,14 @@ _NO_SAMPLER = (
     "the study does not say how it was run: that is noted by the samplers of mfhpo, from the "
     "first trial on"
 )
+
+_CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
+
+# What a note of another version, or a damaged one, leads to.
+_FAULTS_OF_A_NOTE = (AttributeError, ImportError, LookupError, TypeError, ValueError)
+
+# Arguments that say nothing about a study, but may need what is not installed here.
+_ONLY_TO_RUN = {"lease", "progress"}
 
 
 @dataclass(frozen=True)
@@ -101,7 +111,7 @@ def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> St
             without = str(error)
     answer, reason = _answer(study, sampler)
     trials = tuple(study.get_trials(deepcopy=False))
-    if answer is None:
+    if sampler is None:
         answer = _stored_answer(trials)
     return StudyReading(study, trials, sampler, without, answer, "" if answer else reason)
 
@@ -114,19 +124,33 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     note = study.user_attrs.get(SAMPLER_KEY)
     if note is None:
         raise ValueError(_NO_SAMPLER)
-    name = note["sampler"]
+    name, noted = _parts_of(note)
     if name not in _SAMPLERS:
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
     try:
-        arguments = from_json(note["arguments"])
+        arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
     except ValueError as error:
         raise ValueError(
             f"the study was run with {name}, of whose arguments only the text is known: {error}"
         ) from error
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # whoever made the first one has seen them
-        sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+    except _FAULTS_OF_A_NOTE as error:
+        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whoever made the first one has seen them
+            sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+    except _FAULTS_OF_A_NOTE as error:
+        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
+
+
+def _parts_of(note: Any) -> tuple[str, dict[str, Any]]:
+    """Name and arguments of a sampler as they are noted; ValueError if they are not there."""
+    if isinstance(note, dict):
+        name, arguments = note.get("sampler"), note.get("arguments")
+        if isinstance(name, str) and isinstance(arguments, dict):
+            return name, arguments
+    raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
 
 
 def _answer(
@@ -144,7 +168,14 @@ def _answer(
             answer = sampler.recommendation(study)
         except ValueError as error:
             return None, str(error)
-    return (None, answer.reason) if answer.arm is None else (answer.to_dict(), "")
+    if answer.arm is None or _is_unknown(answer):
+        return None, answer.reason
+    return answer.to_dict(), ""
+
+
+def _is_unknown(answer: Any) -> bool:
+    """Whether nothing is known about what an arm is worth: all of its values were NaN."""
+    return isinstance(answer, StudyRecommendation) and not math.isfinite(answer.mean)
 
 
 def _stored_answer(trials: tuple[FrozenTrial, ...]) -> dict[str, Any] | None:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mfhpo import Bounded, SubGaussian
 from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.declaration import as_noise
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
+from mfhpo_optuna.study.attributes import FIDELITY_KEY
+from mfhpo_optuna.visualization.stories.words import sentence, trials_text, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -94,9 +98,9 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     """Put the answer of a study into words."""
     answer = reading.answer
     if answer is None:
-        return Summary("no answer", f"{_capital(reading.reason)}.", {})
+        return Summary("no answer", f"{sentence(reading.reason).rstrip('.')}.", {})
     if isinstance(reading.sampler, NashSampler):
-        return _of_game(answer)
+        return _of_game(answer, ledger)
     if "gain" in answer:
         return _of_limits(answer, reading)
     certificate = answer if "candidates" in answer else answer.get("certificate")
@@ -107,26 +111,30 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
 
 def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -> Summary:
     who = _name(answer["params"], f"Arm {answer['arm']}")
-    status, sentence = _verdict(answer, who, f"the {answer['compared']} configurations compared")
-    at = f" ({_level(answer['level'], ledger)})"
-    values = [Measured(f"what it is worth{at}", answer["mean"], tuple(answer["interval"]))]
-    luckiest, luck = ledger.luckiest(reading.sign), ""
+    status, verdict = _verdict(answer, who, f"the {answer['compared']} configurations compared")
+    at = _level(answer["level"], reading)
+    is_search = "certificate" in answer
+    worth = f"what it is worth{at}"
+    if is_search:
+        worth = f"what the search saw{at}, not evaluated again"
+    values = [Measured(worth, answer["mean"], tuple(answer["interval"]))]
+    luckiest, luck = None if is_search else ledger.luckiest(reading.sign), ""
     if luckiest is not None and luckiest.trial.value is not None:
         same = "the same arm" if luckiest.arm == answer["arm"] else f"arm {luckiest.arm}"
         which = f"what the luckiest trial had promised (trial {luckiest.trial.number}, {same})"
         values.append(Measured(which, luckiest.trial.value))
-        if answer["mean"] is not None:
+        if answer["mean"] is not None and not math.isclose(luckiest.trial.value, answer["mean"]):
             gap = reading.sign * (luckiest.trial.value - answer["mean"])
             better = "better" if gap > 0.0 else "worse"
             luck = f"The luckiest trial looked {abs(gap):.3g} {better} than that."
     return Summary(
         status=status,
-        sentence=sentence,
+        sentence=verdict,
         params=answer["params"],
         values=tuple(values),
         luck=luck,
         facts=(
-            *_claim(answer, status),
+            *_claim(answer, answer["interval"], status),
             *_paid(answer, ledger),
             *_open(answer, ledger),
         ),
@@ -136,10 +144,10 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
     )
 
 
-def _level(level: Any, ledger: Ledger) -> str:
-    """The level that a mean belongs to, by the name of the fidelity where costs have it."""
-    named = ledger.unit not in ("seconds", "trials", COST_UNIT)
-    return f"{ledger.unit}={level}" if named else f"at level {level}"
+def _level(level: Any, reading: StudyReading) -> str:
+    """The level that a mean belongs to, in brackets; "" without a fidelity."""
+    name = reading.study.user_attrs.get(FIDELITY_KEY)
+    return "" if name is None else f" ({name}={value_text(level)})"
 
 
 def _of_shortlist(
@@ -150,11 +158,11 @@ def _of_shortlist(
 ) -> Summary:
     candidates, winner = certificate["candidates"], certificate["winner"]
     if winner is None:
-        return Summary("not certified", f"{_capital(certificate['reason'])}.", {})
+        return Summary("not certified", f"{sentence(certificate['reason']).rstrip('.')}.", {})
     best = candidates[winner]
     luckiest = candidates[certificate["luckiest"]]
-    who = _name(best["params"], _capital(best["name"]))
-    status, sentence = _verdict(certificate, who, certificate["about"])
+    who = _name(best["params"], sentence(best["name"]))
+    status, verdict = _verdict(certificate, who, certificate["about"])
     same = "the same" if luckiest is best else luckiest["name"]
     values = [
         Measured("what it is worth", best["mean"], tuple(best["interval"])),
@@ -162,24 +170,26 @@ def _of_shortlist(
     ]
     luck, gap = "", luckiest["gap"]
     if luckiest["evaluations"]:
-        luck = f"The search had promised {abs(gap):.3g} too {'much' if gap > 0 else 'little'}."
+        if gap:
+            luck = f"The search had promised {abs(gap):.3g} too {'much' if gap > 0 else 'little'}."
         if luckiest is not best:
             interval = tuple(luckiest["interval"])
             values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
-    facts = [*_claim(certificate, status)]
+    facts = _claim(certificate, best["interval"], status)
     if "cost" in answer:
         facts += _paid(answer, ledger)
-    facts.append(("for the certificate", f"{certificate['evaluations']} new evaluations"))
+    facts.append(("for the certificate", _evaluations(certificate["evaluations"], "new ")))
     if answer.get("tried"):
         tried = f"{answer['tried']} configurations, {answer['at_target']} of them at the target"
         facts.append(("tried", tried))
     facts.append(("shortlist", certificate["shortlist"]))
     remaining = certificate["remaining"]
     if status != "certified" and remaining:
-        facts.append(("to certify", f"about {max(1, math.ceil(remaining))} more evaluations"))
+        more = _evaluations(max(1, math.ceil(remaining)), "more ")
+        facts.append(("to certify", f"about {more}"))
     return Summary(
         status=status,
-        sentence=sentence,
+        sentence=verdict,
         params=best["params"],
         values=tuple(values),
         luck=luck,
@@ -204,7 +214,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
     facts = [
         ("intervals", f"all of them hold, {wrong_in_words(answer['delta'], ())}"),
-        ("paid", f"{answer['seconds']:.4g} seconds in {answer['trials']} trials"),
+        ("paid", f"{answer['seconds']:.4g} seconds in {trials_text(answer['trials'])}"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
         ("state", answer["reason"]),
     ]
@@ -223,7 +233,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     )
 
 
-def _of_game(answer: Mapping[str, Any]) -> Summary:
+def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
     gains = answer["dissatisfaction"]
     values = [
         Measured(f"objective of {player}", utility["mean"], tuple(utility["interval"]))
@@ -236,7 +246,9 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         for player, gain in gains.items()
     ]
     who = _name(answer["params"], "the profile below")
-    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} in {answer['trials']} trials"
+    paid = f"{answer['cost']:.6g} of {answer['budget']:.6g} {ledger.unit}"
+    if ledger.unit != "trials":
+        paid += f" in {trials_text(answer['trials'])}"
     return Summary(
         status="best so far",
         comparable=False,
@@ -245,7 +257,7 @@ def _of_game(answer: Mapping[str, Any]) -> Summary:
         values=tuple(values),
         facts=(
             ("paid", paid),
-            ("at the target", f"{answer['evaluations']} evaluations"),
+            ("at the target", _evaluations(answer["evaluations"])),
             ("intervals", f"each has probability {answer['probability']:g}"),
             ("state", answer["reason"]),
         ),
@@ -268,14 +280,16 @@ def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, s
     return "not certified", f"{who} leads, and {holds}."
 
 
-def _claim(answer: Mapping[str, Any], status: Status) -> list[tuple[str, str]]:
-    """How sure it is, and why."""
+def _claim(
+    answer: Mapping[str, Any], interval: Sequence[float | None], status: Status
+) -> list[tuple[str, str]]:
+    """How sure it is, and why; `interval` is that of the configuration answered with."""
     delta, conditions = answer["delta"], answer["conditions"]
     facts = []
     if status == "certified" or answer.get("within") is not None:
         wrong = wrong_in_words(delta, conditions)
         facts.append(("how sure", f"{wrong}; the intervals may be wrong with the same probability"))
-    elif answer["interval"][0] is not None:
+    elif interval[0] is not None:
         facts.append(("interval", wrong_in_words(delta, conditions)))
     facts.append(("because", answer["reason"]))
     if answer["unseen"]:
@@ -284,37 +298,44 @@ def _claim(answer: Mapping[str, Any], status: Status) -> list[tuple[str, str]]:
 
 
 def _paid(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
-    amount = f"{_amount(answer['cost'])} {ledger.unit}"
-    text = amount if ledger.unit == "trials" else f"{amount} in {answer['trials']} trials"
-    if answer["failures"]:
-        text += f"; {answer['failures']} more failed"
-    return [("paid", text)]
+    cost = answer["cost"] if ledger.paid is None else ledger.paid
+    failures = answer["failures"]
+    if _unit(ledger) == "trials":
+        text = trials_text(round(cost))
+        return [("paid", f"{text}, {failures} of which failed" if failures else text)]
+    text = f"{_amount(cost)} {_unit(ledger)} in {trials_text(answer['trials'])}"
+    return [("paid", f"{text}; {failures} more failed" if failures else text)]
 
 
 def _open(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
     remaining = answer["remaining_cost"]
     if answer["certified"] or not answer["certifies"] or remaining is None:
         return []
-    return [("to certify", f"about {_amount(remaining)} {ledger.unit} more")]
+    return [("to certify", f"about {_amount(remaining)} {_unit(ledger)} more")]
+
+
+def _unit(ledger: Ledger) -> str:
+    """The unit of an answer's costs: the ledger's own are seconds where no sampler is known."""
+    return COST_UNIT if ledger.paid is None else ledger.unit
 
 
 def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:
     found = [Ground(text, "estimated" in text) for text in answer["assumptions"]]
-    declared = getattr(reading.sampler, "arguments", {}).get("epsilon")
-    if reading.sampler is not None and declared is None and answer.get("epsilon"):
+    arguments = getattr(reading.sampler, "arguments", {})
+    if reading.sampler is not None and arguments.get("epsilon") is None and answer.get("epsilon"):
+        is_declared = isinstance(as_noise(arguments.get("sigma")), (Bounded, SubGaussian))
+        known = "declared" if is_declared else "estimated"
         derived = f"tolerance: {answer['epsilon']:.3g}, one standard deviation of the noise"
-        found.append(Ground(f"{derived} as it was estimated", True))
+        found.append(Ground(f"{derived} as it was {known}", not is_declared))
     return tuple(found)
+
+
+def _evaluations(number: int, which: str = "") -> str:
+    return f"{number:,} {which}evaluation{'s' * (number != 1)}"
 
 
 def _amount(cost: float) -> str:
     return f"{cost:,.0f}" if cost >= 1_000.0 else f"{cost:.3g}"
-
-
-def _capital(text: str) -> str:
-    """The text as a sentence begins, without its end; a name in code stays as it is."""
-    first = text.partition(" ")[0]
-    return (f"{text[:1].upper()}{text[1:]}" if first.isalpha() else text).rstrip(".")
 
 
 def _name(params: Mapping[str, Any], otherwise: str) -> str:

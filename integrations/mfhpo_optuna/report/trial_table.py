@@ -82,4 +82,5 @@ def _parameter(name: str) -> Callable[[Entry], Any]:
 def _cell(value: Any) -> Cell:
     if value is None:
         return Cell("")
-    return Cell(value_text(value), float(value)) if is_number(value) else Cell(str(value))
+    is_sortable = is_number(value) and not math.isnan(value)
+    return Cell(value_text(value), float(value) if is_sortable else "")

@@ -5,9 +5,21 @@ import optuna
 import pytest
 
 from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna.report.ledger import ledger_of
+from mfhpo_optuna.report.reading import read_study
+from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.attributes import SECONDS_KEY
 
 SCRIPT = "<script>document.title = 'taken over'</script>"
+
+
+def load(storage, name):
+    return optuna.load_study(study_name=name, storage=storage)
+
+
+def summarised(study, sampler=None):
+    reading = read_study(study, sampler)
+    return summary_of(reading, ledger_of(reading))
 
 
 def noisy(seed):
@@ -37,6 +49,16 @@ def storage(tmp_path_factory):
     )
     plain.optimize(noisy(1), n_trials=6)
     return url
+
+
+@pytest.fixture(scope="session")
+def counted():
+    """A search whose budget counts evaluations; it ends before its certificate's first look."""
+    study = optuna.create_study(
+        study_name="counted", sampler=RaceSampler("epochs", trials=40, seed=0)
+    )
+    study.optimize(noisy(0))
+    return study
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 import hashlib
 import json
+import math
+import sys
 from pathlib import Path
 
 import optuna
@@ -14,15 +16,7 @@ from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study, stored_sampler
 from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.attributes import SAMPLER_KEY
-
-
-def load(storage, name):
-    return optuna.load_study(study_name=name, storage=storage)
-
-
-def summarised(study, sampler=None):
-    reading = read_study(study, sampler)
-    return summary_of(reading, ledger_of(reading))
+from tests.optuna.report.conftest import load, summarised
 
 
 @pytest.mark.parametrize(
@@ -45,11 +39,21 @@ def test_an_argument_that_json_does_not_hold_is_named():
         from_json(stored)
 
 
-def test_a_long_argument_is_cut_short():
-    stored = to_json({"arms": [{"x": float(i)} for i in range(5_000)]})
+def test_the_longest_arguments_are_dropped_where_a_database_cannot_hold_all():
+    candidates = [{"x": float(i)} for i in range(5_000)]
+    stored = to_json({"arms": candidates, "delta": 0.1})
     assert len(json.dumps(stored)) < 1_000
+    assert stored["delta"] == 0.1
     with pytest.raises(ValueError, match="arms="):
         from_json(stored)
+
+
+def test_candidates_of_an_ordinary_race_are_kept():
+    names = ("learning_rate", "weight_decay", "dropout", "momentum", "label_smoothing")
+    candidates = [{name: math.sqrt(i + 0.5) for name in names} for i in range(120)]
+    stored = to_json({"arms": candidates})
+    assert 20_000 < len(json.dumps(stored)) < 60_000
+    assert from_json(stored) == {"arms": candidates}
 
 
 @pytest.mark.parametrize("name", ["race", "search"])
@@ -232,4 +236,32 @@ def test_declared_costs_have_no_name():
     study.optimize(objective)
     summary = summarised(study)
     assert dict(summary.facts)["paid"] == "30 units of cost in 6 trials"
-    assert summary.values[0].who == "what it is worth (at level large)"
+    assert summary.values[0].who == "what it is worth (size=large)"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "RaceSampler",
+        {"sampler": "RaceSampler"},
+        {"sampler": ["RaceSampler"], "arguments": {}},
+        {"sampler": "RaceSampler", "arguments": {"fidelity": "epochs", "of_a_newer_version": 1}},
+        {"sampler": "RaceSampler", "arguments": {"fidelity": {"class": "Newer", "fields": {}}}},
+        {"sampler": "RaceSampler", "arguments": {"fidelity": {"newer": 1}}},
+        {"sampler": "RaceSampler", "arguments": ["epochs"]},
+    ],
+)
+def test_a_note_that_cannot_be_used_is_said_to_be_one(note):
+    study = optuna.create_study(study_name="of a newer version")
+    study.set_user_attr(SAMPLER_KEY, note)
+    reading = read_study(study)
+    assert reading.sampler is None
+    assert reading.without.startswith("the study's note of its sampler cannot be used: ")
+
+
+def test_what_only_matters_while_a_study_runs_is_not_needed_to_read_it(monkeypatch):
+    study = optuna.create_study()
+    arguments = {"fidelity": "epochs", "progress": "live", "lease": 60.0, "seed": 1}
+    study.set_user_attr(SAMPLER_KEY, {"sampler": "RaceSampler", "arguments": arguments})
+    monkeypatch.setitem(sys.modules, "rich", None)
+    assert stored_sampler(study).arguments == {"fidelity": "epochs", "seed": 1}

@@ -105,6 +105,18 @@ def test_columns_sort_by_numbers_both_ways(driver, pages):
     assert header.text.startswith("value")
 
 
+def test_infinite_values_sort_at_the_ends(driver, tmp_path):
+    study = optuna.create_study(study_name="infinite")
+    values = [3.0, float("inf"), 20.0, float("-inf"), float("inf"), 1.0]
+    study.add_trials([optuna.trial.create_trial(value=value) for value in values])
+    write_report(study, tmp_path / "infinite.html")
+    look(driver, (tmp_path / "infinite.html").as_uri())
+    click(driver, "value")
+    assert column(driver, "value") == ["-inf", "1", "3", "20", "inf", "inf"]
+    click(driver, "value")
+    assert column(driver, "value") == ["inf", "inf", "20", "3", "1", "-inf"]
+
+
 def test_rows_without_a_value_are_last_whichever_way(driver, pages):
     look(driver, pages["race"])
     for _ in range(2):

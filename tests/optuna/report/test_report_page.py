@@ -6,7 +6,7 @@ import re
 import optuna
 import pytest
 
-from mfhpo_optuna import IISESampler, write_report
+from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, write_report
 from mfhpo_optuna.report.code import code_of
 from mfhpo_optuna.report.reading import read_study, stored_sampler
 
@@ -106,3 +106,32 @@ def test_without_jinja2_the_extra_is_named(storage, tmp_path, monkeypatch):
     with pytest.raises(ImportError, match=r"pip install 'mfhpo\[report\]'"):
         write_report(load(storage, "race"), tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize("sampler", [IISESampler("epochs", arms=4), RaceSampler("epochs")])
+def test_a_sampler_that_cannot_run_the_study_says_so(tmp_path, sampler):
+    study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
+    study.add_trial(optuna.trial.create_trial(values=[0.5, 0.25]))
+    page = page_of(study, tmp_path)
+    assert "is for one objective, and the study is multi-objective" in html.unescape(page)
+    assert ">0.25</td>" in page
+
+
+def test_long_values_are_whole_in_the_json_alone(tmp_path):
+    long = "x" * 300_000
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=2, budget=60, seed=0))
+
+    def objective(trial):
+        text = trial.suggest_categorical("text", [long, f"{long}y"])
+        return len(text) / trial.suggest_int("epochs", 1, 3) + 0.1 * (trial.number % 3)
+
+    study.optimize(objective)
+    page = page_of(study, tmp_path)
+    assert page.count(long) == 1
+    assert long in page.split('<code id="answer-json">')[1]
+
+
+def test_the_sampler_of_a_game_does_not_read_a_race(storage, tmp_path):
+    sampler = NashSampler({"row": ["x"], "column": ["kind"]}, budget=8)
+    page = page_of(load(storage, "race"), tmp_path, sampler=sampler)
+    assert "has 1 objectives, but there are 2 players" in page

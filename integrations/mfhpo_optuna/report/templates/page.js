@@ -16,9 +16,9 @@ if (table) {
 
   // Numbers by their size, before texts; empty cells last, whichever way.
   const compare = (one, other) => {
-    const [a, b] = [one.dataset.key, other.dataset.key];
-    if (a !== undefined && b !== undefined) return Number(a) - Number(b);
-    if (a !== undefined || b !== undefined) return a !== undefined ? -1 : 1;
+    const [a, b] = [one, other].map((cell) => "key" in cell.dataset ? Number(cell.dataset.key) : null);
+    if (a !== null && b !== null) return a < b ? -1 : a > b ? 1 : 0;
+    if (a !== null || b !== null) return a !== null ? -1 : 1;
     return one.textContent.localeCompare(other.textContent, undefined, { numeric: true });
   };
   headers.forEach((header, column) => {

@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mfhpo.racing.recommendation import short
+from mfhpo.racing.recommendation import cut, short
 
 _LINE = 70  # characters that a figure of 400 pixels has room for, below its headline
 
@@ -17,8 +17,8 @@ def title(headline: str, *sentences: str) -> tuple[str, ...]:
 
 
 def value_text(value: object) -> str:
-    """A parameter's value, a number with four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """A parameter's value, a number with four digits, a text cut where it is long."""
+    return f"{value:.4g}" if isinstance(value, float) else cut(str(value))
 
 
 def params_lines(params: Mapping[str, Any]) -> list[str]:
