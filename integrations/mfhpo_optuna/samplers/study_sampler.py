@@ -107,12 +107,22 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     def _note_arguments(self, study: optuna.Study) -> None:
         """Say in the study how it is run, for whoever reads it from its storage."""
         key = (study._study_id, id(study._storage))
-        if not self._arguments or key in self._noted:
+        if key in self._noted:
             return
-        note = {"sampler": type(self).__name__, "arguments": to_json(self._arguments)}
-        if study.user_attrs.get(SAMPLER_KEY) != note:
-            study.set_user_attr(SAMPLER_KEY, note)
+        for name, note in self._notes().items():
+            if study.user_attrs.get(name) != note:
+                study.set_user_attr(name, note)
         self._noted[key] = study._storage
+
+    def _notes(self) -> dict[str, Any]:
+        """What a study is told about how it is run, by attribute: only before a trial.
+
+        What merely reads a study writes nothing to it.
+        """
+        if not self._arguments:
+            return {}
+        note = {"sampler": type(self).__name__, "arguments": to_json(self._arguments)}
+        return {SAMPLER_KEY: note}
 
     def _of(self, study: optuna.Study) -> ReadT:
         """What is known of a study, as it was last read; the lock is held, as in `_anew`."""
