@@ -1,12 +1,16 @@
 import hashlib
+import shutil
 import sqlite3
 
 import optuna
 import pytest
+import typer
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from sqlalchemy import create_engine
 
 from mfhpo_optuna import IISESampler
+from mfhpo_optuna.command_line import storages
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):
@@ -30,6 +34,37 @@ def test_show_and_report_write_nothing_to_the_study(mfhpo, database, tmp_path):
     mfhpo("show", database, "race")
     mfhpo("report", database, "race", "-o", tmp_path / "report.html")
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "sqlite:///{}?timeout=5",
+        "sqlite+pysqlite:///{}",
+        "sqlite:///file:{}?uri=true&mode=rw",
+    ],
+)
+def test_any_url_of_an_sqlite_file_is_read_and_not_written(mfhpo, database, form):
+    before = hashlib.sha256(database.read_bytes()).hexdigest()
+    shown = mfhpo("show", form.format(database), "race", "--json")
+    assert shown["status"] == "certified"
+    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+
+
+def test_a_file_with_a_name_that_urls_do_not_hold(mfhpo, database, tmp_path):
+    path = shutil.copy(database, tmp_path / "is it? 100%.db")
+    assert mfhpo("show", path, "race", "--json")["status"] == "certified"
+
+
+def test_a_server_without_tables_gets_none(monkeypatch):
+    """An SQLite file in a server's place: what counts is that nothing makes it create tables."""
+    made = []
+    empty = create_engine("sqlite://")
+    monkeypatch.setattr(storages, "create_engine", lambda url: empty)
+    monkeypatch.setattr(storages, "RDBStorage", made.append)
+    with pytest.raises(typer.Exit):
+        storages.load_study("postgresql://localhost/empty", "race")
+    assert made == []
 
 
 def test_show_while_the_study_runs(mfhpo, tmp_path):
@@ -85,6 +120,10 @@ def mistakes(database, folder):
     optuna.delete_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
     return [
         (f"sqlite:///{folder / 'none.db'}", "race", "which does not exist"),
+        (f"sqlite:///{folder / 'none.db'}?timeout=5", "race", "which does not exist"),
+        (f"sqlite+pysqlite:///{folder / 'none.db'}", "race", "which does not exist"),
+        (f"sqlite:///file:{folder / 'none.db'}?uri=true", "race", "which does not exist"),
+        (f"sqlite:///{folder / 'other.db'}?timeout=5", "race", "no tables of Optuna's"),
         (folder / "none.db", "race", "which does not exist"),
         (folder / "notes.txt", "race", "neither SQLite's nor a journal"),
         (folder / "other.db", "race", "no tables of Optuna's"),
