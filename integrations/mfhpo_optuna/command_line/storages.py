@@ -29,6 +29,11 @@ StudyArgument = Annotated[
 _SQLITE = "sqlite:///"
 _SQLITE_HEADER = b"SQLite format 3\x00"
 _TABLES = ("studies", "version_info")  # that every storage of Optuna has
+_LEFT_BEHIND = (
+    "cannot be read yet: a process was killed while it wrote, and left an unfinished transaction "
+    "in a file beside it that ends in -journal or -wal. Keep both. Go on with the study, or open "
+    "the file once with sqlite3 and read from it: that undoes the transaction."
+)
 
 
 def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Study:
@@ -46,6 +51,9 @@ def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Stu
     except ArgumentError:
         fail(f"STORAGE must be a URL such as {_SQLITE}study.db or the path of a file: {storage!r}.")
     except DBAPIError as error:
+        if "readonly" in str(error.orig):
+            # SQLite may only undo what a writer has left behind where it may write.
+            fail(f"{storage!r} {_LEFT_BEHIND}")
         fail(f"{storage!r} is no storage of Optuna that can be read: {error.orig}.")
     except OSError as error:
         fail(f"STORAGE names {storage!r}, which cannot be opened: {error.strerror}.")
