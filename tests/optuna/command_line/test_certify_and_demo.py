@@ -48,6 +48,7 @@ def test_an_objective_that_is_none(mfhpo, copied, objectives, function, words):
     [
         ("import a_module_that_is_missing", "imports a_module_that_is_missing, which is not"),
         ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit(0)", "cannot be imported: it ends the program by sys.exit"),
         ("def f(:", "cannot be imported: SyntaxError"),
     ],
 )
@@ -72,6 +73,40 @@ def test_what_the_objective_raises_is_shown_as_it_is(mfhpo, copied, objectives):
     result = mfhpo("certify", copied, "plain", f"{objectives}:broken", code=1)
     assert isinstance(result.exception, ValueError)
     assert str(result.exception) == "of my own"
+
+
+def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied, objectives):
+    named = f"{objectives}:broken_in_two_threads"
+    result = mfhpo("certify", copied, "plain", named, "--jobs", 2, code=1)
+    assert isinstance(result.exception, ValueError)
+    assert str(result.exception) == "number 0"
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "words"),
+    [
+        ("of_another_study", (), "the objective asks for 'y', which trial"),
+        ("of_another_range", (), "is not a value of the objective's"),
+        (
+            "with_no_whole_replicate",
+            ("--replicate", "split"),
+            "must be suggested as a whole",
+        ),
+    ],
+)
+def test_an_objective_that_is_not_the_study_s(mfhpo, copied, objectives, function, options, words):
+    named = f"{objectives}:{function}"
+    result = mfhpo("certify", copied, "plain", named, *options, code=2)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("jobs", [0, -2])
+def test_no_threads(mfhpo, copied, objectives, jobs):
+    named = f"{objectives}:objective"
+    result = mfhpo("certify", copied, "plain", named, "--jobs", jobs, code=2)
+    assert "--jobs must be at least 1, or -1" in result.stderr
+    assert f"got {jobs}." in result.stderr
 
 
 def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):
