@@ -1,4 +1,5 @@
 import shutil
+import sys
 
 import optuna
 import pytest
@@ -117,3 +118,23 @@ def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):
     assert said["answer"]["certificate"]["evaluations"] > 0
     assert said["answer"]["mean"] < 0.1
     assert '<section id="pictures">' in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("folder", "missing", "words"),
+    [
+        ("no", None, "cannot be written: No such file or directory"),
+        (".", "jinja2", "needs Jinja2, which is not installed"),
+        (".", "plotly.offline", "needs plotly, which is not installed"),
+    ],
+)
+def test_demo_knows_before_the_search_that_it_cannot_report(
+    mfhpo, tmp_path, monkeypatch, folder, missing, words
+):
+    pytest.importorskip("sklearn")
+    if missing is not None:
+        monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr(optuna.Study, "optimize", lambda *_: pytest.fail("it searches"))
+    result = mfhpo("demo", "-o", tmp_path / folder / "demo.html", code=2)
+    assert words in result.stderr
+    assert result.stdout == ""
