@@ -76,6 +76,18 @@ def test_what_the_objective_raises_is_shown_as_it_is(mfhpo, copied, objectives):
     assert str(result.exception) == "of my own"
 
 
+def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):
+    mfhpo("certify", copied, "plain", f"{objectives}:broken", code=1)
+    [record] = set(optuna.get_all_study_names(f"sqlite:///{copied}")) - {"race", "plain"}
+    shown = mfhpo("show", copied, record, "--json", code=3)
+    assert shown["sentence"] == (
+        "No answer: certify is not done with study 'plain', and records it here."
+    )
+    text = mfhpo("show", copied, record, code=3).stdout
+    assert "mfhpo certify STORAGE plain module:objective" in text
+    assert "does not say how it was run" not in text
+
+
 def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied, objectives):
     named = f"{objectives}:broken_in_two_threads"
     result = mfhpo("certify", copied, "plain", named, "--jobs", 2, code=1)

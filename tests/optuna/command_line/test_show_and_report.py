@@ -115,6 +115,13 @@ def test_report_writes_a_page(mfhpo, database, tmp_path):
     assert '<section id="pictures">' in page.read_text(encoding="utf-8")
 
 
+def test_a_page_without_an_answer_is_written_and_the_exit_code_says_so(mfhpo, database, tmp_path):
+    page = tmp_path / "page.html"
+    assert mfhpo("report", database, "plain", "-o", page, "--json", code=3)["status"] == "no answer"
+    assert page.exists()
+    assert "No answer" in mfhpo("report", database, "plain", "-o", page, code=3).stdout
+
+
 def mistakes(database, folder):
     (folder / "notes.txt").write_text("no storage", encoding="utf-8")
     with sqlite3.connect(folder / "other.db") as other:
