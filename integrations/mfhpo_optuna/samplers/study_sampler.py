@@ -1,7 +1,6 @@
 """The base of all samplers: what they keep of each study, and the random numbers of it."""
 
 import abc
-import sys
 import threading
 import warnings
 import zlib
@@ -61,13 +60,13 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def _watch_for_end(self, study: optuna.Study) -> None:
         """Have `_ended` called at the end of the `optimize` that runs now."""
-        self._progress.will_end = call_at_end(study, lambda: self._ended(study))
+        self._progress.will_end = call_at_end(study, lambda error: self._ended(study, error))
 
-    def _ended(self, study: optuna.Study) -> None:
+    def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
         with self._lock:
             self._progress.end()
             # An error of the objective says more than what would have been left.
-            if sys.exc_info()[0] in (None, KeyboardInterrupt):
+            if error is None or isinstance(error, KeyboardInterrupt):
                 self._say_if_cut_short(self._of(study))
 
     @abc.abstractmethod
