@@ -29,6 +29,19 @@ _MOST_BYTES = 60_000
 _SHOWN = 200
 
 
+class StandIn(RandomSampler):
+    """In the place of a sampler of which only the class's name is known: reading draws nothing."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+
+
+def name_of(sampler: BaseSampler) -> str:
+    """The name of its class, or of the class that it stands for."""
+    return sampler.name if isinstance(sampler, StandIn) else type(sampler).__name__
+
+
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as plain JSON values; of what has no such form, the text alone.
 
@@ -49,7 +62,7 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that `to_json` was given, but for samplers: any one stands for another.
+    """The arguments that `to_json` was given, but for samplers: a `StandIn` has their place.
 
     Raises ValueError for an argument of which only the text is known.
 
@@ -81,7 +94,7 @@ def _encoded(value: Any) -> Any:
     if isinstance(value, (Sequence, np.ndarray)):
         return [_encoded(item) for item in value]
     if isinstance(value, BaseSampler):
-        return {"sampler": type(value).__name__}
+        return {"sampler": name_of(value)}
     return _unknown(value)
 
 
@@ -104,5 +117,5 @@ def _decoded(value: Any) -> Any:
     if "mapping" in value:
         return {name: _decoded(item) for name, item in value["mapping"]}
     if "sampler" in value:
-        return RandomSampler()  # it only says that one was given: reading a study draws nothing
+        return StandIn(value["sampler"])
     raise ValueError(value["unknown"])

@@ -20,14 +20,11 @@ from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
-from mfhpo_optuna.study.attributes import SAMPLER_KEY
+from mfhpo_optuna.study.attributes import SAMPLER_KEY, SHORTLIST_KEY
 from mfhpo_optuna.study.progress.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
-
-# User attribute of the recording study: what is compared in it.
-_SHORTLIST_KEY = "mfhpo:shortlist"
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ def certify(
     make_certification(0)  # raises for bad arguments before anything is recorded
     sampler = ReplicateSampler(shortlist, make_certification, lease=lease, progress=progress)
     record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
-    first_number = int(record.user_attrs[_SHORTLIST_KEY]["first_number"])
+    first_number = int(record.user_attrs[SHORTLIST_KEY]["first_number"])
 
     def evaluation(trial: optuna.Trial) -> Any:
         return objective(Replicate(trial, first_number))
@@ -244,7 +241,7 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
         "candidates": [[candidate.name, candidate.claim] for candidate in shortlist.candidates],
         "replicate": shortlist.replicate,
     }
-    noted = record.user_attrs.get(_SHORTLIST_KEY)
+    noted = record.user_attrs.get(SHORTLIST_KEY)
     if noted is None:
         if record.get_trials(deepcopy=False):
             raise ValueError(
@@ -254,7 +251,7 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
         for key, value in study.user_attrs.items():
             if key != SAMPLER_KEY:
                 record.set_user_attr(key, value)
-        record.set_user_attr(_SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
+        record.set_user_attr(SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
     elif any(noted.get(key) != value for key, value in about.items()):
         raise ValueError(
             f"study {record.study_name!r} records another shortlist, of study {noted['study']!r}: "

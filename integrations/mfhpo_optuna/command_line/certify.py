@@ -1,5 +1,6 @@
 """`mfhpo certify`: which of a finished study's best configurations is best."""
 
+from traceback import walk_tb
 from typing import Annotated, Any
 
 import optuna
@@ -9,6 +10,7 @@ from mfhpo_optuna.certification import certify
 from mfhpo_optuna.command_line.objectives import Objective, load_objective
 from mfhpo_optuna.command_line.output import NO_ANSWER, AsJson, fail, print_json
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
+from mfhpo_optuna.samplers.replicates import ReplicateSampler
 
 
 def certify_study(
@@ -51,7 +53,9 @@ def certify_study(
         float | None,
         typer.Option(help="Seconds after which no evaluation is begun; 0 answers from the record."),
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Threads that evaluate.")] = 1,
+    jobs: Annotated[
+        int, typer.Option(help="Threads that evaluate; -1 for as many as there are processors.")
+    ] = 1,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate a study's best configurations again, and say which is best and what it is worth.
@@ -59,6 +63,8 @@ def certify_study(
     The study is not changed: evaluations are recorded in one of their own, in the same storage,
     which `mfhpo show` and `mfhpo report` read. Called again, it goes on.
     """
+    if jobs < 1 and jobs != -1:
+        fail(f"--jobs must be at least 1, or -1 for as many as there are processors, got {jobs}.")
     loaded = load_study(storage, study, writable=True)
     evaluated = _Watched(load_objective(objective))
     try:
@@ -76,7 +82,7 @@ def certify_study(
             n_jobs=jobs,
         )
     except (TypeError, ValueError) as error:
-        if error is evaluated.raised:
+        if any(error is raised for raised in evaluated.raised):
             raise
         fail(str(error))
     if as_json:
@@ -88,15 +94,22 @@ def certify_study(
 
 
 class _Watched:
-    """An objective, and what it raised last: that is shown with its traceback."""
+    """An objective, and what it raised, in any thread: that is shown with its traceback."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
-        self.raised: Exception | None = None
+        self.raised: list[Exception] = []
 
     def __call__(self, trial: optuna.Trial) -> Any:
         try:
             return self._objective(trial)
         except Exception as error:
-            self.raised = error
+            if not _is_refusal(error):
+                self.raised.append(error)
             raise
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the sampler raised it, because the objective is not the study's."""
+    refuses = ReplicateSampler.sample_independent.__code__
+    return any(frame.f_code is refuses for frame, _ in walk_tb(error.__traceback__))

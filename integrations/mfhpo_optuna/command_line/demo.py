@@ -45,6 +45,7 @@ def demo(
         seed=seed,
     )
     study = optuna.create_study(direction="minimize", study_name="demo", sampler=sampler)
+    write_page(study, output)  # what is wrong with it is better known before the search
     if not as_json:
         typer.echo(_WHAT)
     study.optimize(objective)

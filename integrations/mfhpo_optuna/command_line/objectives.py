@@ -26,6 +26,8 @@ def load_objective(named: str) -> Objective:
         if error.name != module_name.partition(".")[0] and error.name != module_name:
             fail(f"{module_name} imports {error.name}, which is not installed.")
         fail(f"there is no module {module_name!r} here, nor among what is installed.")
+    except SystemExit:
+        fail(f"{module_name} cannot be imported: it ends the program by sys.exit when it is.")
     except Exception as error:
         fail(f"{module_name} cannot be imported: {type(error).__name__}: {error}")
     found = getattr(module, function, None)

@@ -1,5 +1,7 @@
 """`mfhpo show`: the answer of a study so far."""
 
+from dataclasses import replace
+
 import typer
 
 from mfhpo_optuna.command_line.output import (
@@ -12,7 +14,7 @@ from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, l
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import summary_of
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SHORTLIST_KEY
 
 
 def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False) -> None:
@@ -23,6 +25,10 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
     """
     reading = read_study(load_study(storage, study))
     summary = summary_of(reading, ledger_of(reading))
+    certified_study = reading.study.user_attrs.get(SHORTLIST_KEY, {}).get("study")
+    if reading.answer is None and certified_study is not None:
+        under_way = f"certify is not done with study {certified_study!r}, and records it here."
+        summary = replace(summary, sentence=under_way)
     if as_json:
         print_json(
             {
@@ -36,7 +42,12 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
     else:
         counts = ", ".join(f"{number} {state}" for state, number in _counts(reading).items())
         print_summary(summary, f"study {study}: {counts or 'no trials yet'}")
-        if reading.answer is None and reading.without:
+        if reading.answer is None and certified_study is not None:
+            typer.echo(
+                f"To go on, call it with the same arguments; with --timeout 0 it says what is "
+                f"known so far: mfhpo certify STORAGE {certified_study} module:objective"
+            )
+        elif reading.answer is None and reading.without:
             typer.echo(
                 f"{reading.without[:1].upper()}{reading.without[1:]}.\nTo learn which of its "
                 f"trials is best: mfhpo certify STORAGE STUDY module:objective"

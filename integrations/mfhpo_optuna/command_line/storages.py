@@ -2,12 +2,13 @@
 
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import optuna
 import typer
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
+from sqlalchemy import URL, create_engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 
 from mfhpo_optuna.command_line.output import fail
@@ -27,6 +28,12 @@ StudyArgument = Annotated[
 
 _SQLITE = "sqlite:///"
 _SQLITE_HEADER = b"SQLite format 3\x00"
+_TABLES = ("studies", "version_info")  # that every storage of Optuna has
+_LEFT_BEHIND = (
+    "cannot be read yet: a process was killed while it wrote, and left an unfinished transaction "
+    "in a file beside it that ends in -journal or -wal. Keep both. Go on with the study, or open "
+    "the file once with sqlite3 and read from it: that undoes the transaction."
+)
 
 
 def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Study:
@@ -44,9 +51,12 @@ def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Stu
     except ArgumentError:
         fail(f"STORAGE must be a URL such as {_SQLITE}study.db or the path of a file: {storage!r}.")
     except DBAPIError as error:
-        # Read-only, so that missing tables cannot be made.
-        why = "it has no tables of Optuna's" if "readonly" in str(error) else error.orig
-        fail(f"{storage!r} is no storage of Optuna that can be read: {why}.")
+        if "readonly" in str(error.orig):
+            # SQLite may only undo what a writer has left behind where it may write.
+            fail(f"{storage!r} {_LEFT_BEHIND}")
+        fail(f"{storage!r} is no storage of Optuna that can be read: {error.orig}.")
+    except OSError as error:
+        fail(f"STORAGE names {storage!r}, which cannot be opened: {error.strerror}.")
     except (SQLAlchemyError, ImportError, RuntimeError, ValueError, KeyError) as error:
         first_line = str(error).partition("\n")[0].rstrip(".")
         fail(f"{storage!r} is no storage of Optuna that can be read: {first_line}.")
@@ -57,7 +67,11 @@ def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Stu
 
 
 def _opened(storage: str, writable: bool) -> BaseStorage:
-    if "://" not in storage:
+    if "://" in storage:
+        url = make_url(storage)
+        if url.get_backend_name() == "sqlite":
+            url = _of_file(url, _existing(_file_of(url)), writable)
+    else:
         path = _existing(storage)
         with path.open("rb") as file:
             header = file.read(len(_SQLITE_HEADER))
@@ -65,17 +79,38 @@ def _opened(storage: str, writable: bool) -> BaseStorage:
             return JournalStorage(JournalFileBackend(storage))
         if header != _SQLITE_HEADER:
             fail(f"STORAGE names the file {storage!r}, which is neither SQLite's nor a journal.")
-        storage = f"{_SQLITE}{path}"
-    if not storage.startswith(_SQLITE) or "?" in storage:
-        return RDBStorage(storage)
-    path = _existing(storage.removeprefix(_SQLITE))
+        url = _of_file(make_url(_SQLITE), path, writable)
     # Optuna would make its tables in whatever database it is allowed to write to.
-    to_read = RDBStorage(f"{_SQLITE}file:{quote(path.as_posix())}?mode=ro&uri=true")
-    return RDBStorage(storage) if writable else to_read
+    if not _has_tables(url):
+        fail(f"{storage!r} is no storage of Optuna that can be read: it has no tables of Optuna's.")
+    return RDBStorage(url.render_as_string(hide_password=False))
+
+
+def _file_of(url: URL) -> str:
+    """The file of an SQLite database, which may be named by a URI of SQLite's own."""
+    name = url.database or ":memory:"
+    return unquote(urlsplit(name).path) if name.startswith("file:") else name
+
+
+def _of_file(url: URL, path: Path, writable: bool) -> URL:
+    """The same with a URI, by which SQLite creates no file."""
+    uri = url.set(database=f"file:{quote(path.as_posix())}")
+    return uri.update_query_dict({"mode": "rw" if writable else "ro", "uri": "true"})
+
+
+def _has_tables(url: URL) -> bool:
+    engine = create_engine(url)
+    try:
+        tables = inspect(engine)
+        return all(tables.has_table(name) for name in _TABLES)
+    finally:
+        engine.dispose()
 
 
 def _existing(name: str) -> Path:
     path = Path(name)
+    if path.is_dir():
+        fail(f"STORAGE names the folder {name!r}; name a file in it.")
     if not path.is_file():
         fail(f"STORAGE names the file {name!r}, which does not exist.")
     return path.absolute()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
 
+import optuna
 from optuna.samplers import BaseSampler
 
+from mfhpo_optuna.arguments import name_of
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 
@@ -21,6 +23,7 @@ _FROM = {
 }
 
 _WIDTH = 88  # in characters
+_NOT_KNOWN = "  # its arguments are not known"
 
 
 def code_of(reading: StudyReading) -> str:
@@ -29,13 +32,21 @@ def code_of(reading: StudyReading) -> str:
     if not arguments:
         return ""
     kind = type(reading.sampler).__name__
-    words = [f"{key}={_text(value)}" for key, value in arguments.items()]
-    made = f"sampler = {kind}({', '.join(words)})"
-    if len(made) > _WIDTH:
-        made = "\n".join([f"sampler = {kind}(", *(f"    {word}," for word in words), ")"])
+    samplers = {k: name_of(v) for k, v in arguments.items() if isinstance(v, BaseSampler)}
+    words = [f"{key}={value!r}," for key, value in arguments.items() if key not in samplers]
+    words += [f"{key}={name}(...),{_NOT_KNOWN}" for key, name in samplers.items()]
+    made = f"sampler = {kind}({' '.join(words).rstrip(',')})"
+    if len(made) > _WIDTH or samplers:
+        made = "\n".join([f"sampler = {kind}(", *(f"    {word}" for word in words), ")"])
     is_limited = isinstance(reading.sampler, LimitSampler)
     ours = f"{kind}, time_limited" if is_limited else kind
-    lines = ["import optuna", *_imports(made), f"from mfhpo_optuna import {ours}", "", made]
+    lines = [
+        "import optuna",
+        *_imports(made, samplers.values()),
+        f"from mfhpo_optuna import {ours}",
+        "",
+        made,
+    ]
     ways = [way.name.lower() for way in reading.study.directions]
     direction = f"direction={ways[0]!r}" if len(ways) == 1 else f"directions={ways}"
     name = reading.study.study_name
@@ -48,15 +59,11 @@ def code_of(reading: StudyReading) -> str:
     return "\n".join(lines)
 
 
-def _imports(code: str) -> list[str]:
+def _imports(code: str, samplers: Iterable[str]) -> list[str]:
     lines = []
     for package, names in _FROM.items():
         used = [name for name in names if re.search(rf"\b{name}\(", code)]
         if used:
             lines.append(f"from {package} import {', '.join(used)}")
-    samplers = sorted(set(re.findall(r"\b(\w+Sampler)\(\)", code)))
-    return [*lines, *([f"from optuna.samplers import {', '.join(samplers)}"] if samplers else [])]
-
-
-def _text(value: Any) -> str:
-    return f"{type(value).__name__}()" if isinstance(value, BaseSampler) else repr(value)
+    known = sorted(name for name in set(samplers) if hasattr(optuna.samplers, name))
+    return [*lines, *([f"from optuna.samplers import {', '.join(known)}"] if known else [])]

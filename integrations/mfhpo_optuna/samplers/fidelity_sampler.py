@@ -114,10 +114,9 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     def _replicates_of(self, seed: int) -> Replicates | None:
         return None if self._replicate is None else Replicates(self._replicate, seed)
 
-    def _note_fidelity(self, study: optuna.Study) -> None:
-        """Say in the study which parameter is the fidelity, for whoever reads its trials."""
-        if study.user_attrs.get(FIDELITY_KEY) != self._fidelity.name:
-            study.set_user_attr(FIDELITY_KEY, self._fidelity.name)
+    def _notes(self) -> dict[str, Any]:
+        """With the parameter that is the fidelity, for whoever reads the study's trials."""
+        return {**super()._notes(), FIDELITY_KEY: self._fidelity.name}
 
     def _seconds_of(
         self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
@@ -227,7 +226,6 @@ class DeclaredSampler(FidelitySampler):
                 warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
             return policy
 
-        self._note_fidelity(study)
         return FidelityRace(
             study,
             self._new_arms(study),

@@ -268,11 +268,14 @@ class PolicySampler(StudySampler[RaceT]):
         if not progress.has_end:
             return
         read.warned.add(_CUT_SHORT)
-        leader = f"the leader is {progress.leader}" if progress.leader else "there is no leader"
+        leader = "there is no leader"
+        if progress.leader:
+            not_certified = ", not certified" if read.certifies else ""
+            leader = f"the leader is {progress.leader}{not_certified}"
         _logger.warning(
-            f"optimize() ended before the race did: {progress.left}. So far {leader}"
-            f"{', not certified' if read.certifies else ''}. Call study.optimize again to go on; "
-            f"print(study.sampler.recommendation(study)) tells what is known."
+            f"optimize() ended before the race did: {progress.left}. So far {leader}. Call "
+            f"study.optimize again to go on; print(study.sampler.recommendation(study)) tells what "
+            f"is known."
         )
 
     def _is_over(self, race: RaceT) -> bool:

@@ -28,7 +28,7 @@ from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.replicates import RECORD
 from mfhpo_optuna.samplers.study_sampler import stop
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY, FIDELITY_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.progress.report import ProgressLike
@@ -164,11 +164,15 @@ class RaceSampler(FidelitySampler):
 
     # What differs from a race among given arms.
 
+    def _notes(self) -> dict[str, Any]:
+        notes = super()._notes()
+        if not has_levels(self._fidelity):
+            del notes[FIDELITY_KEY]
+        return notes
+
     def _new(self, study: optuna.Study) -> SearchStudy:
         seed = self._seed_of(study)
         arms = OpenArms(self._owned, seed)
-        if has_levels(self._fidelity):
-            self._note_fidelity(study)
 
         def make_race(n_arms: int, levels: Sequence[Any], sign: float) -> SearchRace:
             kind = ModelSearch if self._arm_sampler is None else HalvingSearch

@@ -1,7 +1,6 @@
 """The base of all samplers: what they keep of each study, and the random numbers of it."""
 
 import abc
-import sys
 import threading
 import warnings
 import zlib
@@ -61,13 +60,13 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def _watch_for_end(self, study: optuna.Study) -> None:
         """Have `_ended` called at the end of the `optimize` that runs now."""
-        self._progress.will_end = call_at_end(study, lambda: self._ended(study))
+        self._progress.will_end = call_at_end(study, lambda error: self._ended(study, error))
 
-    def _ended(self, study: optuna.Study) -> None:
+    def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
         with self._lock:
             self._progress.end()
             # An error of the objective says more than what would have been left.
-            if sys.exc_info()[0] in (None, KeyboardInterrupt):
+            if error is None or isinstance(error, KeyboardInterrupt):
                 self._say_if_cut_short(self._of(study))
 
     @abc.abstractmethod
@@ -107,12 +106,22 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     def _note_arguments(self, study: optuna.Study) -> None:
         """Say in the study how it is run, for whoever reads it from its storage."""
         key = (study._study_id, id(study._storage))
-        if not self._arguments or key in self._noted:
+        if key in self._noted:
             return
-        note = {"sampler": type(self).__name__, "arguments": to_json(self._arguments)}
-        if study.user_attrs.get(SAMPLER_KEY) != note:
-            study.set_user_attr(SAMPLER_KEY, note)
+        for name, note in self._notes().items():
+            if study.user_attrs.get(name) != note:
+                study.set_user_attr(name, note)
         self._noted[key] = study._storage
+
+    def _notes(self) -> dict[str, Any]:
+        """What a study is told about how it is run, by attribute: only before a trial.
+
+        What merely reads a study writes nothing to it.
+        """
+        if not self._arguments:
+            return {}
+        note = {"sampler": type(self).__name__, "arguments": to_json(self._arguments)}
+        return {SAMPLER_KEY: note}
 
     def _of(self, study: optuna.Study) -> ReadT:
         """What is known of a study, as it was last read; the lock is held, as in `_anew`."""

@@ -25,6 +25,9 @@ FIDELITY_KEY = "mfhpo:fidelity"
 # Of a study: the sampler that runs it, with its arguments as `mfhpo_optuna.arguments` writes them.
 SAMPLER_KEY = "mfhpo:sampler"
 
+# Of a study that records what `certify` evaluates: the study that it is about, and the candidates.
+SHORTLIST_KEY = "mfhpo:shortlist"
+
 # The seconds that a trial may take: a sampler writes it before the trial.
 LIMIT_KEY = "mfhpo:limit"
 

@@ -11,9 +11,13 @@ from mfhpo_optuna import IISESampler
 from mfhpo_optuna.command_line.app import app
 
 OBJECTIVES = """
+import threading
+import time
+
 import numpy as np
 
 rng = np.random.default_rng(0)
+both = threading.Barrier(2, timeout=30)
 
 
 def objective(trial):
@@ -23,6 +27,24 @@ def objective(trial):
 
 def broken(trial):
     raise ValueError("of my own")
+
+
+def broken_in_two_threads(trial):
+    order = both.wait()
+    time.sleep(0.5 * order)
+    raise ValueError(f"number {order}")
+
+
+def of_another_study(trial):
+    return trial.suggest_float("y", 0, 1)
+
+
+def of_another_range(trial):
+    return trial.suggest_float("x", 10, 11)
+
+
+def with_no_whole_replicate(trial):
+    return trial.suggest_float("x", -1, 1) + trial.suggest_float("split", 0, 1)
 
 
 number = 3

@@ -1,4 +1,5 @@
 import shutil
+import sys
 
 import optuna
 import pytest
@@ -48,6 +49,7 @@ def test_an_objective_that_is_none(mfhpo, copied, objectives, function, words):
     [
         ("import a_module_that_is_missing", "imports a_module_that_is_missing, which is not"),
         ("1 / 0", "cannot be imported: ZeroDivisionError: division by zero"),
+        ("import sys; sys.exit(0)", "cannot be imported: it ends the program by sys.exit"),
         ("def f(:", "cannot be imported: SyntaxError"),
     ],
 )
@@ -74,6 +76,52 @@ def test_what_the_objective_raises_is_shown_as_it_is(mfhpo, copied, objectives):
     assert str(result.exception) == "of my own"
 
 
+def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):
+    mfhpo("certify", copied, "plain", f"{objectives}:broken", code=1)
+    [record] = set(optuna.get_all_study_names(f"sqlite:///{copied}")) - {"race", "plain"}
+    shown = mfhpo("show", copied, record, "--json", code=3)
+    assert shown["sentence"] == (
+        "No answer: certify is not done with study 'plain', and records it here."
+    )
+    text = mfhpo("show", copied, record, code=3).stdout
+    assert "mfhpo certify STORAGE plain module:objective" in text
+    assert "does not say how it was run" not in text
+
+
+def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied, objectives):
+    named = f"{objectives}:broken_in_two_threads"
+    result = mfhpo("certify", copied, "plain", named, "--jobs", 2, code=1)
+    assert isinstance(result.exception, ValueError)
+    assert str(result.exception) == "number 0"
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "words"),
+    [
+        ("of_another_study", (), "the objective asks for 'y', which trial"),
+        ("of_another_range", (), "is not a value of the objective's"),
+        (
+            "with_no_whole_replicate",
+            ("--replicate", "split"),
+            "must be suggested as a whole",
+        ),
+    ],
+)
+def test_an_objective_that_is_not_the_study_s(mfhpo, copied, objectives, function, options, words):
+    named = f"{objectives}:{function}"
+    result = mfhpo("certify", copied, "plain", named, *options, code=2)
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("jobs", [0, -2])
+def test_no_threads(mfhpo, copied, objectives, jobs):
+    named = f"{objectives}:objective"
+    result = mfhpo("certify", copied, "plain", named, "--jobs", jobs, code=2)
+    assert "--jobs must be at least 1, or -1" in result.stderr
+    assert f"got {jobs}." in result.stderr
+
+
 def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):
     pytest.importorskip("sklearn")
     page = tmp_path / "demo.html"
@@ -82,3 +130,23 @@ def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):
     assert said["answer"]["certificate"]["evaluations"] > 0
     assert said["answer"]["mean"] < 0.1
     assert '<section id="pictures">' in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("folder", "missing", "words"),
+    [
+        ("no", None, "cannot be written: No such file or directory"),
+        (".", "jinja2", "needs Jinja2, which is not installed"),
+        (".", "plotly.offline", "needs plotly, which is not installed"),
+    ],
+)
+def test_demo_knows_before_the_search_that_it_cannot_report(
+    mfhpo, tmp_path, monkeypatch, folder, missing, words
+):
+    pytest.importorskip("sklearn")
+    if missing is not None:
+        monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr(optuna.Study, "optimize", lambda *_: pytest.fail("it searches"))
+    result = mfhpo("demo", "-o", tmp_path / folder / "demo.html", code=2)
+    assert words in result.stderr
+    assert result.stdout == ""

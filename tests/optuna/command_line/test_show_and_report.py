@@ -1,12 +1,19 @@
+import contextlib
+import errno
 import hashlib
+import shutil
 import sqlite3
+from pathlib import Path
 
 import optuna
 import pytest
+import typer
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
+from sqlalchemy import create_engine
 
 from mfhpo_optuna import IISESampler
+from mfhpo_optuna.command_line import storages
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):
@@ -30,6 +37,37 @@ def test_show_and_report_write_nothing_to_the_study(mfhpo, database, tmp_path):
     mfhpo("show", database, "race")
     mfhpo("report", database, "race", "-o", tmp_path / "report.html")
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "sqlite:///{}?timeout=5",
+        "sqlite+pysqlite:///{}",
+        "sqlite:///file:{}?uri=true&mode=rw",
+    ],
+)
+def test_any_url_of_an_sqlite_file_is_read_and_not_written(mfhpo, database, form):
+    before = hashlib.sha256(database.read_bytes()).hexdigest()
+    shown = mfhpo("show", form.format(database), "race", "--json")
+    assert shown["status"] == "certified"
+    assert hashlib.sha256(database.read_bytes()).hexdigest() == before
+
+
+def test_a_file_with_a_name_that_urls_do_not_hold(mfhpo, database, tmp_path):
+    path = shutil.copy(database, tmp_path / "is it? 100%.db")
+    assert mfhpo("show", path, "race", "--json")["status"] == "certified"
+
+
+def test_a_server_without_tables_gets_none(monkeypatch):
+    """An SQLite file in a server's place: what counts is that nothing makes it create tables."""
+    made = []
+    empty = create_engine("sqlite://")
+    monkeypatch.setattr(storages, "create_engine", lambda url: empty)
+    monkeypatch.setattr(storages, "RDBStorage", made.append)
+    with pytest.raises(typer.Exit):
+        storages.load_study("postgresql://localhost/empty", "race")
+    assert made == []
 
 
 def test_show_while_the_study_runs(mfhpo, tmp_path):
@@ -77,6 +115,13 @@ def test_report_writes_a_page(mfhpo, database, tmp_path):
     assert '<section id="pictures">' in page.read_text(encoding="utf-8")
 
 
+def test_a_page_without_an_answer_is_written_and_the_exit_code_says_so(mfhpo, database, tmp_path):
+    page = tmp_path / "page.html"
+    assert mfhpo("report", database, "plain", "-o", page, "--json", code=3)["status"] == "no answer"
+    assert page.exists()
+    assert "No answer" in mfhpo("report", database, "plain", "-o", page, code=3).stdout
+
+
 def mistakes(database, folder):
     (folder / "notes.txt").write_text("no storage", encoding="utf-8")
     with sqlite3.connect(folder / "other.db") as other:
@@ -85,7 +130,13 @@ def mistakes(database, folder):
     optuna.delete_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
     return [
         (f"sqlite:///{folder / 'none.db'}", "race", "which does not exist"),
+        (f"sqlite:///{folder / 'none.db'}?timeout=5", "race", "which does not exist"),
+        (f"sqlite+pysqlite:///{folder / 'none.db'}", "race", "which does not exist"),
+        (f"sqlite:///file:{folder / 'none.db'}?uri=true", "race", "which does not exist"),
+        (f"sqlite:///{folder / 'other.db'}?timeout=5", "race", "no tables of Optuna's"),
         (folder / "none.db", "race", "which does not exist"),
+        (folder, "race", "names the folder"),
+        (f"sqlite:///{folder}", "race", "names the folder"),
         (folder / "notes.txt", "race", "neither SQLite's nor a journal"),
         (folder / "other.db", "race", "no tables of Optuna's"),
         (folder / "bare.db", "race", "holds no study."),
@@ -105,6 +156,43 @@ def test_mistakes_are_said_in_one_line_and_nothing_is_created(mfhpo, database, t
     assert not (tmp_path / "none.db").exists()
     with sqlite3.connect(tmp_path / "other.db") as other:
         assert other.execute("select name from sqlite_master").fetchall() == [("animals",)]
+
+
+def test_a_file_that_may_not_be_opened(mfhpo, database, monkeypatch):
+    def refuse(self, mode):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    result = mfhpo("show", database, "race", code=2)
+    assert result.stderr == (
+        f"mfhpo: STORAGE names {str(database)!r}, which cannot be opened: Permission denied.\n"
+    )
+
+
+@pytest.fixture
+def left_behind(database, tmp_path):
+    """A database as it is when its writer was killed, with the writer's journal."""
+    path = tmp_path / "alive" / "studies.db"
+    path.parent.mkdir()
+    shutil.copy(database, path)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("pragma cache_size = 1")  # so that it writes before its transaction ends
+    writer.execute("begin")
+    writer.execute("create table much as select hex(randomblob(1000)) from trials a, trials b")
+    killed = shutil.copytree(path.parent, tmp_path / "killed") / path.name
+    writer.execute("rollback")
+    writer.close()
+    return killed
+
+
+def test_what_a_killed_writer_left_behind(mfhpo, left_behind):
+    for command in ("show", "report"):
+        result = mfhpo(command, left_behind, "race", code=2)
+        assert "a process was killed while it wrote" in result.stderr
+        assert result.stderr.count("\n") == 1
+    with contextlib.closing(sqlite3.connect(left_behind)) as opened:
+        opened.execute("select count(*) from trials").fetchall()
+    assert mfhpo("show", left_behind, "race", "--json")["status"] == "certified"
 
 
 @pytest.mark.parametrize("command", ["show", "report"])

@@ -80,6 +80,31 @@ def test_the_code_makes_the_same_sampler(storage, name):
     assert made["sampler"].arguments == reading.sampler.arguments
 
 
+@pytest.mark.parametrize("is_loaded", [True, False])
+def test_the_code_names_the_proposer_without_what_is_not_known(tmp_path, is_loaded):
+    url = f"sqlite:///{tmp_path / 'study.db'}"
+    proposer = optuna.samplers.TPESampler(multivariate=True, seed=3)
+    study = optuna.create_study(
+        storage=url, study_name="search", sampler=RaceSampler(budget=9, proposer=proposer, seed=0)
+    )
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    code = code_of(read_study(load(url, "search") if is_loaded else study))
+    assert "    proposer=TPESampler(...),  # its arguments are not known\n" in code
+    assert "from optuna.samplers import TPESampler\n" in code
+    compile(code, "code", "exec")
+
+
+def test_the_code_imports_no_proposer_that_optuna_does_not_have():
+    class Mine(optuna.samplers.RandomSampler):
+        pass
+
+    study = optuna.create_study(sampler=RaceSampler(budget=9, proposer=Mine(), seed=0))
+    study.ask()
+    code = code_of(read_study(study))
+    assert "proposer=Mine(...)" in code
+    assert "optuna.samplers" not in code
+
+
 def test_a_limited_study_is_run_with_limits(limits):
     assert "with time_limited(objective) as limited:" in code_of(read_study(limits))
 

@@ -20,7 +20,8 @@ class Watching(RandomSampler):
 
     def before_trial(self, study, trial):
         self.is_watched = call_at_end(
-            study, lambda: self.ends.append((len(study.trials), threading.get_ident()))
+            study,
+            lambda error: self.ends.append((len(study.trials), threading.get_ident(), error)),
         )
 
 
@@ -33,23 +34,41 @@ def test_it_is_called_once_after_the_last_trial(n_jobs):
     sampler = Watching()
     study = watched(sampler)
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=7, n_jobs=n_jobs)
-    assert sampler.ends == [(7, threading.get_ident())]
+    assert sampler.ends == [(7, threading.get_ident(), None)]
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2, n_jobs=n_jobs)
-    assert [trials for trials, _ in sampler.ends] == [7, 9]
+    assert [trials for trials, *_ in sampler.ends] == [7, 9]
     assert not study._thread_local.in_optimize_loop
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, LookupError])
-def test_it_is_called_after_an_error(error):
+def test_it_is_called_after_an_error(error, n_jobs):
     sampler = Watching()
     study = watched(sampler)
 
     def fails(trial):
         raise error
 
-    with pytest.raises(error):
+    with pytest.raises(error) as raised:
+        study.optimize(fails, n_jobs=n_jobs)
+    [(_, _, ended_by)] = sampler.ends
+    assert ended_by is raised.value
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_that_the_caller_handles_has_not_ended_it(n_jobs):
+    sampler = Watching()
+    study = watched(sampler)
+
+    def fails(trial):
+        raise LookupError
+
+    try:
         study.optimize(fails)
-    assert len(sampler.ends) == 1
+    except LookupError:
+        study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2, n_jobs=n_jobs)
+    assert isinstance(sampler.ends[0][2], LookupError)
+    assert sampler.ends[1][2] is None
 
 
 def test_a_timeout_ends_it_too():
@@ -84,6 +103,25 @@ def test_a_race_that_is_cut_short_says_once_what_is_left_and_known(log):
     assert f"So far the leader is {state.leader}, not certified. Call" in said
     study.optimize(quadratic, n_trials=1)
     assert len(warned(log)) == 1, "once is enough"
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_error_that_the_caller_handles_hides_nothing(log, n_jobs):
+    study = race(budget=900.0)
+    try:
+        raise LookupError
+    except LookupError:
+        study.optimize(quadratic, n_trials=9, n_jobs=n_jobs)
+    assert len(warned(log)) == 1
+
+
+def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log):
+    sampler = RaceSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda trial: quadratic(trial) * float("nan"), n_trials=1)
+    assert study.sampler._of(study).progress().leader == ""
+    [said] = warned(log)
+    assert "So far there is no leader. Call study.optimize again" in said
 
 
 def test_a_search_that_is_cut_short_says_so(log):

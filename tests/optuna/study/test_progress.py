@@ -94,6 +94,7 @@ def test_what_is_left_in_words():
     assert guess.spending == "cost 100/~1,300"
     certified = Progress("", "", "", 1334.0, 1334.0, is_guess=True)
     assert certified.spending == "cost 1,334"
+    assert certified.left == "a certificate needs little more"
     seconds = Progress("", "", "", 0.123456, 2.0, unit="seconds")
     assert seconds.spending == "seconds 0.1235/2"
     assert seconds.left == "1.877 seconds of the budget of 2 are left"

@@ -50,6 +50,22 @@ def three_players():
     return play(objective, ["minimize", "minimize", "maximize"], players=players, budget=16)
 
 
+def test_choices_are_no_markup():
+    def objective(trial):
+        kind = trial.suggest_categorical("kind", ["<b>u</b>", '"v"'])
+        x = trial.suggest_float("x", 0.0, 1.0)
+        y = trial.suggest_float("y", 0.0, 1.0) if with_slices else 0.5
+        return x * (kind == '"v"') + y, (x - 0.5) ** 2
+
+    for with_slices in (False, True):
+        players = {"row": ["kind", "y"] if with_slices else ["kind"], "column": ["x"]}
+        study = play(objective, players=players, budget=6)
+        shown = set()
+        for trace in plot_equilibrium(study).data:
+            shown |= {value for value in trace.x if isinstance(value, str)}
+        assert shown == {"&lt;b&gt;u&lt;/b&gt;", '"v"'}
+
+
 @pytest.mark.slow
 def test_maps_show_each_objective_in_its_own_sign():
     finished = play_mirrored(tracking_by_level, 60)

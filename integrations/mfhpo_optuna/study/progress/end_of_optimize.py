@@ -1,10 +1,15 @@
 """What is to be done when ``study.optimize`` ends, however it ends."""
 
+import sys
 from collections.abc import Callable
+from types import FrameType
+from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.study.study import _ThreadLocalStudyAttribute
+
+AtEnd: TypeAlias = Callable[[BaseException | None], None]
 
 
 class _Watched(_ThreadLocalStudyAttribute):
@@ -15,14 +20,23 @@ class _Watched(_ThreadLocalStudyAttribute):
         if name == "in_optimize_loop" and not value:
             then = _then.pop(self, None)
             if then is not None:
-                then()
+                then(_error_that_leaves(sys._getframe(1)))
 
 
-_then: WeakKeyDictionary[_ThreadLocalStudyAttribute, Callable[[], None]] = WeakKeyDictionary()
+def _error_that_leaves(loop: FrameType) -> BaseException | None:
+    """The error that ends the loop of a frame; not one that the loop's caller handles meanwhile."""
+    error = sys.exc_info()[1]
+    trace = None if error is None else error.__traceback__
+    return error if trace is not None and trace.tb_frame is loop else None
 
 
-def call_at_end(study: optuna.Study, then: Callable[[], None]) -> bool:
+_then: WeakKeyDictionary[_ThreadLocalStudyAttribute, AtEnd] = WeakKeyDictionary()
+
+
+def call_at_end(study: optuna.Study, then: AtEnd) -> bool:
     """Have a function called when the study's `optimize` that runs now ends.
+
+    It is given the error that has ended it, or None.
 
     Optuna tells a sampler about each trial, but not which is the last one: that depends on the
     number of trials, the time, `stop` or Ctrl-C. All it does at the end is to set a mark in the

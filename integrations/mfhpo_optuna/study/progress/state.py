@@ -41,7 +41,7 @@ class Progress:
     def spending(self) -> str:
         """What was spent, and of what."""
         text = f"{self.unit} {self._number(self.spent)}"
-        if self.total is None or (self.is_guess and self.total <= self.spent):
+        if self.total is None or self._is_guess_reached:
             return text
         return f"{text}/{'~' if self.is_guess else ''}{self._rounded(self.total)}"
 
@@ -50,6 +50,8 @@ class Progress:
         """How much is left, as a clause."""
         if self.total is None:
             return "how much a certificate takes is not known yet"
+        if self._is_guess_reached:
+            return "a certificate needs little more"
         amount = self._rounded(max(0.0, self.total - self.spent))
         if not self.is_guess:
             unit = "" if self.unit == "cost" else f" {self.unit}"
@@ -57,6 +59,10 @@ class Progress:
         if self.unit == "cost":
             return f"a certificate costs about {amount} more"
         return f"a certificate takes about {amount} more {self.unit}"
+
+    @property
+    def _is_guess_reached(self) -> bool:
+        return self.is_guess and self.total is not None and self.total <= self.spent
 
     def line(self, seconds_left: float | None, width: int | None = None) -> str:
         """All of it in one line; without the first parts, where they would make it too wide."""

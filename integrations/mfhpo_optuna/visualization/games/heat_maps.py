@@ -186,8 +186,14 @@ def axis_type(story: NashStory, parameter: str) -> str:
 
 
 def _shown(story: NashStory, parameter: str, place: float) -> Any:
-    value = story.game.space.value(parameter, place)
-    return str(value) if axis_type(story, parameter) == "category" else value
+    return shown_value(story, parameter, story.game.space.value(parameter, place))
+
+
+def shown_value(story: NashStory, parameter: str, value: Any) -> Any:
+    """A parameter's value on an axis; of a choice, its words, which are no markup."""
+    if axis_type(story, parameter) != "category":
+        return value
+    return escape(str(value), quote=False)  # plotly would show &quot; as it is
 
 
 def _describe(story: NashStory, played: Played) -> str:

@@ -8,7 +8,13 @@ from scipy.special import ndtri
 
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.visualization.colours import QUIET, faded, level_colour
-from mfhpo_optuna.visualization.games.heat_maps import axis_type, axis_values, places, star
+from mfhpo_optuna.visualization.games.heat_maps import (
+    axis_type,
+    axis_values,
+    places,
+    shown_value,
+    star,
+)
 from mfhpo_optuna.visualization.games.story import NashStory
 from mfhpo_optuna.visualization.style import LEFT, head, lay_out, new_figure, rounded
 
@@ -102,7 +108,7 @@ def _draw(
     )
     value = story.answer.params[parameter]
     figure.add_scatter(
-        x=[str(value) if is_choice else value],
+        x=[shown_value(story, parameter, value)],
         y=[0.0],
         mode="markers",
         marker=star(13),
