@@ -25,7 +25,14 @@ class OpenRace:
     """Translates between settings on splits and the pulls of a `SearchRace`.
 
     The search evaluates all settings on split 0; the certificate takes those after it.
+
+    Attributes
+    ----------
+    how
+        How settings share splits, in words.
     """
+
+    how = "the same for all settings"
 
     def __init__(
         self, declared: DeclaredSearch, parameters: Parameters, resource: Resource, seed: int

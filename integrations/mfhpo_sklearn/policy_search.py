@@ -235,7 +235,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             )
         for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
             self.__dict__.pop(earlier, None)
-        self.certificate_ = race.answer(f"{task.splits.words}, the same for all settings")
+        self.certificate_ = race.answer(f"{task.splits.words}, {race.how}")
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
             race.rows,
