@@ -392,6 +392,46 @@ def test_small_space_is_pointed_to_a_race_among_all():
         race(budget=39).fit(X, y)
 
 
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("resource", [None, "n_samples"])
+@pytest.mark.parametrize(
+    "space",
+    [
+        DEPTHS,
+        {"max_depth": [1, 2, 3, 5], "min_samples_leaf": [1, 5, 20]},
+        {"max_depth": randint(1, 4)},
+        [{"max_depth": [1, 2]}, {"max_depth": [2, 3]}],
+    ],
+)
+def test_no_fit_is_made_twice(space, resource, n_jobs):
+    seen = []
+
+    class Tree(DecisionTreeClassifier):
+        def fit(self, X, y):
+            seen.append((self.max_depth, self.min_samples_leaf, X.tobytes()))
+            return super().fit(X, y)
+
+    with joblib.parallel_config(backend="threading"):
+        search = race(
+            Tree(random_state=0), space, resource=resource, budget=100, refit=False, n_jobs=n_jobs
+        ).fit(X, y)
+    assert len(seen) == len(set(seen)) == search.certificate_.trials
+    assert search.certificate_.finished
+    assert len(search.certificate_.certificate.candidates) >= 2
+    settings = [tuple(params.items()) for params in search.cv_results_["params"]]
+    assert len(settings) == len(set(settings))
+
+
+def test_a_single_setting_is_fitted_on_fresh_splits():
+    for options in ({}, {"resource": "n_samples"}):
+        search = race(space={"max_depth": [3]}, **options).fit(X, y)
+        scores = [search.cv_results_[f"split{split}_test_score"][0] for split in range(10)]
+        assert search.best_score_ == pytest.approx(np.mean(scores))
+        assert search.n_splits_ == 10
+        assert search.certificate_.finished
+        assert "a single setting has scores" in search.certificate_.reason
+
+
 def test_given_candidates_until_certified():
     search = given(Fragile(), [{"worth": w} for w in (0.1, 0.9, 0.5)], budget=None).fit(X, y)
     assert search.certificate_.certified
@@ -512,7 +552,8 @@ def test_bad_options_of_one(search, error, words):
 
 def test_pandas_keeps_its_names():
     frame = load_iris(as_frame=True)
-    search = race(budget=20, certify_share=0.1).fit(frame.data, frame.target)
+    space = {"ccp_alpha": uniform(0, 0.1)}
+    search = race(TREE, space, budget=20, certify_share=0.1).fit(frame.data, frame.target)
     assert list(search.feature_names_in_) == list(frame.data.columns)
     assert search.certificate_.certificate is None  # the budget is too small for one
     assert "nothing is kept for a certificate" in search.certificate_.reason
