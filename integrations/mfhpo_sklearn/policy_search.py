@@ -155,7 +155,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         until = math.inf if self.timeout is None else time.monotonic() + self.timeout
         at_once = effective_n_jobs(self.n_jobs)
         # One that has ended is told at once, so that an interrupt loses those under way alone.
-        with Parallel(n_jobs=self.n_jobs, return_as="generator") as parallel:
+        with _parallel(self.n_jobs) as parallel:
             while time.monotonic() < until:
                 pulls, numbers = _round(race, at_once)
                 if not pulls:
@@ -260,6 +260,14 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.refit_time_ = time.time() - begun
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+def _parallel(n_jobs: int | None) -> Parallel:
+    """Workers that hand over results as they come, where joblib's backend can."""
+    try:
+        return Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:  # the backend "multiprocessing"
+        return Parallel(n_jobs=n_jobs)
 
 
 def _round(race: Race, at_once: int) -> tuple[list[Pull], list[int]]:

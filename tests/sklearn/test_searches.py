@@ -114,6 +114,12 @@ def test_several_processes():
     same(search, given(budget=8).fit(X, y))
 
 
+def test_backend_that_gives_results_all_at_once():
+    with joblib.parallel_config(backend="multiprocessing"):
+        search = given(n_jobs=2, budget=8).fit(X, y)
+    same(search, given(budget=8).fit(X, y))
+
+
 @SEARCHES
 def test_nested_and_in_a_pipeline(make):
     scores = cross_val_score(make(budget=20), X, y, cv=2)
