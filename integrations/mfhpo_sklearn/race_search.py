@@ -132,8 +132,6 @@ class RaceSearchCV(PolicySearchCV):
     (True, True)
     """
 
-    timeout = None
-
     def __init__(
         self,
         estimator: Any,

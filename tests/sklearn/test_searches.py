@@ -221,6 +221,8 @@ def test_settings_that_fail(make):
 def test_all_fail(make):
     with pytest.raises(ValueError, match=r"all \d+ fits failed.*it fails"):
         make(Fragile(fails=True), {"worth": [0.0, 1.0]}).fit(X, y)
+    with pytest.raises(ValueError, match=r"all \d+ fits failed.*it fails"):
+        make(Fragile(fails=True), {"worth": [0.0, 1.0]}, error_score=0.0).fit(X, y)
 
 
 @SEARCHES
@@ -393,6 +395,8 @@ def test_small_space_is_pointed_to_a_race_among_all():
     with pytest.warns(UserWarning, match=r"has 4 settings.*MFSearchCV") as caught:
         race(budget=40).fit(X, y)
     assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"has 4 settings.*MFSearchCV"):
+        race(budget=None).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         race(budget=39).fit(X, y)
@@ -460,6 +464,10 @@ def test_given_ends_with_its_budget_or_time():
     assert given(budget=None, epsilon=0.0, timeout=0.3).fit(X, y).certificate_.trials > 4
     with pytest.raises(ValueError, match="timeout=1e-09 ended the search before any fit"):
         given(timeout=1e-9).fit(X, y)
+    with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
+        given(budget=0.5).fit(X, y)
+    with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
+        race(budget=0.5).fit(X, y)
 
 
 def test_declared_bias_lets_cheap_levels_decide():
