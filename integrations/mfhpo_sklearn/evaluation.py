@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import cross_validate
+from sklearn.utils._param_validation import InvalidParameterError
 
 from mfhpo_sklearn.splits import Split
 
@@ -49,7 +50,10 @@ def evaluate(
         )
     except Exception as error:
         seconds = time.perf_counter() - begun
-        return Evaluation(None, seconds, seconds, 0.0, error)
+        cause = error.__cause__
+        # cross_validate puts its own name in place of the estimator's.
+        named = cause if isinstance(cause, InvalidParameterError) else error
+        return Evaluation(None, seconds, seconds, 0.0, named)
     if "test_score" not in found:
         names = sorted(name[len("test_") :] for name in found if name.startswith("test_"))
         raise ValueError(

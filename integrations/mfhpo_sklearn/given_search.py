@@ -73,6 +73,7 @@ class MFSearchCV(PolicySearchCV):
         Least number of full fits of the winner.
     max_failures
         A setting without any score leaves the race, with a warning, after so many fits that fail.
+        Where settings share splits, a fit that fails is repeated on its split.
     cv, scoring, n_jobs, refit, error_score, verbose, random_state
         See `RaceSearchCV`.
 

@@ -107,7 +107,8 @@ class RaceSearchCV(PolicySearchCV):
         any size; with a resource, ``n_resources`` and ``iter`` are the most that the setting was
         given, and the place of that among the levels.
     n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
-        As in ``GridSearchCV``; `n_splits_` is the number of different splits that were used.
+        As in ``GridSearchCV``, but `n_splits_` is the number of columns ``split<k>_test_score``: a
+        setting has scores in some of them only.
 
     Raises
     ------

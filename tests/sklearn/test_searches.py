@@ -573,6 +573,29 @@ def test_pandas_keeps_its_names():
     assert "nothing is kept for a certificate" in search.certificate_.reason
 
 
+def test_few_groups_have_different_splits_in_the_end():
+    for seed in range(12):
+        search = given(budget=4, random_state=seed, refit=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search.fit(X, y, groups=np.arange(150) % 2)
+        assert "by GroupShuffleSplit" in str(search.certificate_)
+
+
+@SEARCHES
+@pytest.mark.parametrize("labels", [[0] * 75 + [1] * 74 + [2], np.arange(150) // 3])
+def test_classes_that_cannot_be_stratified(make, labels):
+    with pytest.warns(UserWarning, match=r"not stratified.*cv=2") as caught:
+        search = make(budget=12).fit(X, labels)
+    assert caught[0].filename == __file__
+    assert "by ShuffleSplit into 120 samples and 30" in str(search.certificate_)
+
+
+def test_bad_parameter_is_one_of_the_estimator():
+    with pytest.raises(ValueError, match="parameter of DecisionTreeClassifier must be"):
+        given(candidates={"max_depth": [-1]}, error_score="raise").fit(X, y)
+
+
 def test_splitter_with_its_own_size():
     search = race(cv=ShuffleSplit(5, test_size=0.5, random_state=7)).fit(X, y)
     assert "ShuffleSplit into 75 samples and 75" in str(search.certificate_)
