@@ -51,9 +51,9 @@ def evaluate(
     except Exception as error:
         seconds = time.perf_counter() - begun
         cause = error.__cause__
-        # cross_validate puts its own name in place of the estimator's.
-        named = cause if isinstance(cause, InvalidParameterError) else error
-        return Evaluation(None, seconds, seconds, 0.0, named)
+        if isinstance(error, InvalidParameterError) and isinstance(cause, InvalidParameterError):
+            error = cause  # cross_validate has put its own name in place of the estimator's
+        return Evaluation(None, seconds, seconds, 0.0, error)
     if "test_score" not in found:
         names = sorted(name[len("test_") :] for name in found if name.startswith("test_"))
         raise ValueError(

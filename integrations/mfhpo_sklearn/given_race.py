@@ -21,7 +21,7 @@ class GivenRace:
 
     Attributes
     ----------
-    how
+    sharing
         How settings share splits, in words.
     """
 
@@ -34,7 +34,7 @@ class GivenRace:
         *,
         in_blocks: bool,
     ) -> None:
-        self.how = "the same for all settings" if in_blocks else "another one for each fit"
+        self.sharing = "the same for all settings" if in_blocks else "another one for each fit"
         self.policy = policy
         self._candidates = candidates
         self._resource = resource

@@ -33,11 +33,11 @@ class OpenRace:
 
     Attributes
     ----------
-    how
+    sharing
         How settings share splits, in words.
     """
 
-    how = "the same for all settings"
+    sharing = "the same for all settings"
 
     def __init__(
         self, declared: DeclaredSearch, parameters: Parameters, resource: Resource, seed: int
@@ -104,6 +104,7 @@ class OpenRace:
         if pending:
             return None
         left = self._budget - policy.cost
+        # As many as two looks can be paid for.
         affordable = int(left / (2 * FIRST_LOOK * search.cost_from(-1, search.target)))
         contenders = search.contenders(max(2, min(self._top, affordable)))
         if len(contenders) > 1:

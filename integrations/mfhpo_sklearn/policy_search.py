@@ -239,7 +239,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             raise ValueError(f"{what} ended the search before any fit gave a score; give more.")
         for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
             self.__dict__.pop(earlier, None)
-        self.certificate_ = race.answer(f"{task.splits.words}, {race.how}")
+        self.certificate_ = race.answer(f"{task.splits.words}, {race.sharing}")
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
             race.rows,

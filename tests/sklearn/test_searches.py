@@ -427,9 +427,19 @@ def test_no_fit_is_made_twice(space, resource, n_jobs):
         ).fit(X, y)
     assert len(seen) == len(set(seen)) == search.certificate_.trials
     assert search.certificate_.finished
-    assert len(search.certificate_.certificate.candidates) >= 2
-    settings = [tuple(params.items()) for params in search.cv_results_["params"]]
-    assert len(settings) == len(set(settings))
+    candidates = [one.params for one in search.certificate_.certificate.candidates]
+    assert len(candidates) >= 2
+    for found in (candidates, search.cv_results_["params"]):
+        settings = [tuple(params.items()) for params in found]
+        assert len(settings) == len(set(settings))
+
+
+def test_certificate_keeps_its_share_of_a_space_that_was_tried_whole():
+    space = {"max_depth": [1, 2, 3, 4, 5, 6, 7]}
+    search = race(TREE, space, resource="n_samples", budget=14).fit(X, y)
+    assert len(search.cv_results_["params"]) == 7
+    assert 2 <= search.certificate_.at_target < 7
+    assert search.certificate_.certificate.evaluations >= 6
 
 
 def test_a_single_setting_is_fitted_on_fresh_splits():
