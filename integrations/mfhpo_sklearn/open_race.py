@@ -55,6 +55,7 @@ class OpenRace:
         self._tried: set[str] = set()
         self._all_tried = False
         self._single: int | None = None  # the only arm that has values, when all were tried
+        self._fits_again = 0  # of the single one, on fresh splits
         self._failed: set[int] = set()  # arms whose last fit failed
         self._early_failures: int | None = 0  # None: there was a value
 
@@ -119,10 +120,9 @@ class OpenRace:
     def _again(self, arm: int) -> Pull | None:
         """The only setting on a fresh split; no value of it was selected, so that all count."""
         self._single = arm
-        target = self.policy.search.target
-        count = self.policy.search.count(arm, target)
-        pull = Pull(arm, target, block=SEARCH_BLOCK + count)
-        return pull if count < _SINGLE_FITS and self.policy.fits(pull) else None
+        fits = 1 + self._fits_again
+        pull = Pull(arm, self.policy.search.target, block=SEARCH_BLOCK + fits)
+        return pull if fits < _SINGLE_FITS and self.policy.fits(pull) else None
 
     def tell(self, pull: Pull, evaluation: Evaluation) -> None:
         """Learn what came of an evaluation."""
@@ -133,6 +133,11 @@ class OpenRace:
             self._failed.add(pull.arm)
             if self._early_failures is not None:
                 self._early_failures += 1
+        if self._single is not None:
+            self._fits_again += 1
+            if evaluation.score is None:
+                # It is paid for, but must not make the search drop the only setting it has.
+                pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         cost = evaluation.seconds if self._is_timed else None
         self.policy.tell(pull, Observation(evaluation.score, cost))
 

@@ -452,6 +452,28 @@ def test_a_single_setting_is_fitted_on_fresh_splits():
         assert "a single setting has scores" in search.certificate_.reason
 
 
+def test_a_single_setting_that_fails_on_some_splits():
+    calls = []
+
+    class FailsLater(Fragile):
+        def fit(self, X, y):
+            calls.append(X)
+            if len(calls) > 5:
+                raise ValueError("it fails")
+            return super().fit(X, y)
+
+        def __sklearn_clone__(self):
+            return FailsLater(self.worth)
+
+    with pytest.warns(FitFailedWarning, match="5 of 10 fits failed"):
+        search = race(FailsLater(), {"worth": [0.5]}, refit=False).fit(X, y)
+    assert len({part.tobytes() for part in calls}) == len(calls) == 10
+    scores = [search.cv_results_[f"split{split}_test_score"][0] for split in range(10)]
+    assert np.isfinite(scores).sum() == 5
+    assert search.best_score_ == pytest.approx(np.nanmean(scores))
+    assert search.certificate_.failures == 5
+
+
 def test_given_candidates_until_certified():
     search = given(Fragile(), [{"worth": w} for w in (0.1, 0.9, 0.5)], budget=None).fit(X, y)
     assert search.certificate_.certified
