@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import cross_validate
+from sklearn.utils._param_validation import InvalidParameterError
 
 from mfhpo_sklearn.splits import Split
 
@@ -49,6 +50,9 @@ def evaluate(
         )
     except Exception as error:
         seconds = time.perf_counter() - begun
+        cause = error.__cause__
+        if isinstance(error, InvalidParameterError) and isinstance(cause, InvalidParameterError):
+            error = cause  # cross_validate has put its own name in place of the estimator's
         return Evaluation(None, seconds, seconds, 0.0, error)
     if "test_score" not in found:
         names = sorted(name[len("test_") :] for name in found if name.startswith("test_"))

@@ -16,8 +16,13 @@ from mfhpo_sklearn.resources import Resource
 class GivenRace:
     """Translates between settings on splits and a policy's pulls.
 
-    Without blocks, the evaluations of a candidate at a level are on splits 0, 1, ..., the same ones
-    for all candidates.
+    A policy with blocks compares candidates on the same splits. One without blocks takes
+    evaluations as independent, so each of them gets a split that no other one has.
+
+    Attributes
+    ----------
+    sharing
+        How settings share splits, in words.
     """
 
     def __init__(
@@ -26,12 +31,15 @@ class GivenRace:
         candidates: Sequence[Mapping[str, Any]],
         resource: Resource,
         budget: float | None,
+        *,
+        in_blocks: bool,
     ) -> None:
+        self.sharing = "the same for all settings" if in_blocks else "another one for each fit"
         self.policy = policy
         self._candidates = candidates
         self._resource = resource
         self._budget = budget
-        self._told: dict[tuple[int, int], int] = {}
+        self._told = 0
         levels = resource.levels
         policy.labels = Labels(
             lambda arm: f"candidate {arm} {dict(candidates[arm])!r}",
@@ -49,8 +57,7 @@ class GivenRace:
 
     def tell(self, pull: Pull, evaluation: Evaluation) -> None:
         """Learn what came of an evaluation."""
-        key = pull.arm, pull.fidelity
-        self._told[key] = self._told.get(key, 0) + 1
+        self._told += 1
         self.policy.tell(pull, Observation(evaluation.score))
 
     def params(self, arm: int) -> dict[str, Any]:
@@ -59,11 +66,7 @@ class GivenRace:
 
     def split_of(self, pull: Pull, pending: Sequence[Pull]) -> int:
         """The number of the split that a pull is evaluated on, besides what was asked before it."""
-        if pull.block is not None:
-            return pull.block
-        key = pull.arm, pull.fidelity
-        ahead = sum((other.arm, other.fidelity) == key for other in pending)
-        return self._told.get(key, 0) + ahead
+        return self._told + len(pending) if pull.block is None else pull.block
 
     def is_fresh(self, pull: Pull) -> bool:
         """Whether the value may count in a claim: all of them do."""

@@ -35,7 +35,8 @@ class MFSearchCV(PolicySearchCV):
     All settings are evaluated on the same fresh splits, and compared by their differences on these
     (`mfhpo.BlockElimination`); every fit is a full one. Only where `bias` or `sigma` is declared,
     or with ``estimated_bias="eliminate"``, cheap levels of the resource are evidence, and the
-    policy is the one that `mfhpo.recommend_policy` names.
+    policy is the one that `mfhpo.recommend_policy` names. Such a policy takes all scores as
+    independent. So each fit has a split of its own then, and settings share none.
 
     What it guarantees: with probability at least 1 - `delta`, no setting is better than the
     certified one by more than `epsilon`, on average over random splits of these data. Nothing is
@@ -72,6 +73,7 @@ class MFSearchCV(PolicySearchCV):
         Least number of full fits of the winner.
     max_failures
         A setting without any score leaves the race, with a warning, after so many fits that fail.
+        Where settings share splits, a fit that fails is repeated on its split.
     cv, scoring, n_jobs, refit, error_score, verbose, random_state
         See `RaceSearchCV`.
 
@@ -173,11 +175,12 @@ class MFSearchCV(PolicySearchCV):
             "seed": seed,
         }
         nothing_declared = self.bias is None and self.sigma is None
-        if nothing_declared and self.estimated_bias == "steer":
+        in_blocks = nothing_declared and self.estimated_bias == "steer"
+        if in_blocks:
             policy = make_block_elimination(problem, options)
         else:
             policy = self._make_policy(problem, {**options, "estimated_bias": self.estimated_bias})
-        return GivenRace(policy, candidates, resource, self.budget)
+        return GivenRace(policy, candidates, resource, self.budget, in_blocks=in_blocks)
 
 
 class IISESearchCV(MFSearchCV):

@@ -8,24 +8,36 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo.identification.group_sequential import FIRST_LOOK
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate, SearchSpace, has_levels
+from mfhpo.search.race import SEARCH_BLOCK
 from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.shortlist import key_of
 from mfhpo_sklearn.space import Parameters
 
-_MOST_DRAWS = 100  # of a setting that was not tried before
+_MOST_DRAWS = 1000  # until a setting is new; without one, all are taken to be tried
+_SINGLE_FITS = 10  # of a setting that has no rival
 _MOST_EARLY_FAILURES = 30
 
 
 class OpenRace:
     """Translates between settings on splits and the pulls of a `SearchRace`.
 
-    The search evaluates all settings on split 0; the certificate takes those after it.
+    The search evaluates all settings on split 0; the certificate takes those after it. No setting
+    is begun twice. Once all of a space were begun, the best of them go to the target, and the
+    certificate begins with what is left of the budget.
+
+    Attributes
+    ----------
+    sharing
+        How settings share splits, in words.
     """
+
+    sharing = "the same for all settings"
 
     def __init__(
         self, declared: DeclaredSearch, parameters: Parameters, resource: Resource, seed: int
@@ -33,13 +45,18 @@ class OpenRace:
         levels = resource.levels if has_levels(declared.fidelity) else ()
         self.policy = declared.race(levels, seed=seed, sign=1.0, params=self.params)
         self.policy.search.space = SearchSpace(parameters.kinds)
+        self._budget = float(declared.options["budget"])
+        self._top = int(declared.options["top"])
         self._is_timed = declared.fidelity.costs == "measured"
         self._parameters = parameters
         self._resource = resource
         self._seed = seed
         self._params: dict[int, dict[str, Any]] = {}
-        self._first: dict[str, int] = {}  # the first arm with some setting
-        self._owners: dict[int, int] = {}  # of arms that were begun twice
+        self._tried: set[str] = set()
+        self._all_tried = False
+        self._single: int | None = None  # the only arm that has values, when all were tried
+        self._fits_again = 0  # of the single one, on fresh splits
+        self._failed: set[int] = set()  # arms whose last fit failed
         self._early_failures: int | None = 0  # None: there was a value
 
     def next(self, pending: Sequence[Pull]) -> Pull | None:
@@ -49,40 +66,79 @@ class OpenRace:
         pulls = self.policy.ask(1, pending)
         if not pulls:
             return None
-        if pulls[0].arm not in self._params:
-            self._begin(pulls[0].arm)
-        return pulls[0]
+        if pulls[0].arm in self._params or self._begin(pulls[0].arm):
+            return pulls[0]
+        return self._without_new_arms(pending)
 
-    def _begin(self, arm: int) -> None:
-        point = self.policy.point_of(arm)
+    def _begin(self, arm: int) -> bool:
+        """Choose the setting of an arm; False if there is none that was not tried."""
+        if self._all_tried:
+            return False
         rng = np.random.default_rng([self._seed, arm])
-        params, place = self._parameters.draw(point, rng)
-        for _ in range(_MOST_DRAWS if point is None else 0):
-            if key_of(params) not in self._first:
-                break
-            params, place = self._parameters.draw(point, rng)
-        self._params[arm] = params
-        self._owners[arm] = self._first.setdefault(key_of(params), arm)
-        self.policy.search.describe(arm, place)
+        params, place = self._parameters.draw(self.policy.point_of(arm), rng)
+        for _ in range(_MOST_DRAWS):
+            if key_of(params) not in self._tried:
+                self._tried.add(key_of(params))
+                self._params[arm] = params
+                self.policy.search.describe(arm, place)
+                return True
+            params, place = self._parameters.draw(None, rng)
+        self._all_tried = True
+        return False
+
+    def _without_new_arms(self, pending: Sequence[Pull]) -> Pull | None:
+        """The next step when all settings were tried: to the target, or to the certificate."""
+        search, policy = self.policy.search, self.policy
+        if any(pull.fidelity < search.target for pull in pending):
+            return None
+        at_target = {*search.finished_arms(), *(pull.arm for pull in pending)}
+        waiting = [
+            arm
+            for arm in self._params
+            if search.level_of(arm) >= 0 and arm not in at_target | self._failed
+        ]
+        if waiting and len(at_target) < self._top:
+            best = max(waiting, key=self._standing)
+            pull = Pull(best, search.target, block=SEARCH_BLOCK)
+            if policy.fits(pull, pending):
+                return pull
+        if pending:
+            return None
+        left = self._budget - policy.cost
+        # As many as two looks can be paid for.
+        affordable = int(left / (2 * FIRST_LOOK * search.cost_from(-1, search.target)))
+        contenders = search.contenders(max(2, min(self._top, affordable)))
+        if len(contenders) > 1:
+            policy.agree(contenders)
+            return next(iter(policy.ask(1)), None)
+        return self._again(contenders[0]) if contenders else None
+
+    def _standing(self, arm: int) -> tuple[int, float]:
+        level = self.policy.search.level_of(arm)
+        return level, self.policy.search.mean(arm, level)
+
+    def _again(self, arm: int) -> Pull | None:
+        """The only setting on a fresh split; no value of it was selected, so that all count."""
+        self._single = arm
+        fits = 1 + self._fits_again
+        pull = Pull(arm, self.policy.search.target, block=SEARCH_BLOCK + fits)
+        return pull if fits < _SINGLE_FITS and self.policy.fits(pull) else None
 
     def tell(self, pull: Pull, evaluation: Evaluation) -> None:
-        """Learn what came of an evaluation; a setting that was begun twice is one arm at last."""
+        """Learn what came of an evaluation."""
         if evaluation.score is not None:
             self._early_failures = None
-        elif self._early_failures is not None:
-            self._early_failures += 1
+            self._failed.discard(pull.arm)
+        else:
+            self._failed.add(pull.arm)
+            if self._early_failures is not None:
+                self._early_failures += 1
+        if self._single is not None:
+            self._fits_again += 1
+            if evaluation.score is None:
+                # It is paid for, but must not make the search drop the only setting it has.
+                pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         cost = evaluation.seconds if self._is_timed else None
-        search, owner = self.policy.search, self._owners[pull.arm]
-        if (
-            owner != pull.arm
-            and pull.fidelity == search.target
-            and evaluation.score is not None
-            and owner in search.finished_arms()
-        ):
-            if cost is None:
-                cost = search.cost_from(search.level_of(pull.arm), pull.fidelity)
-            self.policy.withdraw(pull.arm, duplicate_of=owner)
-            pull = replace(pull, arm=owner)
         self.policy.tell(pull, Observation(evaluation.score, cost))
 
     def params(self, arm: int) -> dict[str, Any]:
@@ -99,9 +155,8 @@ class OpenRace:
 
     @property
     def rows(self) -> dict[int, int]:
-        """The row of each arm in the results: one for each setting that was tried."""
-        numbers = {owner: row for row, owner in enumerate(sorted(set(self._owners.values())))}
-        return {arm: numbers[owner] for arm, owner in self._owners.items()}
+        """The row of each arm in the results."""
+        return {arm: row for row, arm in enumerate(sorted(self._params))}
 
     def answer(self, assumption: str) -> UserRecommendation:
         """The best answer so far."""
@@ -114,6 +169,9 @@ class OpenRace:
             assumptions = (assumption, *certificate.assumptions)
             found["certificate"] = replace(certificate, assumptions=assumptions)
         answer = replace(answer, assumptions=(assumption, *answer.assumptions))
+        if self._single is not None:
+            reason = "a single setting has scores, so there is nothing to compare it with"
+            answer = replace(answer, finished=True, reason=reason)
         return UserSearchRecommendation(
             **vars(UserRecommendation.of(answer, 1.0, params, level)), **found
         )

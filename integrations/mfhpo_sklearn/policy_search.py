@@ -50,7 +50,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     resource: str | None
     levels: Sequence[Any] | None
-    timeout: float | None
     random_state: Any
 
     @abc.abstractmethod
@@ -132,7 +131,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 f"ShuffleSplit(), or None, got {self.cv!r}."
             )
         check_count("verbose", int(self.verbose), 0)
-        check_limit("timeout", self.timeout)
+        check_limit("timeout", self._timeout)
+
+    @property
+    def _timeout(self) -> float | None:
+        return getattr(self, "timeout", None)  # not every search has one
 
     def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """What the splitter gets as groups, and what goes on to the estimator and the scorer."""
@@ -152,10 +155,10 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     def _evaluations(self, race: Race, task: _Task) -> Iterator[Row]:
         """Evaluate what the race asks for, several at once, and tell it in the order asked."""
-        until = math.inf if self.timeout is None else time.monotonic() + self.timeout
+        until = math.inf if self._timeout is None else time.monotonic() + self._timeout
         at_once = effective_n_jobs(self.n_jobs)
         # One that has ended is told at once, so that an interrupt loses those under way alone.
-        with Parallel(n_jobs=self.n_jobs, return_as="generator") as parallel:
+        with _parallel(self.n_jobs) as parallel:
             while time.monotonic() < until:
                 pulls, numbers = _round(race, at_once)
                 if not pulls:
@@ -212,7 +215,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     def _warn_of_failures(self, results: Results) -> None:
         errors, n = results.errors, len(results.rows)
-        if n and not any(row.evaluation.score is not None for row in results.rows):
+        if n and not results.any_fit_succeeded:
             last = errors[-1] if errors else "the scores are not finite"
             raise ValueError(
                 f"all {n} fits failed, so there is nothing to compare; mend the estimator, the "
@@ -230,12 +233,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         resource = task.resource
         arm = race.policy.leader()[0]
         if arm is None or not results.rows:
-            raise ValueError(
-                f"timeout={self.timeout!r} ended the search before any fit gave a score; give more."
-            )
+            limits = {name: getattr(self, name, None) for name in ("budget", "seconds", "timeout")}
+            given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
+            what = " or ".join(given) or "failures"
+            raise ValueError(f"{what} ended the search before any fit gave a score; give more.")
         for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
             self.__dict__.pop(earlier, None)
-        self.certificate_ = race.answer(f"{task.splits.words}, the same for all settings")
+        self.certificate_ = race.answer(f"{task.splits.words}, {race.sharing}")
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
             race.rows,
@@ -260,6 +264,14 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.refit_time_ = time.time() - begun
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+def _parallel(n_jobs: int | None) -> Parallel:
+    """Workers that hand over results as they come, where joblib's backend can."""
+    try:
+        return Parallel(n_jobs=n_jobs, return_as="generator")
+    except ValueError:  # the backend "multiprocessing"
+        return Parallel(n_jobs=n_jobs)
 
 
 def _round(race: Race, at_once: int) -> tuple[list[Pull], list[int]]:

@@ -32,7 +32,8 @@ class RaceSearchCV(PolicySearchCV):
     (`mfhpo.search.ModelSearch`) decides which setting to try and which to go on with, all on one
     split of the data. The second half of the budget evaluates the finalists again, on fresh splits
     that they share. That gives the winner's mean score with an interval, and says how sure it is
-    that no other finalist is better.
+    that no other finalist is better. No setting is tried twice: once all settings of a space were
+    tried, the best `top` of them go to full fits, and the rest of the budget to the certificate.
 
     What it guarantees: with probability at least 1 - `delta`, no setting of the shortlist is better
     than the certified one by more than `epsilon`, on average over random splits of these data.
@@ -65,7 +66,8 @@ class RaceSearchCV(PolicySearchCV):
         Share of the budget that is kept for the certificate, in [0, 1). It is large because the
         search sees one split alone, and scores differ from split to split; what a certificate does
         not take is not spent. Nothing is kept if the share does not pay for four full fits, or for
-        ten where seconds are measured: then ``best_score_`` is the search's own, a lucky one.
+        ten where seconds are measured. Then ``best_score_`` is the search's own, a lucky one,
+        unless all settings of the space were tried and something of the budget is left.
     top
         Largest number of settings on the shortlist, at least 2.
     delta, epsilon
@@ -105,7 +107,8 @@ class RaceSearchCV(PolicySearchCV):
         any size; with a resource, ``n_resources`` and ``iter`` are the most that the setting was
         given, and the place of that among the levels.
     n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
-        As in ``GridSearchCV``; `n_splits_` is the number of different splits that were used.
+        As in ``GridSearchCV``, but `n_splits_` is the number of columns ``split<k>_test_score``: a
+        setting has scores in some of them only.
 
     Raises
     ------
@@ -129,8 +132,6 @@ class RaceSearchCV(PolicySearchCV):
     >>> search.best_score_ > 0.9, search.certificate_.cost <= 60
     (True, True)
     """
-
-    timeout = None
 
     def __init__(
         self,

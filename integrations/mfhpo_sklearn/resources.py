@@ -122,8 +122,8 @@ class Resource:
     def _in_order(self, train: IntArray) -> IntArray:
         """Training samples in an order in which any first few are like all of them.
 
-        They are shuffled, as some splitters leave them in the order of the data, and have all
-        classes in proportion.
+        They are shuffled, as some splitters leave them in the order of the data. One of each class
+        comes first, and all classes are in proportion.
         """
         train = np.random.default_rng(0).permutation(train)
         if self.classes is None:
@@ -132,7 +132,7 @@ class Resource:
         place = np.empty(len(train))
         for one in np.unique(found):
             here = np.flatnonzero(found == one)
-            place[here] = (np.arange(len(here)) + 0.5) / len(here)
+            place[here] = np.arange(len(here)) / len(here)
         return train[np.argsort(place, kind="stable")]
 
 

@@ -39,6 +39,12 @@ class Results:
         found = (row.evaluation.error for row in self.rows)
         return [error for error in found if error is not None]
 
+    @property
+    def any_fit_succeeded(self) -> bool:
+        """Whether any fit gave a score of its own, not that of `error_score`."""
+        found = (row.evaluation for row in self.rows)
+        return any(one.error is None and one.score is not None for one in found)
+
     def table(
         self,
         rows: Mapping[int, int],

@@ -1,6 +1,8 @@
 """Fresh splits of the data, like those of a search but for their seeds."""
 
 import copy
+import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedS
 from sklearn.utils.multiclass import type_of_target
 
 _USUAL_FOLDS = 5  # of scikit-learn's searches
+_SPLITS_COMPARED = 20  # few groups give equal splits by chance
 
 Split = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 
@@ -27,7 +30,7 @@ class Splits:
         name = type(self._splitter).__name__
         train, test = self[0]
         self.words = f"random splits by {name} into {len(train)} samples and {len(test)}"
-        if np.array_equal(test, self[1][1]) and np.array_equal(test, self[2][1]):
+        if all(np.array_equal(test, self[k][1]) for k in range(1, _SPLITS_COMPARED)):
             raise ValueError(
                 f"cv={self._splitter!r} gives the same split whatever its random_state, so there "
                 f"are no fresh ones; give one that shuffles, such as ShuffleSplit()."
@@ -58,7 +61,14 @@ def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
             return GroupShuffleSplit(n_splits=1, test_size=share)
         classes = y is not None and type_of_target(y) in ("binary", "multiclass")
         if is_classifier(search.estimator) and classes:
-            return StratifiedShuffleSplit(n_splits=1, test_size=share)
+            if _can_stratify(y, share):
+                return StratifiedShuffleSplit(n_splits=1, test_size=share)
+            warnings.warn(
+                f"y has a class with one sample, or more classes than one of "
+                f"{round(1 / share)} folds has samples, so splits are not stratified, and some "
+                f"lack a class; give more data, fewer folds as in cv=2, or a splitter.",
+                stacklevel=4,
+            )
         return ShuffleSplit(n_splits=1, test_size=share)
     if not hasattr(own, "split") or not hasattr(own, "random_state"):
         raise ValueError(
@@ -70,3 +80,11 @@ def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
     if hasattr(splitter, "shuffle"):
         splitter.shuffle = True  # the folds of a search in the order of the data are some of many
     return splitter
+
+
+def _can_stratify(y: Any, share: float) -> bool:
+    """Whether splits with such a share of test samples can have all classes on either side."""
+    counts = np.unique(y, return_counts=True)[1]
+    n_test = math.ceil(share * counts.sum())
+    n_train = counts.sum() - n_test
+    return bool(counts.min() >= 2 and min(n_test, n_train) >= len(counts))

@@ -29,6 +29,18 @@ def test_first_samples_are_like_all_of_them():
     assert part[Y[part] == 0].mean() > 100
 
 
+def test_smallest_part_has_rare_classes():
+    labels = np.repeat([0, 1, 2], [1000, 4, 2])
+    data = np.arange(1006.0)[:, None]
+    search = MFSearchCV(LogisticRegression(), [{}])
+    splits = Splits(search, None, data, labels, None, 0)
+    few = Resource.of("n_samples", None, search.estimator, splits, labels, set())
+    assert few.levels[0] == 30
+    for number in range(5):
+        part, _ = few.part_of(splits[number], 0)
+        assert set(labels[part]) == set(labels[splits[number][0]])
+
+
 def test_smaller_parts_are_in_larger_ones():
     several, splits = resource()
     assert several.levels == (20, 36, 107, 320)

@@ -114,6 +114,12 @@ def test_several_processes():
     same(search, given(budget=8).fit(X, y))
 
 
+def test_backend_that_gives_results_all_at_once():
+    with joblib.parallel_config(backend="multiprocessing"):
+        search = given(n_jobs=2, budget=8).fit(X, y)
+    same(search, given(budget=8).fit(X, y))
+
+
 @SEARCHES
 def test_nested_and_in_a_pipeline(make):
     scores = cross_val_score(make(budget=20), X, y, cv=2)
@@ -215,6 +221,8 @@ def test_settings_that_fail(make):
 def test_all_fail(make):
     with pytest.raises(ValueError, match=r"all \d+ fits failed.*it fails"):
         make(Fragile(fails=True), {"worth": [0.0, 1.0]}).fit(X, y)
+    with pytest.raises(ValueError, match=r"all \d+ fits failed.*it fails"):
+        make(Fragile(fails=True), {"worth": [0.0, 1.0]}, error_score=0.0).fit(X, y)
 
 
 @SEARCHES
@@ -326,7 +334,8 @@ def test_few_samples_are_a_stratified_part_of_many(make):
     assert len(few) + len(many) == len(calls)
     for rows in few:
         assert rows[:, 1].sum() == 15
-        assert any(set(rows[:, 0]) <= whole for whole in many)
+        if make is race:  # all of its search is on one split
+            assert any(set(rows[:, 0]) <= whole for whole in many)
 
 
 def test_levels_found_out():
@@ -386,9 +395,83 @@ def test_small_space_is_pointed_to_a_race_among_all():
     with pytest.warns(UserWarning, match=r"has 4 settings.*MFSearchCV") as caught:
         race(budget=40).fit(X, y)
     assert caught[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"has 4 settings.*MFSearchCV"):
+        race(budget=None).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         race(budget=39).fit(X, y)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 3])
+@pytest.mark.parametrize("resource", [None, "n_samples"])
+@pytest.mark.parametrize(
+    "space",
+    [
+        DEPTHS,
+        {"max_depth": [1, 2, 3, 5], "min_samples_leaf": [1, 5, 20]},
+        {"max_depth": randint(1, 4)},
+        [{"max_depth": [1, 2]}, {"max_depth": [2, 3]}],
+    ],
+)
+def test_no_fit_is_made_twice(space, resource, n_jobs):
+    seen = []
+
+    class Tree(DecisionTreeClassifier):
+        def fit(self, X, y):
+            seen.append((self.max_depth, self.min_samples_leaf, X.tobytes()))
+            return super().fit(X, y)
+
+    with joblib.parallel_config(backend="threading"):
+        search = race(
+            Tree(random_state=0), space, resource=resource, budget=100, refit=False, n_jobs=n_jobs
+        ).fit(X, y)
+    assert len(seen) == len(set(seen)) == search.certificate_.trials
+    assert search.certificate_.finished
+    candidates = [one.params for one in search.certificate_.certificate.candidates]
+    assert len(candidates) >= 2
+    for found in (candidates, search.cv_results_["params"]):
+        settings = [tuple(params.items()) for params in found]
+        assert len(settings) == len(set(settings))
+
+
+def test_certificate_keeps_its_share_of_a_space_that_was_tried_whole():
+    space = {"max_depth": [1, 2, 3, 4, 5, 6, 7]}
+    search = race(TREE, space, resource="n_samples", budget=14).fit(X, y)
+    assert len(search.cv_results_["params"]) == 7
+    assert 2 <= search.certificate_.at_target < 7
+    assert search.certificate_.certificate.evaluations >= 6
+
+
+def test_a_single_setting_is_fitted_on_fresh_splits():
+    for options in ({}, {"resource": "n_samples"}):
+        search = race(space={"max_depth": [3]}, **options).fit(X, y)
+        scores = [search.cv_results_[f"split{split}_test_score"][0] for split in range(10)]
+        assert search.best_score_ == pytest.approx(np.mean(scores))
+        assert search.n_splits_ == 10
+        assert search.certificate_.finished
+        assert "a single setting has scores" in search.certificate_.reason
+
+
+def test_a_single_setting_that_fails_on_some_splits():
+    calls = []
+
+    class FailsLater(Fragile):
+        def fit(self, X, y):
+            calls.append(X)
+            if len(calls) > 5:
+                raise ValueError("it fails")
+            return super().fit(X, y)
+
+        def __sklearn_clone__(self):
+            return FailsLater(self.worth)
+
+    with pytest.warns(FitFailedWarning, match="5 of 10 fits failed"):
+        search = race(FailsLater(), {"worth": [0.5]}, refit=False).fit(X, y)
+    assert len({part.tobytes() for part in calls}) == len(calls) == 10
+    scores = [search.cv_results_[f"split{split}_test_score"][0] for split in range(10)]
+    assert np.isfinite(scores).sum() == 5
+    assert search.best_score_ == pytest.approx(np.nanmean(scores))
+    assert search.certificate_.failures == 5
 
 
 def test_given_candidates_until_certified():
@@ -396,6 +479,7 @@ def test_given_candidates_until_certified():
     assert search.certificate_.certified
     assert search.best_params_ == {"worth": 0.9}
     # All that are left share their splits.
+    assert "the same for all settings" in str(search.certificate_)
     table = np.array([search.cv_results_[f"split{k}_test_score"] for k in range(2)])
     assert np.isfinite(table).all()
     assert search.cv_results_["n_fits"][search.best_index_] >= 10
@@ -412,6 +496,10 @@ def test_given_ends_with_its_budget_or_time():
     assert given(budget=None, epsilon=0.0, timeout=0.3).fit(X, y).certificate_.trials > 4
     with pytest.raises(ValueError, match="timeout=1e-09 ended the search before any fit"):
         given(timeout=1e-9).fit(X, y)
+    with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
+        given(budget=0.5).fit(X, y)
+    with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
+        race(budget=0.5).fit(X, y)
 
 
 def test_declared_bias_lets_cheap_levels_decide():
@@ -424,8 +512,12 @@ def test_declared_bias_lets_cheap_levels_decide():
         assert search.best_params_ == {"worth": 2.0}
         results = search.cv_results_
         assert results["n_resources"].tolist() == [30, 120, 30]
-        # Candidates share the splits of a level, also where the policy compares no differences.
-        assert np.isfinite([results[f"split{k}_test_score"] for k in range(1)]).all()
+        # The policy takes scores as independent: no two fits have a split in common.
+        scores = np.array([results[f"split{k}_test_score"] for k in range(search.n_splits_)])
+        assert np.isfinite(scores).sum(axis=1).max() == 1
+        assert search.n_splits_ == answer.trials
+        assert "another one for each fit" in str(answer)
+        assert "the same for all settings" not in str(answer)
         full = (results["n_fits"] * [0.25, 1.0, 0.25]).sum()
         assert answer.cost <= full
 
@@ -506,10 +598,34 @@ def test_bad_options_of_one(search, error, words):
 
 def test_pandas_keeps_its_names():
     frame = load_iris(as_frame=True)
-    search = race(budget=20, certify_share=0.1).fit(frame.data, frame.target)
+    space = {"ccp_alpha": uniform(0, 0.1)}
+    search = race(TREE, space, budget=20, certify_share=0.1).fit(frame.data, frame.target)
     assert list(search.feature_names_in_) == list(frame.data.columns)
     assert search.certificate_.certificate is None  # the budget is too small for one
     assert "nothing is kept for a certificate" in search.certificate_.reason
+
+
+def test_few_groups_have_different_splits_in_the_end():
+    for seed in range(12):
+        search = given(budget=4, random_state=seed, refit=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            search.fit(X, y, groups=np.arange(150) % 2)
+        assert "by GroupShuffleSplit" in str(search.certificate_)
+
+
+@SEARCHES
+@pytest.mark.parametrize("labels", [[0] * 75 + [1] * 74 + [2], np.arange(150) // 3])
+def test_classes_that_cannot_be_stratified(make, labels):
+    with pytest.warns(UserWarning, match=r"not stratified.*cv=2") as caught:
+        search = make(budget=12).fit(X, labels)
+    assert caught[0].filename == __file__
+    assert "by ShuffleSplit into 120 samples and 30" in str(search.certificate_)
+
+
+def test_bad_parameter_is_one_of_the_estimator():
+    with pytest.raises(ValueError, match="parameter of DecisionTreeClassifier must be"):
+        given(candidates={"max_depth": [-1]}, error_score="raise").fit(X, y)
 
 
 def test_splitter_with_its_own_size():
