@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -6,8 +7,8 @@ from pathlib import Path
 import pytest
 
 
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def run(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
 
 
 def test_as_a_module(database):
@@ -39,6 +40,8 @@ def test_without_a_package_the_extra_is_named(database, tmp_path, package):
 
 
 def test_completion_is_offered():
-    done = run(sys.executable, "-m", "mfhpo_command", "--show-completion", "bash")
+    """What a shell asks for: --show-completion finds out which one it is run from."""
+    asked = {"_MFHPO_COMPLETE": "source_bash"}
+    done = run(sys.executable, "-m", "mfhpo_command", env=os.environ | asked)
     assert done.returncode == 0, done.stderr
-    assert "_MFHPO_COMPLETE" in done.stdout
+    assert "_mfhpo_completion()" in done.stdout
