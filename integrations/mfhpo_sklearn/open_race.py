@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.identification.group_sequential import FIRST_LOOK
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate, SearchSpace, has_levels
@@ -45,7 +44,6 @@ class OpenRace:
         levels = resource.levels if has_levels(declared.fidelity) else ()
         self.policy = declared.race(levels, seed=seed, sign=1.0, params=self.params)
         self.policy.search.space = SearchSpace(parameters.kinds)
-        self._budget = float(declared.options["budget"])
         self._top = int(declared.options["top"])
         self._is_timed = declared.fidelity.costs == "measured"
         self._parameters = parameters
@@ -104,10 +102,7 @@ class OpenRace:
                 return pull
         if pending:
             return None
-        left = self._budget - policy.cost
-        # As many as two looks can be paid for.
-        affordable = int(left / (2 * FIRST_LOOK * search.cost_from(-1, search.target)))
-        contenders = search.contenders(max(2, min(self._top, affordable)))
+        contenders = search.contenders(policy.largest_shortlist)
         if len(contenders) > 1:
             policy.agree(contenders)
             return next(iter(policy.ask(1)), None)

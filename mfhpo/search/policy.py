@@ -390,11 +390,12 @@ class SearchPolicy(abc.ABC):
         """The next step of an arm that is among the best third of its level; None without any."""
         busy = {pull.arm for pull in pending}
         for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
-            out = self._unfit | self._stops.keys() | self._too_dear(self._values[level])
+            out = self._unfit | self._stops.keys()
             here = [arm for arm in self._values[level] if arm not in out]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))
             for arm in here[: len(here) // _REDUCTION]:
-                if self.level_of(arm) == level and arm not in busy:
+                is_free = self.level_of(arm) == level and arm not in busy
+                if is_free and not self._too_dear([arm]):
                     return Pull(arm, level + 1)
         return None
 

@@ -245,8 +245,7 @@ class SearchRace(Policy):
                 return pull
             if self._budget.kept == 0.0:
                 return None
-            most = max(2, min(self._top, self._budget.largest_shortlist()))
-            shortlist = tuple(self.search.contenders(most))
+            shortlist = tuple(self.search.contenders(self.largest_shortlist))
         chosen = self._next_candidate(shortlist, pending)
         if chosen is None:
             return None
@@ -257,6 +256,11 @@ class SearchRace(Policy):
         limit = self._budget.limit_for(replicate, pending, None)
         replicate = replace(replicate, limit=limit)
         return replicate if self.fits(replicate, pending) else None
+
+    @property
+    def largest_shortlist(self) -> int:
+        """How many arms what is left of the budget compares, from 2 to `top`."""
+        return max(2, min(self._top, self._budget.largest_shortlist()))
 
     def _search_on(self, pending: Sequence[Pull], kept: float) -> Pull:
         budget = self._budget

@@ -1,7 +1,5 @@
 """`mfhpo show`: the answer of a study so far."""
 
-from dataclasses import replace
-
 import typer
 
 from mfhpo_optuna.command_line.output import (
@@ -25,10 +23,6 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
     """
     reading = read_study(load_study(storage, study))
     summary = summary_of(reading, ledger_of(reading))
-    certified_study = reading.study.user_attrs.get(SHORTLIST_KEY, {}).get("study")
-    if reading.answer is None and certified_study is not None:
-        under_way = f"certify is not done with study {certified_study!r}, and records it here."
-        summary = replace(summary, sentence=under_way)
     if as_json:
         print_json(
             {
@@ -42,6 +36,7 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
     else:
         counts = ", ".join(f"{number} {state}" for state, number in _counts(reading).items())
         print_summary(summary, f"study {study}: {counts or 'no trials yet'}")
+        certified_study = reading.study.user_attrs.get(SHORTLIST_KEY, {}).get("study")
         if reading.answer is None and certified_study is not None:
             typer.echo(
                 f"To go on, call it with the same arguments; with --timeout 0 it says what is "

@@ -108,7 +108,7 @@ class Share:
 def ledger_of(reading: StudyReading) -> Ledger:
     """The trials of a study as its sampler knows them."""
     sampler = reading.sampler
-    if isinstance(sampler, FidelitySampler) and not sampler._objection_to(reading.study):
+    if isinstance(sampler, FidelitySampler) and not sampler.objection_to(reading.study):
         return _of_race(reading, sampler)
     if isinstance(sampler, LimitSampler):
         return Ledger(_as_told(reading, "limits"), "seconds", levels="time limit in seconds")

@@ -25,7 +25,7 @@ from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
 from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY, SHORTLIST_KEY
 
 ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
 
@@ -158,6 +158,12 @@ def _answer(
 ) -> tuple[dict[str, Any] | None, str]:
     """The sampler's answer, or None and why there is none."""
     if sampler is None:
+        certified = study.user_attrs.get(SHORTLIST_KEY, {}).get("study")
+        if certified is not None:
+            return (
+                None,
+                f"the certificate of study {certified!r}, which is recorded here, is not complete",
+            )
         return None, "no sampler of mfhpo has answered in this study"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -164,7 +164,7 @@ class PolicySampler(StudySampler[RaceT]):
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
-        if self._objection_to(study):
+        if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         self._note_arguments(study)
         self._watch_for_end(study)
@@ -207,7 +207,7 @@ class PolicySampler(StudySampler[RaceT]):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial, and add the answer so far; at the race's end stop the study."""
-        if self._objection_to(study):
+        if self.objection_to(study):
             return
         with self._lock:
             race = self._read(study, ending=trial.number)
@@ -235,7 +235,7 @@ class PolicySampler(StudySampler[RaceT]):
 
     # Helpers.
 
-    def _objection_to(self, study: optuna.Study) -> str:
+    def objection_to(self, study: optuna.Study) -> str:
         """Why the sampler cannot run the study, and what to do; "" if it can."""
         name = type(self).__name__
         if len(study.directions) > 1:
@@ -254,7 +254,7 @@ class PolicySampler(StudySampler[RaceT]):
         return ""
 
     def _check_study(self, study: optuna.Study) -> None:
-        objection = self._objection_to(study)
+        objection = self.objection_to(study)
         if objection:
             raise ValueError(objection)
 

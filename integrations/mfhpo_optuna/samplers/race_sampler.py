@@ -154,7 +154,7 @@ class RaceSampler(FidelitySampler):
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
         super().before_trial(study, trial)
-        if self._objection_to(study):
+        if self.objection_to(study):
             return
         with self._lock:
             race = self._of(study)

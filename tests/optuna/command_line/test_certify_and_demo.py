@@ -81,11 +81,14 @@ def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):
     [record] = set(optuna.get_all_study_names(f"sqlite:///{copied}")) - {"race", "plain"}
     shown = mfhpo("show", copied, record, "--json", code=3)
     assert shown["sentence"] == (
-        "No answer: certify is not done with study 'plain', and records it here."
+        "No answer: The certificate of study 'plain', which is recorded here, is not complete."
     )
     text = mfhpo("show", copied, record, code=3).stdout
     assert "mfhpo certify STORAGE plain module:objective" in text
     assert "does not say how it was run" not in text
+    page = copied.with_name("page.html")
+    mfhpo("report", copied, record, "-o", page, code=3)
+    assert "which is recorded here, is not complete" in page.read_text("utf-8")
 
 
 def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied, objectives):

@@ -5,6 +5,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Literal, Protocol, TypeAlias
 
 import optuna
@@ -77,7 +78,7 @@ class ProgressReport:
         if not (wanted is None or isinstance(wanted, bool) or wanted == "live"):
             raise TypeError(f"progress must be True, False or None, or 'live', got {wanted!r}.")
         if wanted == "live":
-            import_rich()
+            require_rich()
         self._wanted = wanted
         self._display: Display | None = None
         self.will_end = False
@@ -132,11 +133,9 @@ class ProgressReport:
         return self.__dict__ | {"_display": None}  # which belongs to this process
 
 
-def import_rich() -> None:
+def require_rich() -> None:
     """Raise ImportError if rich is not installed."""
-    try:
-        import rich  # noqa: F401
-    except ImportError as error:
+    if find_spec("rich") is None:
         raise ImportError(
             "progress='live' needs rich, which is not installed; pip install 'mfhpo[live]'."
-        ) from error
+        )
