@@ -12,6 +12,7 @@ from mfhpo_optuna.recommendations import (
     StudyLimitRecommendation,
     StudyRecommendation,
 )
+from mfhpo_optuna.report.dashboard import DashboardCallback, publish_to_dashboard
 from mfhpo_optuna.report.page import write_report
 from mfhpo_optuna.samplers.best_arm import (
     IISESampler,
@@ -28,6 +29,7 @@ from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
 from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 
 __all__ = [
+    "DashboardCallback",
     "Fidelity",
     "IISEPruner",
     "IISESampler",
@@ -56,6 +58,7 @@ __all__ = [
     "plot_equilibrium",
     "plot_gain",
     "plot_race",
+    "publish_to_dashboard",
     "time_limited",
     "training_of",
     "write_report",

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from mfhpo.problem import plain
-from mfhpo.racing.recommendation import short
 from mfhpo_optuna.report.summary import Status, Summary
 
 WRONG_ARGUMENT = 2
@@ -42,16 +41,8 @@ def print_summary(summary: Summary, heading: str) -> None:
     console = Console(highlight=False)
     console.print(Text(heading, style="dim"))
     console.print(Text(str(summary), style=_STYLES[summary.status]))
-    params = ", ".join(f"{name}={short(value)}" for name, value in summary.params.items())
-    rows = [("configuration", params)] if params else []
-    rows += [(one.who, str(one)) for one in summary.values]
-    if summary.luck:
-        rows.append(("", summary.luck))
-    rows += summary.facts
-    rows += [("take notice", notice) for notice in summary.notices]
-    rows += [("rests on", ground.text) for ground in summary.grounds]
-    if rows:
-        console.print(facts_table(rows))
+    if summary.rows:
+        console.print(facts_table(summary.rows))
 
 
 def facts_table(rows: Iterable[tuple[str, str]]) -> Table:

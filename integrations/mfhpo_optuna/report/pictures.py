@@ -58,9 +58,23 @@ _DISSATISFACTION = (
 
 
 def pictures_of(reading: StudyReading) -> list[Picture]:
-    """Draw what there is to see of a study; nothing where its sampler is not known."""
+    """Draw what there is to see of a study, on a transparent ground, for a page.
+
+    Nothing where its sampler is not known.
+    """
+    clear = "rgba(0, 0, 0, 0)"
+    found = []
+    for title, alt, figure in figures_of(reading):
+        height = figure.layout.height or _HEIGHT
+        figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)
+        found.append(Picture(title, alt, figure.to_json()))
+    return found
+
+
+def figures_of(reading: StudyReading) -> list[tuple[str, str, Any]]:
+    """Title, words and figure of all that there is to see; without what has nothing to show yet."""
     return [
-        Picture(title, alt, figure.to_json())
+        (title, alt, figure)
         for title, alt, draw in _drawings(reading)
         if (figure := _drawn(draw, reading)) is not None
     ]
@@ -79,13 +93,10 @@ def _drawings(reading: StudyReading) -> list[tuple[str, str, Callable[..., Any]]
 
 
 def _drawn(draw: Callable[..., Any], reading: StudyReading) -> Any:
-    """The figure on a transparent ground, or None where there is nothing to show yet."""
+    """The figure, or None where there is nothing to show yet."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            figure = draw(reading.study, sampler=reading.sampler)
+            return draw(reading.study, sampler=reading.sampler)
         except ValueError:
             return None
-    clear = "rgba(0, 0, 0, 0)"
-    height = figure.layout.height or _HEIGHT
-    return figure.update_layout(paper_bgcolor=clear, plot_bgcolor=clear, height=height)

@@ -10,12 +10,16 @@ from typing import Any, Literal
 from mfhpo import Bounded, SubGaussian
 from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.declaration import as_noise
-from mfhpo.racing.recommendation import short
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.attributes import FIDELITY_KEY
-from mfhpo_optuna.visualization.stories.words import sentence, trials_text, value_text
+from mfhpo_optuna.visualization.stories.words import (
+    params_text,
+    sentence,
+    trials_text,
+    value_text,
+)
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -92,6 +96,18 @@ class Summary:
 
     def __str__(self) -> str:
         return f"{self.status.capitalize()}: {self.sentence}"
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """All that goes with the sentence, as rows of a table: a name and a text."""
+        return [
+            *([("configuration", params_text(self.params))] if self.params else []),
+            *((one.who, str(one)) for one in self.values),
+            *([("", self.luck)] if self.luck else []),
+            *self.facts,
+            *(("take notice", notice) for notice in self.notices),
+            *(("rests on", ground.text) for ground in self.grounds),
+        ]
 
 
 def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
@@ -342,4 +358,4 @@ def _name(params: Mapping[str, Any], otherwise: str) -> str:
     """The configuration in a sentence, or what it is called where it has many parameters."""
     if not 0 < len(params) <= _IN_A_SENTENCE:
         return otherwise
-    return ", ".join(f"{name}={short(value)}" for name, value in params.items())
+    return params_text(params)

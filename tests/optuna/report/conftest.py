@@ -1,4 +1,10 @@
-"""Studies to report on: one of each kind of sampler, in an SQLite file where it is read again."""
+"""Studies to report on: one of each kind of sampler, in an SQLite file where it is read again.
+
+And a browser to look at pages.
+"""
+
+import shutil
+import tempfile
 
 import numpy as np
 import optuna
@@ -9,6 +15,19 @@ from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.attributes import SECONDS_KEY
+
+CHROMIUM = shutil.which("chromium")
+DRIVER = shutil.which("chromedriver")
+OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 SCRIPT = "<script>document.title = 'taken over'</script>"
 
@@ -97,3 +116,20 @@ def game():
 
     study.optimize(objective)
     return study
+
+
+@pytest.fixture(scope="module")
+def driver():
+    """A headless browser; none of its pages has said anything yet."""
+    if CHROMIUM is None or DRIVER is None:
+        pytest.skip("needs chromium and chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        for option in (*OPTIONS, f"--user-data-dir={profile}"):
+            options.add_argument(option)
+        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+        yield driver
+        driver.quit()

@@ -1,42 +1,8 @@
-import shutil
-import tempfile
-
 import optuna
 import pytest
 
 from mfhpo_optuna import write_report
 from tests.optuna.report.conftest import SCRIPT
-
-CHROMIUM = shutil.which("chromium")
-DRIVER = shutil.which("chromedriver")
-OPTIONS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None, reason="needs chromium and chromium-driver"
-)
-
-
-@pytest.fixture(scope="module")
-def driver():
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        for option in (*OPTIONS, f"--user-data-dir={profile}"):
-            options.add_argument(option)
-        driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-        yield driver
-        driver.quit()
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ class Watching(RandomSampler):
     def before_trial(self, study, trial):
         self.is_watched = call_at_end(
             study,
+            self,
             lambda error: self.ends.append((len(study.trials), threading.get_ident(), error)),
         )
 

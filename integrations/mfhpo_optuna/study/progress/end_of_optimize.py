@@ -18,9 +18,9 @@ class _Watched(_ThreadLocalStudyAttribute):
     def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value)
         if name == "in_optimize_loop" and not value:
-            then = _then.pop(self, None)
-            if then is not None:
-                then(_error_that_leaves(sys._getframe(1)))
+            error = _error_that_leaves(sys._getframe(1))
+            for then in _then.pop(self, {}).values():
+                then(error)
 
 
 def _error_that_leaves(loop: FrameType) -> BaseException | None:
@@ -30,13 +30,14 @@ def _error_that_leaves(loop: FrameType) -> BaseException | None:
     return error if trace is not None and trace.tb_frame is loop else None
 
 
-_then: WeakKeyDictionary[_ThreadLocalStudyAttribute, AtEnd] = WeakKeyDictionary()
+# For each study what is called, by whoever wants it.
+_then: WeakKeyDictionary[_ThreadLocalStudyAttribute, dict[object, AtEnd]] = WeakKeyDictionary()
 
 
-def call_at_end(study: optuna.Study, then: AtEnd) -> bool:
+def call_at_end(study: optuna.Study, owner: object, then: AtEnd) -> bool:
     """Have a function called when the study's `optimize` that runs now ends.
 
-    It is given the error that has ended it, or None.
+    It is given the error that has ended it, or None. Of several by one `owner`, the last is called.
 
     Optuna tells a sampler about each trial, but not which is the last one: that depends on the
     number of trials, the time, `stop` or Ctrl-C. All it does at the end is to set a mark in the
@@ -47,5 +48,5 @@ def call_at_end(study: optuna.Study, then: AtEnd) -> bool:
         return False
     # The same object: it has a value for each thread, which another one would not have.
     mark.__class__ = _Watched
-    _then[mark] = then
+    _then.setdefault(mark, {})[owner] = then
     return True

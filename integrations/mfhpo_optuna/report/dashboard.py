@@ -1,0 +1,194 @@
+"""A study's answer in optuna-dashboard: as the study's note, with the figures among its plots."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import warnings
+from typing import Any
+
+import optuna
+from optuna.trial import FrozenTrial
+
+from mfhpo._validation import check_nonnegative
+from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.report.ledger import ledger_of
+from mfhpo_optuna.report.pictures import figures_of
+from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
+from mfhpo_optuna.report.summary import Summary, summary_of
+from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
+from mfhpo_optuna.visualization.style import require_plotly
+
+# In pixels: the dashboard's box for a plot, which cuts off what is higher, and what is above its
+# panels.
+_BOX, _ABOVE = 450, 60
+_MOST_ROWS = 16  # that can be read in the box
+
+_SHARE = 0.05  # of a study's time that a callback may take
+
+_END_OF_OURS = "*mfhpo rewrites what is above this line, and keeps what is below.*"
+
+_OF_A_GAME = "The dashboard's best trials are a Pareto front, which is something else."
+_OF_A_RACE = (
+    "The dashboard's best trial is the one with the best single value, which is luck in part. Its "
+    "other panels take all trials alike."
+)
+
+_MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#])")
+
+
+def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None = None) -> Summary:
+    """Show a study's answer in optuna-dashboard.
+
+    The answer becomes the study's note: a sentence, the value with its interval beside what the
+    luckiest trial had promised, and what it rests on. The figures of `mfhpo_optuna.visualization`
+    become plots of the study. What was published before is replaced; what you have written in the
+    note is kept, below the answer.
+
+    Parameters
+    ----------
+    study
+        A study that was run with a sampler of mfhpo; it need not have ended. The note and the plots
+        are written to its storage, where the dashboard reads them.
+    sampler
+        As for `write_report`. None: the study's, or the one that it names.
+
+    Returns
+    -------
+    Summary
+        The answer in words, as the note has it.
+
+    Raises
+    ------
+    ImportError
+        If optuna-dashboard or plotly is not installed.
+    TypeError
+        If `study` is no study, or `sampler` no sampler of mfhpo.
+
+    Examples
+    --------
+    >>> import optuna, optuna_dashboard
+    >>> from mfhpo_optuna import RaceSampler, publish_to_dashboard
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(sampler=RaceSampler(budget=60, certify_share=0.4, seed=0))
+    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + trial.number % 3 / 10)
+    >>> summary = publish_to_dashboard(study)
+    >>> summary.sentence in optuna_dashboard.get_note(study)
+    True
+    """
+    if not isinstance(study, optuna.Study):
+        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    dashboard = _dashboard("publish_to_dashboard")
+    reading = read_study(study, sampler)
+    summary = summary_of(reading, ledger_of(reading))
+    for title, _, figure in figures_of(reading):
+        name = "mfhpo-" + title.lower().replace(" ", "-")
+        dashboard.save_plotly_graph_object(study, _in_the_box(figure), graph_object_id=name)
+    own = dashboard.get_note(study).split(_END_OF_OURS)[-1].strip()
+    dashboard.save_note(study, f"{_note(reading, summary)}\n\n{own}".strip())
+    return summary
+
+
+class DashboardCallback:
+    """A callback of ``study.optimize`` that keeps the answer in optuna-dashboard up to date.
+
+    It calls `publish_to_dashboard` now and then, and when ``optimize`` ends. While the study runs,
+    that takes a twentieth of its time at most. If it fails, it warns, and the study goes on. Of
+    several workers on one study, give it to one.
+
+    Parameters
+    ----------
+    seconds
+        Seconds between two publications, at least.
+
+    Raises
+    ------
+    ImportError
+        If optuna-dashboard or plotly is not installed.
+    TypeError, ValueError
+        If `seconds` is no finite number of at least 0.
+
+    Examples
+    --------
+    >>> import optuna, optuna_dashboard
+    >>> from mfhpo_optuna import DashboardCallback, RaceSampler
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(sampler=RaceSampler(budget=20, seed=0))
+    >>> def objective(trial):
+    ...     return trial.suggest_float("x", -1, 1) ** 2
+    >>> study.optimize(objective, callbacks=[DashboardCallback(seconds=60)])
+    >>> optuna_dashboard.get_note(study).splitlines()[0]
+    '## Not certified'
+    """
+
+    def __init__(self, seconds: float = 30.0) -> None:
+        self._seconds = check_nonnegative("seconds", seconds)
+        _dashboard("DashboardCallback")
+        self._next = time.monotonic() + self._seconds
+        self._lock = threading.Lock()
+
+    def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Publish the answer so far, if it is time."""
+        call_at_end(study, self, lambda error: self._publish(study))
+        if time.monotonic() >= self._next and self._lock.acquire(blocking=False):
+            try:
+                self._publish(study)
+            finally:
+                self._lock.release()
+
+    def _publish(self, study: optuna.Study) -> None:
+        began = time.monotonic()
+        try:
+            publish_to_dashboard(study)
+        except Exception as error:  # a study of hours is worth more than its display
+            warnings.warn(f"nothing was published to the dashboard: {error!r}", stacklevel=2)
+        ended = time.monotonic()
+        self._next = ended + max(self._seconds, (ended - began) / _SHARE)
+
+
+def _dashboard(caller: str) -> Any:
+    require_plotly(caller)
+    try:
+        import optuna_dashboard
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} needs optuna-dashboard, which is not installed; pip install "
+            f"'mfhpo[dashboard]'."
+        ) from error
+    return optuna_dashboard
+
+
+def _in_the_box(figure: Any) -> Any:
+    """The figure as high as the dashboard's box: the note has the rest of its title."""
+    headline = figure.layout.title.text.split("<br>")[0]
+    for axis in figure.select_yaxes(lambda axis: len(axis.tickvals or ()) > _MOST_ROWS):
+        axis.range = [_MOST_ROWS - 0.5, -0.5]
+        figure.layout.xaxis.title.text = f"{_MOST_ROWS} of {len(axis.tickvals)} rows, drag for more"
+        figure.update_traces(cliponaxis=True, selector={"type": "scatter"})
+    return figure.update_layout(height=_BOX, title_text=headline, margin_t=_ABOVE)
+
+
+def _note(reading: StudyReading, summary: Summary) -> str:
+    """The answer in Markdown."""
+    of_others = _OF_A_GAME if isinstance(reading.sampler, NashSampler) else _OF_A_RACE
+    return "\n".join(
+        [
+            f"## {_plain(summary.status.capitalize())}",
+            "",
+            _plain(summary.sentence),
+            "",
+            "| | |",
+            "| --- | --- |",
+            *(f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows),
+            "",
+            of_others,
+            "",
+            _END_OF_OURS,
+        ]
+    )
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is, in one line."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))

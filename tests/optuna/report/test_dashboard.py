@@ -1,0 +1,282 @@
+import builtins
+import json
+import shutil
+import threading
+import time
+import urllib.request
+from socketserver import ThreadingMixIn
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+
+import optuna
+import pytest
+
+from mfhpo_optuna import DashboardCallback, IISESampler, RaceSampler, publish_to_dashboard
+from mfhpo_optuna.report import dashboard
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
+from tests.optuna.report.conftest import SCRIPT, load, noisy, summarised
+
+optuna_dashboard = pytest.importorskip("optuna_dashboard")
+
+OWN_WORDS = "Ask *Ann* about trial 3."
+
+
+class Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class Quiet(WSGIRequestHandler):
+    def log_message(self, *of_a_request):
+        pass
+
+
+@pytest.fixture(scope="module")
+def published(storage, tmp_path_factory):
+    """URL of a database in which the answers of the studies were published."""
+    file = tmp_path_factory.mktemp("published") / "studies.db"
+    shutil.copy(storage.removeprefix("sqlite:///"), file)
+    url = f"sqlite:///{file}"
+    for name in ("race", "search", "plain"):
+        publish_to_dashboard(load(url, name))
+    return url
+
+
+@pytest.fixture(scope="module")
+def site(published):
+    """Address of a dashboard of the published studies."""
+    app = optuna_dashboard.wsgi(published)
+    server = make_server("127.0.0.1", 0, app, server_class=Server, handler_class=Quiet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def got(site, path):
+    with urllib.request.urlopen(f"{site}{path}") as answer:
+        return json.load(answer)
+
+
+def seen(site, name):
+    """What the dashboard knows about a study, and its address there."""
+    [number] = [
+        study["study_id"]
+        for study in got(site, "/api/studies")["study_summaries"]
+        if study["study_name"] == name
+    ]
+    return got(site, f"/api/studies/{number}"), f"/studies/{number}"
+
+
+@pytest.mark.parametrize("name", ["race", "search"])
+def test_the_dashboard_has_the_answer_and_the_picture(site, published, name):
+    detail, _ = seen(site, name)
+    summary = summarised(load(published, name))
+    note = detail["note"]["body"]
+    assert note.startswith(f"## {summary.status.capitalize()}\n")
+    for _, text in summary.rows:
+        assert dashboard._plain(text) in note
+    [plot] = detail["plotly_graph_objects"]
+    figure = json.loads(plot["graph_object"])
+    assert figure["layout"]["height"] == 450
+    assert "arm" in figure["layout"]["title"]["text"].lower()
+    assert figure["data"]
+
+
+def test_without_a_sampler_the_note_says_so(site):
+    detail, _ = seen(site, "plain")
+    assert detail["note"]["body"].startswith("## No answer\n")
+    assert detail["plotly_graph_objects"] == []
+
+
+def test_the_best_trial_of_the_dashboard_is_the_luckiest(site, published):
+    study = load(published, "race")
+    luckiest = min(study.trials, key=lambda trial: trial.value)
+    assert CERTIFICATE_KEY not in luckiest.user_attrs
+    assert CERTIFICATE_KEY in study.best_trial.user_attrs
+    detail, _ = seen(site, "race")
+    assert [trial["number"] for trial in detail["best_trials"]] == [luckiest.number]
+
+
+def test_the_fidelity_is_among_the_importances_of_the_dashboard(site):
+    _, path = seen(site, "search")
+    [found] = got(site, f"/api{path}/param_importances")["param_importances"]
+    assert {one["name"] for one in found} == {"x", "kind", "epochs"}
+
+
+def eventually(driver, script, *arguments):
+    """The result of a script, once it is neither null nor empty."""
+    for _ in range(100):
+        result = driver.execute_script(script, *arguments)
+        if result:
+            return result
+        time.sleep(0.1)
+    raise AssertionError(f"nothing to be seen: {driver.page_source[:500]}")
+
+
+def note_below(driver, heading):
+    """The text that the page shows of a note with this heading, in one line."""
+    text = eventually(
+        driver,
+        """
+        const heads = [...document.querySelectorAll("h2")];
+        const head = heads.find((one) => one.innerText === arguments[0]);
+        return head && head.parentElement.innerText;
+        """,
+        heading,
+    )
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", ["race", "search"])
+def test_a_browser_shows_the_picture_whole(site, driver, name):
+    _, path = seen(site, name)
+    driver.get(f"{site}/dashboard{path}")
+    plot, card = eventually(
+        driver,
+        """
+        const box = document.querySelector("[id^='user-defined-plot:mfhpo']");
+        const drawn = box && box.querySelector("svg.main-svg");
+        if (!drawn) return null;
+        const card = box.closest(".MuiCard-root");
+        return [drawn, card].map((one) => one.getBoundingClientRect().bottom);
+        """,
+    )
+    assert plot <= card
+    assert driver.get_log("browser") == []
+
+
+@pytest.mark.parametrize("name", ["race", "search", "plain"])
+def test_a_browser_shows_the_note(site, published, driver, name):
+    _, path = seen(site, name)
+    driver.get(f"{site}/dashboard{path}/note")
+    summary = summarised(load(published, name))
+    text = note_below(driver, summary.status.capitalize())
+    for expected in (summary.sentence, *(text for _, text in summary.rows)):
+        assert " ".join(expected.split()) in text
+
+
+def test_markup_in_a_value_stays_text(site, published, driver):
+    study = load(published, "plain")
+    rows = (f"x=_1_ *2* ~~3~~ `4` $5$ [6](http://a.b) | {SCRIPT} & # \\ 7", "a\nb")
+    note = "\n\n".join(dashboard._plain(row) for row in rows)
+    optuna_dashboard.save_note(study, f"## Text\n\n{note}")
+    _, path = seen(site, "plain")
+    driver.get(f"{site}/dashboard{path}/note")
+    shown = note_below(driver, "Text")
+    for row in rows:
+        assert " ".join(row.split()) in shown
+
+
+def test_what_was_written_by_hand_is_kept():
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
+    optuna_dashboard.save_note(study, OWN_WORDS)
+    for trials in (3, None):
+        study.optimize(noisy(0), n_trials=trials)
+        publish_to_dashboard(study)
+        note = optuna_dashboard.get_note(study)
+        assert note.endswith(f"\n\n{OWN_WORDS}")
+        assert note.count("mfhpo rewrites") == note.count("## ") == 1
+    assert note.startswith("## Certified\n")
+
+
+def test_of_many_arms_the_best_are_shown_at_first():
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=20, budget=300, seed=0))
+    study.optimize(noisy(0))
+    publish_to_dashboard(study)
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    chunks = [key for key in attributes if key.startswith("dashboard:plot_data:mfhpo-the-race:")]
+    chunks.sort(key=lambda key: int(key.rsplit(":")[-1]))
+    layout = json.loads("".join(attributes[key] for key in chunks))["layout"]
+    for axis in ("yaxis", "yaxis2"):
+        assert layout[axis]["range"] == [15.5, -0.5]
+    assert layout["xaxis"]["title"]["text"] == "16 of 20 rows, drag for more"
+
+
+class Clock:
+    """Time that passes in trials and in publications only."""
+
+    def __init__(self, monkeypatch, publication):
+        self.now, self.publications = 0.0, []
+        self._publication = publication
+        monkeypatch.setattr(dashboard.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(dashboard, "publish_to_dashboard", self.publish)
+
+    def publish(self, study):
+        self.publications.append(len(study.trials))
+        self.now += self._publication
+
+    def objective(self, trial):
+        self.now += 1.0
+        return trial.suggest_float("x", 0, 1)
+
+
+def tracked(monkeypatch, publication, seconds, **options):
+    clock = Clock(monkeypatch, publication)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(clock.objective, callbacks=[DashboardCallback(seconds)], **options)
+    return clock.publications
+
+
+def test_it_publishes_every_so_many_seconds_and_at_the_end(monkeypatch):
+    assert tracked(monkeypatch, 0.0, 10.0, n_trials=25) == [10, 20, 25]
+
+
+def test_it_takes_a_twentieth_of_the_time_at_most(monkeypatch):
+    assert tracked(monkeypatch, 2.0, 10.0, n_trials=100) == [10, 50, 90, 100]
+
+
+def test_it_publishes_at_the_end_after_an_error(monkeypatch):
+    clock = Clock(monkeypatch, 0.0)
+
+    def fails(trial):
+        if trial.number == 3:
+            raise LookupError
+        return clock.objective(trial)
+
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    with pytest.raises(LookupError):
+        study.optimize(fails, callbacks=[DashboardCallback()])
+    assert clock.publications == [4]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_certificate_is_in_the_note_at_the_end(n_jobs):
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
+    study.optimize(noisy(0), callbacks=[DashboardCallback()], n_jobs=n_jobs)
+    assert optuna_dashboard.get_note(study).startswith("## Certified\n")
+
+
+def test_a_study_outlives_what_cannot_be_published(monkeypatch):
+    def fails(study):
+        raise OSError("no space is left")
+
+    monkeypatch.setattr(dashboard, "publish_to_dashboard", fails)
+    study = optuna.create_study(sampler=RaceSampler(budget=9, seed=0))
+    with pytest.warns(UserWarning, match=r"OSError\('no space is left'\)"):
+        study.optimize(lambda t: t.suggest_float("x", 0, 1), callbacks=[DashboardCallback(0)])
+    assert study.sampler.recommendation(study).cost == 9
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("inf")])
+def test_seconds_must_be_finite_and_not_negative(seconds):
+    with pytest.raises(ValueError, match="seconds must be a finite number of at least 0"):
+        DashboardCallback(seconds)
+
+
+def test_a_study_must_be_given():
+    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got 3"):
+        publish_to_dashboard(3)
+
+
+@pytest.mark.parametrize("missing", ["optuna_dashboard", "plotly.graph_objects"])
+def test_without_a_package_its_extra_is_named(monkeypatch, missing):
+    real = builtins.__import__
+
+    def import_all_but(name, *rest):
+        if name == missing:
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", import_all_but)
+    for publish in (DashboardCallback, lambda: publish_to_dashboard(optuna.create_study())):
+        with pytest.raises(ImportError, match=r"pip install 'mfhpo\[(dashboard|plot)\]'"):
+            publish()
