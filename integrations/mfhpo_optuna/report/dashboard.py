@@ -29,7 +29,7 @@ _SHARE = 0.05  # of a study's time that a callback may take
 
 _END_OF_OURS = "*mfhpo rewrites what is above this line, and keeps what is below.*"
 
-_OF_A_GAME = "The dashboard's best trials are a Pareto front, which is something else."
+_OF_A_GAME = "The dashboard's best trials are a Pareto front, which is no equilibrium."
 _OF_A_RACE = (
     "The dashboard's best trial is the one with the best single value, which is luck in part. Its "
     "other panels take all trials alike."
@@ -162,9 +162,11 @@ def _dashboard(caller: str) -> Any:
 def _in_the_box(figure: Any) -> Any:
     """The figure as high as the dashboard's box: the note has the rest of its title."""
     headline = figure.layout.title.text.split("<br>")[0]
-    for axis in figure.select_yaxes(lambda axis: len(axis.tickvals or ()) > _MOST_ROWS):
+    long = [axis for axis in figure.select_yaxes() if len(axis.tickvals or ()) > _MOST_ROWS]
+    for axis in long:
         axis.range = [_MOST_ROWS - 0.5, -0.5]
-        figure.layout.xaxis.title.text = f"{_MOST_ROWS} of {len(axis.tickvals)} rows, drag for more"
+    if long:
+        headline += f" {_MOST_ROWS} of {len(long[0].tickvals)} rows"
         figure.update_traces(cliponaxis=True, selector={"type": "scatter"})
     return figure.update_layout(height=_BOX, title_text=headline, margin_t=_ABOVE)
 
@@ -172,21 +174,10 @@ def _in_the_box(figure: Any) -> Any:
 def _note(reading: StudyReading, summary: Summary) -> str:
     """The answer in Markdown."""
     of_others = _OF_A_GAME if isinstance(reading.sampler, NashSampler) else _OF_A_RACE
-    return "\n".join(
-        [
-            f"## {_plain(summary.status.capitalize())}",
-            "",
-            _plain(summary.sentence),
-            "",
-            "| | |",
-            "| --- | --- |",
-            *(f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows),
-            "",
-            of_others,
-            "",
-            _END_OF_OURS,
-        ]
-    )
+    rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
+    table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []
+    head = f"## {_plain(summary.status.capitalize())}"
+    return "\n\n".join([head, _plain(summary.sentence), *table, of_others, _END_OF_OURS])
 
 
 def _plain(text: str) -> str:
