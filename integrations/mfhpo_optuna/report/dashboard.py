@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -20,10 +21,9 @@ from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
 from mfhpo_optuna.visualization.style import require_plotly
 
-# In pixels: the dashboard's box for a plot, which cuts off what is higher, and what is above its
-# panels.
-_BOX, _ABOVE = 450, 60
-_MOST_ROWS = 16  # that can be read in the box
+# In pixels: the dashboard's box for a plot, which cuts off what is higher; the room above the
+# panels; and the lowest row that can be read.
+_BOX, _ABOVE, _ROW = 450, 76, 11
 
 _SHARE = 0.05  # of a study's time that a callback may take
 
@@ -161,14 +161,33 @@ def _dashboard(caller: str) -> Any:
 
 def _in_the_box(figure: Any) -> Any:
     """The figure as high as the dashboard's box: the note has the rest of its title."""
-    headline = figure.layout.title.text.split("<br>")[0]
-    long = [axis for axis in figure.select_yaxes() if len(axis.tickvals or ()) > _MOST_ROWS]
-    for axis in long:
-        axis.range = [_MOST_ROWS - 0.5, -0.5]
-    if long:
-        headline += f" {_MOST_ROWS} of {len(long[0].tickvals)} rows"
-        figure.update_traces(cliponaxis=True, selector={"type": "scatter"})
-    return figure.update_layout(height=_BOX, title_text=headline, margin_t=_ABOVE)
+    layout = figure.layout
+    before = layout.height - layout.margin.t - layout.margin.b
+    after = _BOX - _ABOVE - layout.margin.b
+    places = _placed(figure, before / after)
+    title = layout.title.text.split("<br>")[0]
+    figure.update_layout(height=_BOX, title_text=title, margin_t=_ABOVE)
+    for axis in figure.select_yaxes():
+        low, high = axis.domain = places[axis.domain]
+        rows, most = len(axis.tickvals or ()), int((high - low) * after / _ROW)
+        if rows > most:
+            axis.range = [most - 0.5, -0.5]
+            layout.title.text = f"{title}<br>{most} of {rows} rows"
+            figure.update_traces(cliponaxis=True, selector={"type": "scatter"})
+    return figure
+
+
+def _placed(figure: Any, shrinkage: float) -> dict[tuple[float, float], tuple[float, float]]:
+    """Where panels go, by where they are, in a lower figure with as many pixels between them."""
+    panels = sorted({axis.domain for axis in figure.select_yaxes()})
+    gaps = [shrinkage * (above[0] - below[1]) for below, above in itertools.pairwise(panels)]
+    scale = (1.0 - sum(gaps)) / sum(high - low for low, high in panels)
+    places, low = {}, 0.0
+    for panel, gap in zip(panels, [*gaps, 0.0], strict=True):
+        high = low + scale * (panel[1] - panel[0])
+        places[panel] = (low, high)
+        low = high + gap
+    return places
 
 
 def _note(reading: StudyReading, summary: Summary) -> str:

@@ -12,6 +12,8 @@ import pytest
 
 from mfhpo_optuna import DashboardCallback, IISESampler, RaceSampler, publish_to_dashboard
 from mfhpo_optuna.report import dashboard
+from mfhpo_optuna.report.pictures import figures_of
+from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
 from tests.optuna.report.conftest import SCRIPT, load, noisy, summarised
 
@@ -180,7 +182,7 @@ def test_what_was_written_by_hand_is_kept():
 
 
 def test_of_many_arms_the_best_are_shown_at_first():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=20, budget=300, seed=0))
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=30, budget=300, seed=0))
     study.optimize(noisy(0))
     publish_to_dashboard(study)
     attributes = study._storage.get_study_system_attrs(study._study_id)
@@ -188,8 +190,22 @@ def test_of_many_arms_the_best_are_shown_at_first():
     chunks.sort(key=lambda key: int(key.rsplit(":")[-1]))
     layout = json.loads("".join(attributes[key] for key in chunks))["layout"]
     for axis in ("yaxis", "yaxis2"):
-        assert layout[axis]["range"] == [15.5, -0.5]
-    assert layout["title"]["text"].endswith(" 16 of 20 rows")
+        assert layout[axis]["range"] == [24.5, -0.5]
+    assert layout["title"]["text"].endswith("<br>25 of 30 rows")
+
+
+def test_panels_keep_their_distance_in_a_lower_figure(counted):
+    [(_, _, figure)] = figures_of(read_study(counted))
+
+    def pixels(layout):
+        inside = layout.height - layout.margin.t - layout.margin.b
+        lower, upper = layout.yaxis2.domain, layout.yaxis.domain
+        return inside * (upper[0] - lower[1]), inside * (upper[1] - lower[0])
+
+    gap, _ = pixels(figure.layout)
+    assert pixels(dashboard._in_the_box(figure).layout) == pytest.approx(
+        (gap, 450 - figure.layout.margin.t - figure.layout.margin.b)
+    )
 
 
 class Clock:
