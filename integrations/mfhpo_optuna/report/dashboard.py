@@ -7,7 +7,7 @@ import re
 import threading
 import time
 import warnings
-from typing import Any
+from typing import Any, TypeAlias
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -24,6 +24,7 @@ from mfhpo_optuna.visualization.style import require_plotly
 # In pixels: the dashboard's box for a plot, which cuts off what is higher; the room above the
 # panels; and the lowest row that can be read.
 _BOX, _ABOVE, _ROW = 450, 76, 11
+_MOST_BETWEEN = 0.5  # of the room for panels, what may be between them
 
 _SHARE = 0.05  # of a study's time that a callback may take
 
@@ -35,6 +36,8 @@ _OF_A_RACE = (
     "other panels take all trials alike."
 )
 
+Span: TypeAlias = tuple[float, float]
+
 _MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#])")
 
 
@@ -43,8 +46,8 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
 
     The answer becomes the study's note: a sentence, the value with its interval beside what the
     luckiest trial had promised, and what it rests on. The figures of `mfhpo_optuna.visualization`
-    become plots of the study. What was published before is replaced; what you have written in the
-    note is kept, below the answer.
+    become plots of the study, unless they are too high for the dashboard. What was published before
+    is replaced. What you have written in the note is kept, below the answer.
 
     Parameters
     ----------
@@ -83,8 +86,10 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))
     for title, _, figure in figures_of(reading):
-        name = "mfhpo-" + title.lower().replace(" ", "-")
-        dashboard.save_plotly_graph_object(study, _in_the_box(figure), graph_object_id=name)
+        lower = _in_the_box(figure)
+        if lower is not None:
+            name = "mfhpo-" + title.lower().replace(" ", "-")
+            dashboard.save_plotly_graph_object(study, lower, graph_object_id=name)
     own = dashboard.get_note(study).split(_END_OF_OURS)[-1].strip()
     dashboard.save_note(study, f"{_note(reading, summary)}\n\n{own}".strip())
     return summary
@@ -160,11 +165,16 @@ def _dashboard(caller: str) -> Any:
 
 
 def _in_the_box(figure: Any) -> Any:
-    """The figure as high as the dashboard's box: the note has the rest of its title."""
+    """The figure as high as the dashboard's box; None where nothing could be seen in it.
+
+    The note has the rest of its title.
+    """
     layout = figure.layout
     before = layout.height - layout.margin.t - layout.margin.b
     after = _BOX - _ABOVE - layout.margin.b
-    places = _placed(figure, before / after)
+    places = _placed({axis.domain for axis in figure.select_yaxes()}, before / after)
+    if not places:
+        return None
     title = layout.title.text.split("<br>")[0]
     figure.update_layout(height=_BOX, title_text=title, margin_t=_ABOVE)
     for axis in figure.select_yaxes():
@@ -177,13 +187,15 @@ def _in_the_box(figure: Any) -> Any:
     return figure
 
 
-def _placed(figure: Any, shrinkage: float) -> dict[tuple[float, float], tuple[float, float]]:
-    """Where panels go, by where they are, in a lower figure with as many pixels between them."""
-    panels = sorted({axis.domain for axis in figure.select_yaxes()})
-    gaps = [shrinkage * (above[0] - below[1]) for below, above in itertools.pairwise(panels)]
-    scale = (1.0 - sum(gaps)) / sum(high - low for low, high in panels)
+def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
+    """Where panels go in a lower figure with as many pixels between them; {} if they do not fit."""
+    ordered = sorted(panels)
+    gaps = [shrinkage * (above[0] - below[1]) for below, above in itertools.pairwise(ordered)]
+    if sum(gaps) > _MOST_BETWEEN:
+        return {}
+    scale = (1.0 - sum(gaps)) / sum(high - low for low, high in ordered)
     places, low = {}, 0.0
-    for panel, gap in zip(panels, [*gaps, 0.0], strict=True):
+    for panel, gap in zip(ordered, [*gaps, 0.0], strict=True):
         high = low + scale * (panel[1] - panel[0])
         places[panel] = (low, high)
         low = high + gap

@@ -10,7 +10,13 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 import optuna
 import pytest
 
-from mfhpo_optuna import DashboardCallback, IISESampler, RaceSampler, publish_to_dashboard
+from mfhpo_optuna import (
+    DashboardCallback,
+    IISESampler,
+    NashSampler,
+    RaceSampler,
+    publish_to_dashboard,
+)
 from mfhpo_optuna.report import dashboard
 from mfhpo_optuna.report.pictures import figures_of
 from mfhpo_optuna.report.reading import read_study
@@ -203,9 +209,28 @@ def test_panels_keep_their_distance_in_a_lower_figure(counted):
         return inside * (upper[0] - lower[1]), inside * (upper[1] - lower[0])
 
     gap, _ = pixels(figure.layout)
-    assert pixels(dashboard._in_the_box(figure).layout) == pytest.approx(
-        (gap, 450 - figure.layout.margin.t - figure.layout.margin.b)
+    layout = dashboard._in_the_box(figure).layout
+    inside = 450 - layout.margin.t - layout.margin.b
+    assert pixels(layout) == pytest.approx((gap, inside))
+
+
+def test_a_figure_that_is_much_too_high_is_left_out():
+    players = {f"player {place}": [f"x{place}", f"y{place}"] for place in range(5)}
+    study = optuna.create_study(
+        directions=["minimize"] * len(players), sampler=NashSampler(players, budget=3, seed=0)
     )
+
+    def objective(trial):
+        names = [name for own in players.values() for name in own]
+        mean = sum(trial.suggest_float(name, 0, 1) for name in names) / len(names)
+        return [(trial.params[x] - mean) ** 2 + trial.params[y] for x, y in players.values()]
+
+    study.optimize(objective)
+    publish_to_dashboard(study)
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    plots = {key.split(":")[2] for key in attributes if key.startswith("dashboard:plot_data:")}
+    assert plots == {"mfhpo-how-the-search-for-it-went"}
+    assert "no equilibrium" in optuna_dashboard.get_note(study)
 
 
 class Clock:
