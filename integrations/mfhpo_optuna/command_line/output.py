@@ -13,6 +13,7 @@ from mfhpo.problem import plain
 from mfhpo.racing.recommendation import short
 from mfhpo_optuna.report.summary import Status, Summary
 
+OBJECTIVE_RAISED = 1
 WRONG_ARGUMENT = 2
 NO_ANSWER = 3
 
