@@ -81,7 +81,8 @@ rcucb-forest: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for 672 random
 rcucb-seconds: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for trainings with heavy-tailed seconds, beside fixed limits and none
 	$(RUN) -m benchmarks.papers.rcucb_seconds --output $(RESULTS)/rcucb_seconds.json $(ARGS)
 
-overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial
+overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial, and what importing them takes
+	$(RUN) -m benchmarks.import_time --output $(RESULTS)/import_time.json
 	$(RUN) -m benchmarks.overhead --output $(RESULTS)/overhead.json $(ARGS)
 
 time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a time limit costs

@@ -21,6 +21,12 @@ def sqlite() -> str:
     return table(["", "ms per trial"], [[f"`{name}`", f"{ms:.0f}"] for name, ms in found.items()])
 
 
+def imports() -> str:
+    """What importing us adds to `import optuna`."""
+    found = result("import_time")["seconds"].items()
+    return table(["", "seconds"], [[f"`{code}`", f"{value:.2f}"] for code, value in found])
+
+
 def schedulers() -> str:
     """Own time of schedulers in Ray Tune."""
     found = result("ray_tune")["overhead"]["rows"]
@@ -51,6 +57,7 @@ def time_limits() -> str:
 FIGURES: dict[str, Callable[[], str]] = {
     "samplers' time": samplers,
     "SQLite's time": sqlite,
+    "import times": imports,
     "schedulers' time": schedulers,
     "time limits": time_limits,
 }

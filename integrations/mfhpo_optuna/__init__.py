@@ -1,32 +1,41 @@
 """mfhpo in Optuna: samplers that certify, pruners that know what they cannot know."""
 
-from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna.certification import StudyCertificate, certify
-from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium
-from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
-from mfhpo_optuna.pruners.iise_pruner import IISEPruner
-from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
-from mfhpo_optuna.recommendations import (
-    RaceRecommendation,
-    StudyLimitRecommendation,
-    StudyRecommendation,
-)
-from mfhpo_optuna.report.dashboard import DashboardCallback, publish_to_dashboard
-from mfhpo_optuna.report.page import write_report
-from mfhpo_optuna.samplers.best_arm import (
-    IISESampler,
-    MFGradSampler,
-    MFLUCBSampler,
-    MFTopTwoSampler,
-)
-from mfhpo_optuna.samplers.choice import MFSampler
-from mfhpo_optuna.samplers.race_sampler import RaceSampler, training_of
-from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
-from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
-from mfhpo_optuna.study.arms import draw_arms
-from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
-from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mfhpo.knowledge.fidelity import Fidelity
+    from mfhpo_optuna.certification import StudyCertificate, certify
+    from mfhpo_optuna.games.equilibrium import StudyDeviation, StudyEquilibrium
+    from mfhpo_optuna.games.sampler import NashSampler
+    from mfhpo_optuna.pruners.elimination_pruner import MFEliminationPruner
+    from mfhpo_optuna.pruners.iise_pruner import IISEPruner
+    from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
+    from mfhpo_optuna.recommendations import (
+        RaceRecommendation,
+        StudyLimitRecommendation,
+        StudyRecommendation,
+    )
+    from mfhpo_optuna.report.dashboard import DashboardCallback, publish_to_dashboard
+    from mfhpo_optuna.report.page import write_report
+    from mfhpo_optuna.samplers.best_arm import (
+        IISESampler,
+        MFGradSampler,
+        MFLUCBSampler,
+        MFTopTwoSampler,
+    )
+    from mfhpo_optuna.samplers.choice import MFSampler
+    from mfhpo_optuna.samplers.race_sampler import RaceSampler, training_of
+    from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
+    from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
+    from mfhpo_optuna.study.arms import draw_arms
+    from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
+    from mfhpo_optuna.visualization import (
+        plot_dissatisfaction,
+        plot_equilibrium,
+        plot_gain,
+        plot_race,
+    )
 
 __all__ = [
     "DashboardCallback",
@@ -63,3 +72,53 @@ __all__ = [
     "training_of",
     "write_report",
 ]
+
+# A name is imported when it is first used, so that a sampler does not wait for figures and reports.
+_MODULES = {
+    "DashboardCallback": "mfhpo_optuna.report.dashboard",
+    "Fidelity": "mfhpo.knowledge.fidelity",
+    "IISEPruner": "mfhpo_optuna.pruners.iise_pruner",
+    "IISESampler": "mfhpo_optuna.samplers.best_arm",
+    "MFEliminationPruner": "mfhpo_optuna.pruners.elimination_pruner",
+    "MFEliminationSampler": "mfhpo_optuna.samplers.reward",
+    "MFGradSampler": "mfhpo_optuna.samplers.best_arm",
+    "MFLUCBSampler": "mfhpo_optuna.samplers.best_arm",
+    "MFSampler": "mfhpo_optuna.samplers.choice",
+    "MFTopTwoSampler": "mfhpo_optuna.samplers.best_arm",
+    "MFUCBSampler": "mfhpo_optuna.samplers.reward",
+    "NashSampler": "mfhpo_optuna.games.sampler",
+    "RCUCBSampler": "mfhpo_optuna.samplers.rcucb",
+    "RaceRecommendation": "mfhpo_optuna.recommendations",
+    "RaceSampler": "mfhpo_optuna.samplers.race_sampler",
+    "StudyCertificate": "mfhpo_optuna.certification",
+    "StudyDeviation": "mfhpo_optuna.games.equilibrium",
+    "StudyEquilibrium": "mfhpo_optuna.games.equilibrium",
+    "StudyLimitRecommendation": "mfhpo_optuna.recommendations",
+    "StudyRecommendation": "mfhpo_optuna.recommendations",
+    "TimeLimitPruner": "mfhpo_optuna.pruners.time_limit_pruner",
+    "TimeLimited": "mfhpo_optuna.time_limits.time_limited",
+    "ZoomingRCUCBSampler": "mfhpo_optuna.samplers.rcucb",
+    "certify": "mfhpo_optuna.certification",
+    "draw_arms": "mfhpo_optuna.study.arms",
+    "plot_dissatisfaction": "mfhpo_optuna.visualization",
+    "plot_equilibrium": "mfhpo_optuna.visualization",
+    "plot_gain": "mfhpo_optuna.visualization",
+    "plot_race": "mfhpo_optuna.visualization",
+    "publish_to_dashboard": "mfhpo_optuna.report.dashboard",
+    "time_limited": "mfhpo_optuna.time_limits.time_limited",
+    "training_of": "mfhpo_optuna.samplers.race_sampler",
+    "write_report": "mfhpo_optuna.report.page",
+}
+
+if not TYPE_CHECKING:  # a type checker that saw it would accept every name
+
+    def __getattr__(name):
+        if name == "visualization":
+            return import_module("mfhpo_optuna.visualization")
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *__all__, "visualization"})

@@ -37,7 +37,8 @@ class UserSearchRecommendation(UserRecommendation):
             f"target"
         )
         if self.stopped:
-            tried += f"\n  stopped     {self.stopped} trials at their limits"
+            limits = "trial at its limit" if self.stopped == 1 else "trials at their limits"
+            tried += f"\n  stopped     {self.stopped} {limits}"
         if self.saved > 0.0:
             tried += f", which saved about {self.saved:.3g} if they take twice as long"
         if self.certificate is not None:

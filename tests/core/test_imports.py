@@ -1,10 +1,13 @@
+import ast
 import subprocess
 import sys
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 
 import mfhpo
+import mfhpo_optuna
 
 
 @pytest.mark.parametrize(
@@ -16,19 +19,41 @@ import mfhpo
             {"numba"},
         ),
         ("import mfhpo", {"lightgbm", "numba", "optuna", "pandas", "plotly", "ray", "sklearn"}),
+        ("import mfhpo_optuna", {"mfhpo", "numpy", "optuna", "scipy"}),
         (
-            "import mfhpo_optuna",
-            {"jinja2", "lightgbm", "numba", "pandas", "plotly", "ray", "sklearn", "typer"},
+            "from mfhpo_optuna import RaceSampler",
+            {"mfhpo_optuna.report", "mfhpo_optuna.visualization", "scipy.optimize", "scipy.stats"},
+        ),
+        (
+            "from mfhpo_optuna import *",
+            {"jinja2", "lightgbm", "matplotlib", "numba", "pandas", "plotly", "ray", "rich"}
+            | {"scipy.optimize", "scipy.stats", "sklearn", "typer"},
         ),
         ("import mfhpo_ray", {"lightgbm", "mfhpo_optuna", "numba", "optuna", "plotly", "sklearn"}),
         ("import mfhpo_sklearn", {"lightgbm", "mfhpo_optuna", "numba", "optuna", "plotly", "ray"}),
     ],
 )
 def test_import_loads_no_library_it_can_do_without(statement, unwanted):
-    code = f"import sys; {statement}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    code = f"import sys; {statement}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert not set(done.stdout.split()) & unwanted
+
+
+def test_names_of_mfhpo_optuna_are_imported_from_where_type_checkers_look_for_them():
+    tree = ast.parse(Path(mfhpo_optuna.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    told = {alias.name: node.module for node in imports for alias in node.names}
+    del told["TYPE_CHECKING"], told["import_module"]
+    assert told == mfhpo_optuna._MODULES
+    assert sorted(mfhpo_optuna._MODULES) == sorted(mfhpo_optuna.__all__)
+    assert set(mfhpo_optuna.__all__) < set(dir(mfhpo_optuna))
+
+
+def test_figures_are_an_attribute_and_other_names_are_refused():
+    assert mfhpo_optuna.visualization.plot_race is mfhpo_optuna.plot_race
+    with pytest.raises(AttributeError, match="'mfhpo_optuna' has no attribute 'RaceSearch'"):
+        _ = mfhpo_optuna.RaceSearch
 
 
 def test_version_is_that_of_the_installed_distribution():

@@ -17,6 +17,11 @@ def test_a_package_has_at_most_eight_floors(package):
     assert not deep
 
 
+@pytest.mark.parametrize("folder", PACKAGES.values(), ids=PACKAGES)
+def test_type_checkers_of_users_see_the_types_of_a_package(folder):
+    assert (folder / "py.typed").is_file()
+
+
 @pytest.mark.parametrize("folder", [*PACKAGES.values(), ROOT / "tests"], ids=lambda path: path.name)
 def test_no_folder_shows_more_than_fourteen_entries(folder):
     crowded = {path: shown for path, shown in entries(folder).items() if shown > 14}

@@ -1,4 +1,8 @@
-"""Every Python block of README and docs runs, page by page, in an empty folder."""
+"""Every Python block of README and docs runs, page by page, in an empty folder.
+
+`pytest --noconftest PATH/tests/docs/test_code_blocks.py`, from outside of the repository, runs them
+by the mfhpo that is installed, such as a wheel. It needs pytest and pytest-timeout beside it.
+"""
 
 import importlib.util
 import sys

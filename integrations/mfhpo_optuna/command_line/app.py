@@ -24,6 +24,7 @@ app = typer.Typer(
     help=_HELP,
     epilog=_EXIT_CODES,
     no_args_is_help=True,
+    rich_markup_mode="markdown",  # which joins the lines of a docstring's paragraphs
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

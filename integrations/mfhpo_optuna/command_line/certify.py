@@ -8,7 +8,7 @@ import typer
 
 from mfhpo_optuna.certification import certify
 from mfhpo_optuna.command_line.objectives import Objective, load_objective
-from mfhpo_optuna.command_line.output import NO_ANSWER, AsJson, fail, print_json
+from mfhpo_optuna.command_line.output import NO_ANSWER, OBJECTIVE_RAISED, AsJson, fail, print_json
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.samplers.replicates import ReplicateSampler
 
@@ -81,10 +81,14 @@ def certify_study(
             timeout=timeout,
             n_jobs=jobs,
         )
-    except (TypeError, ValueError) as error:
-        if any(error is raised for raised in evaluated.raised):
-            raise
-        fail(str(error))
+    except Exception as error:
+        if any(error is raised for raised in evaluated.raised):  # Optuna has logged the traceback
+            message = f"mfhpo: the objective raised {type(error).__name__}: {error}"
+            typer.echo(message, err=True)
+            raise typer.Exit(OBJECTIVE_RAISED) from None
+        if isinstance(error, TypeError | ValueError):
+            fail(str(error))
+        raise
     if as_json:
         print_json(certificate.to_dict())
     else:
@@ -94,7 +98,7 @@ def certify_study(
 
 
 class _Watched:
-    """An objective, and what it raised, in any thread: that is shown with its traceback."""
+    """An objective, and what it raised, in any thread: that is no wrong argument."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import optuna
 import typer
+from rich.console import Console
 
 from mfhpo_optuna.command_line.output import AsJson, fail, print_json, print_summary
 from mfhpo_optuna.command_line.report import OutputOption, write_page
@@ -47,7 +48,7 @@ def demo(
     study = optuna.create_study(direction="minimize", study_name="demo", sampler=sampler)
     write_page(study, output)  # what is wrong with it is better known before the search
     if not as_json:
-        typer.echo(_WHAT)
+        Console(highlight=False).print(_WHAT)  # wrapped between words
     study.optimize(objective)
     summary = write_page(study, output)
     if as_json:

@@ -12,6 +12,7 @@ from rich.text import Text
 from mfhpo.problem import plain
 from mfhpo_optuna.report.summary import Status, Summary
 
+OBJECTIVE_RAISED = 1
 WRONG_ARGUMENT = 2
 NO_ANSWER = 3
 

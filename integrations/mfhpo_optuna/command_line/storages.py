@@ -54,16 +54,19 @@ def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Stu
         if "readonly" in str(error.orig):
             # SQLite may only undo what a writer has left behind where it may write.
             fail(f"{storage!r} {_LEFT_BEHIND}")
-        fail(f"{storage!r} is no storage of Optuna that can be read: {error.orig}.")
+        fail(f"{storage!r} is no storage of Optuna that can be read: {_first_line(error.orig)}.")
     except OSError as error:
         fail(f"STORAGE names {storage!r}, which cannot be opened: {error.strerror}.")
     except (SQLAlchemyError, ImportError, RuntimeError, ValueError, KeyError) as error:
-        first_line = str(error).partition("\n")[0].rstrip(".")
-        fail(f"{storage!r} is no storage of Optuna that can be read: {first_line}.")
+        fail(f"{storage!r} is no storage of Optuna that can be read: {_first_line(error)}.")
     if not names:
         fail(f"{storage!r} holds no study.")
     known = ", ".join(map(repr, sorted(names)))
     fail(f"{storage!r} holds no study {name!r}, but {known}.{did_you_mean(name, names)}")
+
+
+def _first_line(error: BaseException | None) -> str:
+    return str(error).partition("\n")[0].rstrip(".")
 
 
 def _opened(storage: str, writable: bool) -> BaseStorage:

@@ -122,7 +122,7 @@ def _points(marks: Sequence[Mark]) -> dict[str, Any]:
 
 
 def _draw_shortlist(figure: Any, story: SearchStory) -> None:
-    head(figure, "What the finalists are worth (○ what the search had seen)", panel=2)
+    head(figure, "The finalists (○ what the search had seen)", panel=2)
     places = range(len(story.finalists))
     texts = [hover(finalist.lines) for finalist in story.finalists]
     luck_x: list[float | None] = []

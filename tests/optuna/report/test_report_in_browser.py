@@ -56,6 +56,10 @@ def test_pages_draw_without_errors_and_fit_a_phone(driver, pages, name):
         assert bool(drawn) == bool(figures) == (name != "plain")
         wide = driver.execute_script("return document.documentElement.scrollWidth")
         assert wide <= width
+        assert not driver.execute_script(
+            "return [...document.querySelectorAll('figure .scroll')]"
+            ".some((box) => box.scrollWidth > box.clientWidth)"
+        )
 
 
 def test_columns_sort_by_numbers_both_ways(driver, pages):

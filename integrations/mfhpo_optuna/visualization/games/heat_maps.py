@@ -61,7 +61,7 @@ def draw_heat_maps(story: NashStory) -> Any:
     _draw_played(figure, story)
     for panel in _PANELS:
         _draw_answer(figure, story, panel)
-    head(figure, "Largest gain by deviating alone: none where it is white")
+    head(figure, "Largest gain by deviating (white: none)")
     head(figure, names[1], panel=2)
     head(figure, names[2], panel=3)
     lay_out(figure, story.title(), panels=panels, legend_lines=3)

@@ -114,5 +114,5 @@ def _draw_shortlist(axes: Any, story: SearchStory) -> None:
             axes.axvspan(low, high, color=WINNER, alpha=0.16, linewidth=0)
     axes.set_xlim(story.finalist_span)
     axes.set_xlabel(plain(story.value_axis))
-    head(axes, "What the finalists are worth (○ what the search had seen)")
+    head(axes, "The finalists (○ what the search had seen)")
     label_rows(axes, [finalist.label for finalist in story.finalists], story.has_winner)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mfhpo.racing.recommendation import cut, short
 
-_LINE = 70  # characters that a figure of 400 pixels has room for, below its headline
+_LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
 
 def title(headline: str, *sentences: str) -> tuple[str, ...]:
