@@ -17,7 +17,13 @@ from mfhpo_optuna.samplers.answer import Answer, add_answer, add_answer_so_far, 
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, WORKER, write_attribute
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    NO_ANSWER,
+    WORKER,
+    parameters_before,
+    write_attribute,
+)
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.progress.report import ProgressLike
@@ -183,7 +189,7 @@ class PolicySampler(StudySampler[RaceT]):
                         stacklevel=4,
                     )
                 return
-            pull = None if waited else race.propose(trial)
+            pull = None if waited else race.inherited(trial) or race.propose(trial)
             if waited or (pull is None and self._must_wait(study, trial, race)):
                 # The clock of one that waited would tell what it costs wrongly.
                 race.idle.add(trial.number)
@@ -318,7 +324,7 @@ class PolicySampler(StudySampler[RaceT]):
 
     def _must_wait(self, study: optuna.Study, trial: FrozenTrial, race: RaceT) -> str:
         """Why a trial cannot evaluate anything now; "" if it can, or is to do so anyway."""
-        is_enqueued = "fixed_params" in trial.system_attrs
+        is_enqueued = parameters_before(trial) is not None
         return race.waits_for if study._thread_local.in_optimize_loop and not is_enqueued else ""
 
     def _write(

@@ -46,6 +46,18 @@ MEMORY_KEY = "mfhpo:memory_limit"
 ENFORCER_KEY = "mfhpo:enforced_by"
 
 
+def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
+    """What a trial that begins has of its parameters, whatever its sampler says; None if nothing.
+
+    It was enqueued, or is to repeat a trial whose worker died: then Optuna has copied those of the
+    lost one, and asks no sampler for them.
+    """
+    enqueued: dict[str, Any] | None = trial.system_attrs.get("fixed_params")
+    if trial.params:
+        return {**(enqueued or {}), **trial.params}
+    return enqueued
+
+
 def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
     """Set a user attribute of a running trial, in the storage and on the copy at hand."""
     # No public way leads from a sampler, or a pruner, to the attributes of a running trial.

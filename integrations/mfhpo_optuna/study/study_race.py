@@ -29,6 +29,7 @@ from mfhpo_optuna.study.attributes import (
     SO_FAR_KEY,
     WITHHELD_KEY,
     WORKER,
+    parameters_before,
 )
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.progress.state import Progress
@@ -208,6 +209,15 @@ class StudyRace(abc.ABC):
             value = None
         return self._take_in(trial, pull, state, value, seconds)
 
+    def inherited(self, trial: FrozenTrial) -> Pull | None:
+        """The pull of a trial that Optuna has made of one whose worker died; None for others.
+
+        It has the parameters of the lost trial, so that it can evaluate nothing else.
+        """
+        if not trial.params or ARM_KEY not in trial.user_attrs:
+            return None
+        return self._as_seen(Running(self._noted(trial), trial.datetime_start), trial).pull
+
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
         # Optuna copies the attributes of a failed trial to the one that repeats it, which is known
@@ -233,7 +243,7 @@ class StudyRace(abc.ABC):
         then write them anew.
         """
         pull = self.pull(trial.number)
-        if self.policy is None or pull is None or "fixed_params" in trial.system_attrs:
+        if self.policy is None or pull is None or parameters_before(trial) is not None:
             return None
         # Who has chosen the same may have chosen another limit.
         same = replace(pull, limit=None)

@@ -16,6 +16,10 @@ from mfhpo.racing.in_order import in_turn, most_held
 _LEAST_LEASE = 60.0
 _LEASE_FACTOR = 10.0
 
+# In /proc/<number>/stat, behind the name: the states of a process that has ended, and the place of
+# the clock tick at which it began.
+_DEAD, _BEGINNING = ("Z", "X"), 19
+
 
 @dataclass(frozen=True)
 class Running:
@@ -115,21 +119,36 @@ def default_lease(slowest_seconds: float) -> float:
 
 def worker_name() -> str:
     """Name this process so that others on the same machine can tell whether it still runs."""
-    return f"{_machine()} {os.getpid()}"
+    _, began = _state_and_beginning(os.getpid())
+    return f"{_machine()} {os.getpid()}@{began}"
 
 
 def is_surely_dead(name: str | None) -> bool:
     """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
-    machine, _, pid = (name or "").rpartition(" ")
+    machine, _, process = (name or "").rpartition(" ")
     if machine != _machine() or os.name != "posix":
         return False
+    number, _, began = process.partition("@")
     try:
-        os.kill(int(pid), 0)
+        os.kill(int(number), 0)
     except ProcessLookupError:
         return True
     except PermissionError:
-        return False
-    return False
+        pass  # it is there, and another user's
+    state, began_now = _state_and_beginning(int(number))
+    # A process that was killed keeps its number until its parent has asked how it ended, which the
+    # first process of a container may never do; later another process may have that number.
+    return state in _DEAD or bool(began and began_now and began != began_now)
+
+
+def _state_and_beginning(number: int) -> tuple[str, str]:
+    """The state of a process and when it began, as Linux says; "" where that is not known."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "", ""
+    fields = text.rpartition(")")[2].split()  # its name, in parentheses, may have any character
+    return fields[0], fields[_BEGINNING]
 
 
 def _machine() -> str:
