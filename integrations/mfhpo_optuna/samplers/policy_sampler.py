@@ -1,6 +1,7 @@
 """The sampler that runs a policy on a study, whatever the policy decides of a trial."""
 
 import abc
+import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,6 +20,7 @@ from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
+    CONCLUDING_KEY,
     NO_ANSWER,
     WORKER,
     parameters_before,
@@ -37,6 +39,9 @@ _PERIOD = 0.2
 
 # Seconds that a trial waits at most; the next one goes on waiting.
 _LONGEST_WAIT = 10.0
+
+# Seconds that a worker is given to add the answer, since it may have died.
+_CONCLUDING = 5.0
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
@@ -180,7 +185,7 @@ class PolicySampler(StudySampler[RaceT]):
             if self._is_over(race) and stop(study):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
-                self._conclude(study, race)
+                self._conclude_in_turn(study, trial)
                 self._progress.show(race.progress, is_last=True)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
@@ -231,10 +236,10 @@ class PolicySampler(StudySampler[RaceT]):
             self._progress.show(race.progress)
             if self._is_over(race):
                 self._progress.show(race.progress, is_last=True)
-                self._conclude(study, race)
+                self._conclude_in_turn(study, trial)
                 stop(study)
             elif race.answer_is_stale:
-                self._conclude(study, race)
+                self._conclude_in_turn(study, trial)
             elif is_news(race):
                 race = self._read(study)  # other workers may have said it meanwhile
                 add_answer_so_far(study, race, self._answer(race))
@@ -312,6 +317,29 @@ class PolicySampler(StudySampler[RaceT]):
             study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
             raise
         return True
+
+    def _conclude_in_turn(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Conclude after the workers that have come to that earlier, if they do so soon.
+
+        Else all that come to it while the first one still writes would add the same answer.
+        """
+        concluded = self._of(study).concluded
+        if trial.number in concluded:
+            return  # when it began
+        concluded.add(trial.number)
+        mine = time.time(), trial.number
+        study._storage.set_trial_system_attr(trial._trial_id, CONCLUDING_KEY, mine[0])
+
+        def places() -> list[tuple[float, int]]:
+            under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            return [(t.system_attrs.get(CONCLUDING_KEY, math.inf), t.number) for t in under_way]
+
+        until = time.monotonic() + _CONCLUDING
+        if len(places()) > 1:
+            time.sleep(_PERIOD)  # by then those that have come to it before have said so
+        while min(places()) < mine and time.monotonic() < until:
+            time.sleep(_PERIOD)
+        self._conclude(study, self._read(study))
 
     def _give_way(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Have a trial evaluate something else if another worker has just chosen the same."""

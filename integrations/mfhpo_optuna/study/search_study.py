@@ -27,7 +27,7 @@ from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.progress.state import Progress
-from mfhpo_optuna.study.under_way import Running
+from mfhpo_optuna.study.under_way import Running, is_surely_alive
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.
 _MOST_AT_FIRST = 10.0
@@ -104,9 +104,12 @@ class SearchStudy(FidelityRace):
         return other
 
     @property
-    def goes_on_here(self) -> bool:
-        """Whether trials are under way that this process has begun."""
-        return any(number in self._begun_here for number, _ in self._under_way(-1))
+    def is_left_to_others(self) -> bool:
+        """Whether trials are under way whose process surely runs, so that it will conclude."""
+        return any(
+            number in self._begun_here or is_surely_alive(self._running[number].worker)
+            for number, _ in self._under_way(-1)
+        )
 
     def progress(self) -> Progress:
         """What was tried, what it cost, and the leader."""
@@ -220,7 +223,8 @@ class SearchStudy(FidelityRace):
         """The number of the next new arm, for a trial."""
         told = 0 if self.race is None else self.race.begun
         under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
-        return max([told, *under_way, *(pull.arm + 1 for pull, *_ in self._early_failures.values())])
+        failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
+        return max([told, *under_way, *failed])
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
         owner = self.arms.owner(arm, trial.params)

@@ -125,20 +125,31 @@ def worker_name() -> str:
 
 def is_surely_dead(name: str | None) -> bool:
     """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
+    return _runs(name) is False
+
+
+def is_surely_alive(name: str | None) -> bool:
+    """Whether a process still runs on this machine; False if that cannot be told."""
+    return _runs(name) is True
+
+
+def _runs(name: str | None) -> bool | None:
+    """Whether a process still runs; None if it is on another machine."""
     machine, _, process = (name or "").rpartition(" ")
     if machine != _machine() or os.name != "posix":
-        return False
+        return None
     number, _, began = process.partition("@")
     try:
         os.kill(int(number), 0)
     except ProcessLookupError:
-        return True
+        return False
     except PermissionError:
         pass  # it is there, and another user's
     state, began_now = _state_and_beginning(int(number))
     # A process that was killed keeps its number until its parent has asked how it ended, which the
     # first process of a container may never do; later another process may have that number.
-    return state in _DEAD or bool(began and began_now and began != began_now)
+    is_another = bool(began and began_now and began != began_now)
+    return state not in _DEAD and not is_another
 
 
 def _state_and_beginning(number: int) -> tuple[str, str]:
