@@ -5,7 +5,6 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypeVar
 
 import optuna
@@ -96,7 +95,7 @@ class PolicySampler(StudySampler[RaceT]):
         self, study: optuna.Study, race: RaceT, trial: FrozenTrial, state: TrialState
     ) -> float | None:
         """How long a trial that ends now has taken, noted where whoever reads it later needs it."""
-        return seconds_since_start(trial)
+        return race.seconds_since_beginning(trial)
 
     @abc.abstractmethod
     def _answer(self, race: RaceT) -> Answer:
@@ -390,10 +389,3 @@ class PolicySampler(StudySampler[RaceT]):
         """Add the trial that `best_trial` is to show: the recommended arm."""
         race = self._read(study)
         add_answer(study, race, self._answer(race), self._is_repeat)
-
-
-def seconds_since_start(trial: FrozenTrial) -> float | None:
-    """How long a trial that ends now has run, or None if it never said when it began."""
-    if trial.datetime_start is None:
-        return None
-    return (datetime.now() - trial.datetime_start).total_seconds()

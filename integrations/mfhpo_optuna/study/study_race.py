@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -76,7 +77,8 @@ class StudyRace(abc.ABC):
         self._n_replicates: int | None = None  # until an objective has asked for one
         self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
-        self._begun_here: set[int] = set()  # the others are as their attributes say
+        # When trials began here, by a clock that nobody sets; others are as their attributes say.
+        self._begun_here: dict[int, float] = {}
         self._turns = Turns(self._running, lambda arm, pull: self._may_be_equal(arm, pull))
         self._ending: int | None = None
         self._news = TrialNews()
@@ -225,11 +227,21 @@ class StudyRace(abc.ABC):
         # from them before it begins.
         self._begun += trial.number not in self._running
         self._turns.given_up.discard(trial.number)
-        self._begun_here.add(trial.number)
+        self._begun_here[trial.number] = time.monotonic()
         self.n_told_before = self.n_told
         blind = self.policy is None
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
+
+    def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
+        """How long a trial that ends now has run, or None if it never said when it began."""
+        if trial.datetime_start is None:
+            return None
+        seconds = (datetime.now() - trial.datetime_start).total_seconds()
+        if seconds < 0.0:  # the clock was set back meanwhile
+            now = time.monotonic()
+            seconds = now - self._begun_here.get(trial.number, now)
+        return seconds
 
     @property
     def avoids_repeats(self) -> bool:
@@ -544,8 +556,8 @@ def _seconds_of(trial: FrozenTrial) -> float | None:
 
     A trial whose worker died is failed by the storage when somebody notices, maybe days later.
     """
-    noted: float | None = trial.user_attrs.get(SECONDS_KEY)
+    seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
     begun, ended = trial.datetime_start, trial.datetime_complete
-    if noted is not None or trial.state == TrialState.FAIL or begun is None or ended is None:
-        return noted
-    return (ended - begun).total_seconds()
+    if seconds is None and trial.state != TrialState.FAIL and begun and ended:
+        seconds = (ended - begun).total_seconds()
+    return None if seconds is None else max(0.0, seconds)  # the clock may have been set back
