@@ -177,6 +177,8 @@ class PolicySampler(StudySampler[RaceT]):
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         self._note_arguments(study)
+        if self.objection_to(study):
+            return
         self._watch_for_end(study)
         waited = self._wait(study, trial)
         with self._lock:
@@ -248,6 +250,9 @@ class PolicySampler(StudySampler[RaceT]):
     def objection_to(self, study: optuna.Study) -> str:
         """Why the sampler cannot run the study, and what to do; "" if it can."""
         name = type(self).__name__
+        refusal = self._refusals.get((study._study_id, id(study._storage)))
+        if refusal:
+            return refusal
         if len(study.directions) > 1:
             return (
                 f"{name} is for one objective, and the study is multi-objective: it has "

@@ -14,6 +14,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.arguments import to_json
+from mfhpo_optuna.samplers.refusal import refusal
 from mfhpo_optuna.study.attributes import SAMPLER_KEY
 from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
 from mfhpo_optuna.study.progress.report import ProgressLike, ProgressReport
@@ -45,6 +46,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
         # Where they are noted, with the storage, so that no other one can take its identity.
         self._noted: dict[tuple[int, int], object] = {}
+        self._refusals: dict[tuple[int, int], str] = {}  # why it must not run a study, or ""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -108,7 +110,11 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         key = (study._study_id, id(study._storage))
         if key in self._noted:
             return
-        for name, note in self._notes().items():
+        notes = self._notes()
+        self._refusals[key] = refusal(study, notes.get(SAMPLER_KEY))
+        if self._refusals[key]:
+            return
+        for name, note in notes.items():
             if study.user_attrs.get(name) != note:
                 study.set_user_attr(name, note)
         self._noted[key] = study._storage
@@ -140,8 +146,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
 
     def __getstate__(self) -> dict[str, Any]:
-        # Both are functions of the studies.
-        state = self.__dict__ | {"_read_studies": {}, "_noted": {}}
+        # All are functions of the studies.
+        state = self.__dict__ | {"_read_studies": {}, "_noted": {}, "_refusals": {}}
         del state["_lock"]
         return state
 

@@ -1,3 +1,4 @@
+import os
 import threading
 import time
 from datetime import datetime, timedelta
@@ -9,6 +10,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import Fidelity, IISESampler, RCUCBSampler
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
+from mfhpo_optuna.study.under_way import worker_name
 from tests.optuna.samplers.races import (
     ARMS,
     PULL,
@@ -210,3 +212,28 @@ def test_a_trial_that_the_heartbeat_declares_dead_is_a_failure():
     study.optimize(bowl)
     assert sampler.recommendation(study).certified
     assert study.best_params == {"x": 0.0, "epochs": 9}
+
+
+def test_a_worker_with_other_arguments_is_refused_while_another_process_runs_the_study():
+    storage = InMemoryStorage()
+
+    def worker(**options):
+        return optuna.create_study(
+            storage=storage,
+            study_name="shared",
+            load_if_exists=True,
+            sampler=IISESampler("epochs", ARMS, seed=0, **options),
+        )
+
+    one = worker(epsilon=0.1)
+    trial = one.ask()
+    machine, _, _ = worker_name().rpartition(" ")
+    tag = {**trial.user_attrs[PULL], "worker": f"{machine} {os.getppid()}"}
+    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
+    with pytest.raises(ValueError, match=rf"process {os.getppid()} has epsilon=0.1, and this one "):
+        worker(epsilon=0.3).optimize(bowl, n_trials=1)
+    assert [t.state.name for t in one.trials] == ["RUNNING", "FAIL"]
+    worker(epsilon=0.1, lease=5.0).optimize(bowl, n_trials=1)  # the race is the same
+    one.tell(trial, bowl(trial))
+    worker(epsilon=0.3).optimize(bowl, n_trials=1)  # nobody runs it now
+    assert [t.state.name for t in one.trials if PULL in t.user_attrs] == ["COMPLETE"] * 3
