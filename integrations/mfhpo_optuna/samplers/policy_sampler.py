@@ -341,7 +341,7 @@ class PolicySampler(StudySampler[RaceT]):
         until = time.monotonic() + _CONCLUDING
         if len(places()) > 1:
             time.sleep(_PERIOD)  # by then those that have come to it before have said so
-        while min(places()) < mine and time.monotonic() < until:
+        while min(places(), default=mine) < mine and time.monotonic() < until:
             time.sleep(_PERIOD)
         self._conclude(study, self._read(study))
 

@@ -237,11 +237,10 @@ class StudyRace(abc.ABC):
         """How long a trial that ends now has run, or None if it never said when it began."""
         if trial.datetime_start is None:
             return None
-        seconds = (datetime.now() - trial.datetime_start).total_seconds()
-        if seconds < 0.0:  # the clock was set back meanwhile
-            now = time.monotonic()
-            seconds = now - self._begun_here.get(trial.number, now)
-        return seconds
+        now = time.monotonic()
+        here = now - self._begun_here.get(trial.number, now)
+        # It is longer only if the clock was set back meanwhile.
+        return max(here, (datetime.now() - trial.datetime_start).total_seconds())
 
     @property
     def avoids_repeats(self) -> bool:
