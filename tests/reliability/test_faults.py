@@ -114,7 +114,7 @@ def cells(*names):
             yield pytest.param(place, fault, name, id=f"{place}-{fault.__name__}-{name}")
 
 
-@pytest.mark.parametrize(("place", "fault", "name"), cells(*BOTH), indirect=["place"])
+@pytest.mark.parametrize(("place", "fault", "name"), list(cells(*BOTH)), indirect=["place"])
 def test_a_fault(place, fault, name, tmp_path, results, request):
     lease = {"lease": 3.0} if fault is freeze_one_past_its_lease else {}
     found = play(place.url, name, tmp_path, pause=PAUSE, fault=fault(place), **lease)

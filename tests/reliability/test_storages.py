@@ -22,7 +22,7 @@ def cells():
             yield pytest.param(place, name, marks=marks, id=f"{place}-{name}")
 
 
-@pytest.mark.parametrize(("place", "name"), cells(), indirect=["place"])
+@pytest.mark.parametrize(("place", "name"), list(cells()), indirect=["place"])
 def test_processes(place, name, tmp_path, results, request):
     found = play(place.url, name, tmp_path)
     kind = request.node.callspec.params["place"]
