@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -26,10 +26,10 @@ quickstart: $(VENV)/.for-quickstart ## tune a small problem and print the certif
 	$(RUN) examples/quickstart.py
 
 test: $(VENV)/.for-test ## run the tests and doctests, but the slow and rare ones; PYTEST_ARGS is passed on
-	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster and not slow" $(PYTEST_ARGS)
+	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster and not faults and not slow" $(PYTEST_ARGS)
 
-test-all: $(VENV)/.for-test ## run all tests: those of `make test`, the slow ones, those of test-ray
-	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster" $(PYTEST_ARGS)
+test-all: $(VENV)/.for-test ## run all tests but test-faults: those of `make test`, the slow ones, those of test-ray
+	$(RUN) -m pytest --numprocesses auto --dist worksteal -m "not cluster and not faults" $(PYTEST_ARGS)
 	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
 
 docs: $(VENV)/.for-docs ## build the documentation into build/site; a warning is an error
@@ -43,6 +43,9 @@ assumptions: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## how often 
 
 test-ray: $(VENV)/.for-test ## run the tests with real Ray clusters, whose drivers, nodes and trials are killed
 	$(RUN) -m pytest -m cluster tests $(PYTEST_ARGS)
+
+test-faults: $(VENV)/.for-test | $(RESULTS) ## eight workers on real databases that are killed, stopped and filled; needs PostgreSQL, Redis, libfaketime
+	MFHPO_RELIABILITY=$(RESULTS)/reliability.json $(RUN) -m pytest tests/reliability $(PYTEST_ARGS)
 
 size: $(VENV)/.for-test ## count lines, files and floors of imports
 	@$(RUN) -m benchmarks.size $(ARGS)

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.evidence import certificates, games, overhead, papers, readme, search
+from benchmarks.evidence import certificates, games, overhead, papers, readme, reliability, search
 from benchmarks.evidence.tables import RESULTS
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **papers.FIGURES,
     **games.FIGURES,
     **overhead.FIGURES,
+    **reliability.FIGURES,
 }
 PICTURES = {ROOT / "docs" / "evidence" / "hpo.svg": RESULTS / "hpo.svg"}
 _PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)??<!-- end of figures -->", re.DOTALL)

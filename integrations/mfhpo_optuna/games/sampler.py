@@ -1,5 +1,6 @@
 """The sampler that looks for an equilibrium of several players' objectives."""
 
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -9,6 +10,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from mfhpo.games import Query
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.equilibrium import (
@@ -24,6 +26,9 @@ from mfhpo_optuna.study.attributes import write_attribute
 from mfhpo_optuna.study.progress.report import ProgressLike
 
 _CHOICES = 8  # of a trial that other workers get in the way of
+
+# Seconds within which another worker has chosen, and between two looks at it.
+_SETTLING, _PERIOD = 5.0, 0.2
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
@@ -175,7 +180,7 @@ class NashSampler(StudySampler[NashStudy]):
             self._note_arguments(study)
             for _ in range(_CHOICES):
                 ahead = game.ahead_of(trial.number)
-                plan = game.propose(trial)
+                game, plan = self._propose(study, game, trial)
                 if plan is None:
                     self._end(study, game, trial)
                     return
@@ -222,6 +227,22 @@ class NashSampler(StudySampler[NashStudy]):
             stop(study)
 
     # Helpers.
+
+    def _propose(
+        self, study: optuna.Study, game: NashStudy, trial: FrozenTrial
+    ) -> tuple[NashStudy, Query | None]:
+        """What a trial is to evaluate; it is None only if those that began later keep their plans.
+
+        Of two workers that choose at the same moment, each would leave what is left to the other.
+        """
+        plan, until = game.propose(trial), time.monotonic() + _SETTLING
+        while plan is None and max(game.under_way, default=-1) > trial.number:
+            if time.monotonic() > until:
+                break
+            time.sleep(_PERIOD)
+            game = self._read(study)
+            plan = game.propose(trial)
+        return game, plan
 
     def _say_if_cut_short(self, read: NashStudy) -> None:
         if read.policy is None or read.policy.finished or read.told_of_cut:

@@ -16,6 +16,7 @@ from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
 from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned
 from mfhpo_optuna.games.space import GameSpace
+from mfhpo_optuna.study.attributes import parameters_before
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
@@ -177,7 +178,7 @@ class NashStudy:
         if self.policy is None:
             return Query({}, (0,) * len(self.signs))
         plan = self.policy.ask(self._pending(trial.number))
-        if plan is not None and "fixed_params" in trial.system_attrs:
+        if plan is not None and parameters_before(trial) is not None:
             return self._query_of(trial, plan) or plan
         return plan
 

@@ -25,7 +25,7 @@ from mfhpo.regret import MFElimination
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.attributes import (
@@ -121,7 +121,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     def _seconds_of(
         self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
     ) -> float | None:
-        seconds = seconds_since_start(trial)
+        seconds = race.seconds_since_beginning(trial)
         # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
         if seconds is not None and (self._fidelity.costs == "measured" or state == TrialState.FAIL):
             write_attribute(study, trial, SECONDS_KEY, seconds)

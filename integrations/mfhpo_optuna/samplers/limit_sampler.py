@@ -13,7 +13,7 @@ from mfhpo.racing.options import with_defaults
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
-from mfhpo_optuna.samplers.policy_sampler import PolicySampler, seconds_since_start
+from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.study.arms import ArmsLike
 from mfhpo_optuna.study.attributes import (
     CERTIFICATE_KEY,
@@ -97,7 +97,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
         seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
         # Others may have noted it before the trial ended; a trial that is tried again inherits it.
         if seconds is None or trial.user_attrs.get(ENFORCER_KEY) != "time_limited":
-            seconds = seconds_since_start(trial)
+            seconds = race.seconds_since_beginning(trial)
             if seconds is not None:
                 # Who reads the trial later is to read the same.
                 write_attribute(study, trial, SECONDS_KEY, seconds)

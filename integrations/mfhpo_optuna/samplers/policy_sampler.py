@@ -1,10 +1,10 @@
 """The sampler that runs a policy on a study, whatever the policy decides of a trial."""
 
 import abc
+import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime
 from typing import Any, TypeVar
 
 import optuna
@@ -17,7 +17,14 @@ from mfhpo_optuna.samplers.answer import Answer, add_answer, add_answer_so_far, 
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, WORKER, write_attribute
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CONCLUDING_KEY,
+    NO_ANSWER,
+    WORKER,
+    parameters_before,
+    write_attribute,
+)
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.progress.report import ProgressLike
@@ -31,6 +38,9 @@ _PERIOD = 0.2
 
 # Seconds that a trial waits at most; the next one goes on waiting.
 _LONGEST_WAIT = 10.0
+
+# Seconds that a worker is given to add the answer, since it may have died.
+_CONCLUDING = 5.0
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
@@ -85,7 +95,7 @@ class PolicySampler(StudySampler[RaceT]):
         self, study: optuna.Study, race: RaceT, trial: FrozenTrial, state: TrialState
     ) -> float | None:
         """How long a trial that ends now has taken, noted where whoever reads it later needs it."""
-        return seconds_since_start(trial)
+        return race.seconds_since_beginning(trial)
 
     @abc.abstractmethod
     def _answer(self, race: RaceT) -> Answer:
@@ -167,6 +177,8 @@ class PolicySampler(StudySampler[RaceT]):
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         self._note_arguments(study)
+        if self.objection_to(study):
+            return
         self._watch_for_end(study)
         waited = self._wait(study, trial)
         with self._lock:
@@ -174,7 +186,7 @@ class PolicySampler(StudySampler[RaceT]):
             if self._is_over(race) and stop(study):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
-                self._conclude(study, race)
+                self._conclude_in_turn(study, trial)
                 self._progress.show(race.progress, is_last=True)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
@@ -183,7 +195,7 @@ class PolicySampler(StudySampler[RaceT]):
                         stacklevel=4,
                     )
                 return
-            pull = None if waited else race.propose(trial)
+            pull = None if waited else race.inherited(trial) or race.propose(trial)
             if waited or (pull is None and self._must_wait(study, trial, race)):
                 # The clock of one that waited would tell what it costs wrongly.
                 race.idle.add(trial.number)
@@ -225,10 +237,10 @@ class PolicySampler(StudySampler[RaceT]):
             self._progress.show(race.progress)
             if self._is_over(race):
                 self._progress.show(race.progress, is_last=True)
-                self._conclude(study, race)
+                self._conclude_in_turn(study, trial)
                 stop(study)
             elif race.answer_is_stale:
-                self._conclude(study, race)
+                self._conclude_in_turn(study, trial)
             elif is_news(race):
                 race = self._read(study)  # other workers may have said it meanwhile
                 add_answer_so_far(study, race, self._answer(race))
@@ -238,6 +250,9 @@ class PolicySampler(StudySampler[RaceT]):
     def objection_to(self, study: optuna.Study) -> str:
         """Why the sampler cannot run the study, and what to do; "" if it can."""
         name = type(self).__name__
+        refusal = self._refusals.get((study._study_id, id(study._storage)))
+        if refusal:
+            return refusal
         if len(study.directions) > 1:
             return (
                 f"{name} is for one objective, and the study is multi-objective: it has "
@@ -307,6 +322,29 @@ class PolicySampler(StudySampler[RaceT]):
             raise
         return True
 
+    def _conclude_in_turn(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Conclude after the workers that have come to that earlier, if they do so soon.
+
+        Else all that come to it while the first one still writes would add the same answer.
+        """
+        concluded = self._of(study).concluded
+        if trial.number in concluded:
+            return  # when it began
+        concluded.add(trial.number)
+        mine = time.time(), trial.number
+        study._storage.set_trial_system_attr(trial._trial_id, CONCLUDING_KEY, mine[0])
+
+        def places() -> list[tuple[float, int]]:
+            under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            return [(t.system_attrs.get(CONCLUDING_KEY, math.inf), t.number) for t in under_way]
+
+        until = time.monotonic() + _CONCLUDING
+        if len(places()) > 1:
+            time.sleep(_PERIOD)  # by then those that have come to it before have said so
+        while min(places(), default=mine) < mine and time.monotonic() < until:
+            time.sleep(_PERIOD)
+        self._conclude(study, self._read(study))
+
     def _give_way(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Have a trial evaluate something else if another worker has just chosen the same."""
         for _ in range(_CHOICES):
@@ -318,7 +356,7 @@ class PolicySampler(StudySampler[RaceT]):
 
     def _must_wait(self, study: optuna.Study, trial: FrozenTrial, race: RaceT) -> str:
         """Why a trial cannot evaluate anything now; "" if it can, or is to do so anyway."""
-        is_enqueued = "fixed_params" in trial.system_attrs
+        is_enqueued = parameters_before(trial) is not None
         return race.waits_for if study._thread_local.in_optimize_loop and not is_enqueued else ""
 
     def _write(
@@ -356,10 +394,3 @@ class PolicySampler(StudySampler[RaceT]):
         """Add the trial that `best_trial` is to show: the recommended arm."""
         race = self._read(study)
         add_answer(study, race, self._answer(race), self._is_repeat)
-
-
-def seconds_since_start(trial: FrozenTrial) -> float | None:
-    """How long a trial that ends now has run, or None if it never said when it began."""
-    if trial.datetime_start is None:
-        return None
-    return (datetime.now() - trial.datetime_start).total_seconds()

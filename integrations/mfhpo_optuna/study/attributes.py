@@ -13,6 +13,9 @@ WORKER = "worker"
 CERTIFICATE_KEY = "mfhpo:certificate"
 WITHHELD_KEY = "mfhpo:withheld"
 
+# System attribute of a trial whose worker adds the answer: when it came to that.
+CONCLUDING_KEY = "mfhpo:concluding"
+
 # Of a trial that answers before the race is over: the number of evaluations behind it.
 SO_FAR_KEY = "mfhpo:so_far"
 
@@ -44,6 +47,18 @@ MEMORY_KEY = "mfhpo:memory_limit"
 # Who enforces the limit that a sampler gave to a trial, "time_limited" or "TimeLimitPruner":
 # written when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"
+
+
+def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
+    """What a trial that begins has of its parameters, whatever its sampler says; None if nothing.
+
+    It was enqueued, or is to repeat a trial whose worker died: then Optuna has copied those of the
+    lost one, and asks no sampler for them.
+    """
+    enqueued: dict[str, Any] | None = trial.system_attrs.get("fixed_params")
+    if trial.params:
+        return {**(enqueued or {}), **trial.params}
+    return enqueued
 
 
 def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:

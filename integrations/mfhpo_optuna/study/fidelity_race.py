@@ -16,7 +16,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.race import RacingPolicy
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY, parameters_before
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
 from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
@@ -50,8 +50,8 @@ class FidelityRace(StudyRace):
         self.levels: tuple[Any, ...] = ()
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
-        # By the number of the trial, its arm, what it has cost, and where it was stopped.
-        self._early_failures: dict[int, tuple[int, float | None, float | None]] = {}
+        # By the number of the trial, its pull, what it has cost, and where it was stopped.
+        self._early_failures: dict[int, tuple[Pull, float | None, float | None]] = {}
         self._without_fidelity = 0
         self._missing_fidelity = ""
         self._overridden = 0
@@ -102,7 +102,7 @@ class FidelityRace(StudyRace):
         is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
             cost = seconds if is_measured else 0.0
-            self._early_failures[trial.number] = pull.arm, cost, stopped_at
+            self._early_failures[trial.number] = pull, cost, stopped_at
         else:
             cost = seconds if is_measured else None
             self._tell(trial, pull, Observation(observed, cost, stopped_at))
@@ -140,7 +140,7 @@ class FidelityRace(StudyRace):
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
-        fixed = dict(trial.system_attrs.get("fixed_params", {}))
+        fixed = dict(parameters_before(trial) or {})
         level = fixed.pop(self.fidelity.name, None)
         if self._replicates is not None:
             fixed.pop(self._replicates.name, None)
@@ -233,8 +233,9 @@ class FidelityRace(StudyRace):
             if running.blind and first:
                 pull = replace(running.pull, fidelity=first[0].fidelity)
                 self._running[trial_number] = replace(running, pull=pull)
-        for trial_number, (arm, cost, stopped_at) in self._early_failures.items():
-            self._tell_now(trial_number, Pull(arm, 0), Observation(None, cost, stopped_at))
+        for trial_number, (pull, cost, stopped_at) in self._early_failures.items():
+            at_lowest = Pull(pull.arm, 0, block=pull.block)
+            self._tell_now(trial_number, at_lowest, Observation(None, cost, stopped_at))
         self._early_failures.clear()
 
     def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:

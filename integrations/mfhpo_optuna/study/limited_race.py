@@ -11,7 +11,14 @@ from mfhpo import Labels, Observation, Pull
 from mfhpo.censored import CensoredPolicy
 from mfhpo.racing.answer import cautious_value
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, MEMORY_KEY
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CENSORED_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    MEMORY_KEY,
+    parameters_before,
+)
 from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
 
@@ -160,7 +167,7 @@ class LimitedRace(StudyRace):
         """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
         chosen = self._ask(trial.number)
         arm, limit = (None, None) if chosen is None else (int(chosen.arm), chosen.limit)
-        fixed = trial.system_attrs.get("fixed_params", {})
+        fixed = parameters_before(trial)
         if fixed:
             arm = self._enqueued_arm(trial, fixed)
             limit = self._largest_limit()

@@ -15,13 +15,19 @@ from mfhpo import Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
 from mfhpo.search.race import SEARCH_BLOCK
-from mfhpo_optuna.study.attributes import ARM_KEY, CENSORED_KEY, LIMIT_KEY, MEMORY_KEY
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CENSORED_KEY,
+    LIMIT_KEY,
+    MEMORY_KEY,
+    parameters_before,
+)
 from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.progress.state import Progress
-from mfhpo_optuna.study.under_way import Running
+from mfhpo_optuna.study.under_way import Running, is_surely_alive
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.
 _MOST_AT_FIRST = 10.0
@@ -80,11 +86,11 @@ class SearchStudy(FidelityRace):
         pull = self.pull(trial.number)
         if isinstance(pull, Replicate):
             return None if pull.block is None else super().give_way(trial)
-        if pull is None:
+        if pull is None or self.inherited(trial) is not None:
             return None
         others = self._under_way(trial.number)
         rivals = [number for number, other in others if other.arm == pull.arm]
-        is_enqueued = "fixed_params" in trial.system_attrs
+        is_enqueued = parameters_before(trial) is not None
         if not rivals or (is_enqueued and self.arms.is_decided(pull.arm)):
             return None
         # The others choose again, too, if they have seen this trial: each takes another place.
@@ -98,9 +104,12 @@ class SearchStudy(FidelityRace):
         return other
 
     @property
-    def goes_on_here(self) -> bool:
-        """Whether trials are under way that this process has begun."""
-        return any(number in self._begun_here for number, _ in self._under_way(-1))
+    def is_left_to_others(self) -> bool:
+        """Whether trials are under way whose process surely runs, so that it will conclude."""
+        return any(
+            number in self._begun_here or is_surely_alive(self._running[number].worker)
+            for number, _ in self._under_way(-1)
+        )
 
     def progress(self) -> Progress:
         """What was tried, what it cost, and the leader."""
@@ -146,7 +155,7 @@ class SearchStudy(FidelityRace):
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if the race is over or it cannot be in it."""
         pull = self._next(trial.number)
-        if pull is not None and "fixed_params" in trial.system_attrs:
+        if pull is not None and parameters_before(trial) is not None:
             pull = super().propose(trial)
             if pull is None:
                 return None
@@ -214,7 +223,8 @@ class SearchStudy(FidelityRace):
         """The number of the next new arm, for a trial."""
         told = 0 if self.race is None else self.race.begun
         under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
-        return max([told, *under_way, *(arm + 1 for arm, *_ in self._early_failures.values())])
+        failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
+        return max([told, *under_way, *failed])
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
         owner = self.arms.owner(arm, trial.params)

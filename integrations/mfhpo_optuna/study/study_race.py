@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -29,6 +30,7 @@ from mfhpo_optuna.study.attributes import (
     SO_FAR_KEY,
     WITHHELD_KEY,
     WORKER,
+    parameters_before,
 )
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.progress.state import Progress
@@ -63,6 +65,7 @@ class StudyRace(abc.ABC):
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
         self.over: set[int] = set()  # running trials that began after the race had ended
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
+        self.concluded: set[int] = set()  # trials whose worker has added the answer
         self.announced = False  # whether the sampler has said what it found out or chose
         self.reseeded = False  # whether the sampler of the arms has new randomness after a restart
         self.resumed = False  # whether trials of the race were run before, or elsewhere
@@ -74,7 +77,8 @@ class StudyRace(abc.ABC):
         self._n_replicates: int | None = None  # until an objective has asked for one
         self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
-        self._begun_here: set[int] = set()  # the others are as their attributes say
+        # When trials began here, by a clock that nobody sets; others are as their attributes say.
+        self._begun_here: dict[int, float] = {}
         self._turns = Turns(self._running, lambda arm, pull: self._may_be_equal(arm, pull))
         self._ending: int | None = None
         self._news = TrialNews()
@@ -208,17 +212,35 @@ class StudyRace(abc.ABC):
             value = None
         return self._take_in(trial, pull, state, value, seconds)
 
+    def inherited(self, trial: FrozenTrial) -> Pull | None:
+        """The pull of a trial that Optuna has made of one whose worker died; None for others.
+
+        It has the parameters of the lost trial, so that it can evaluate nothing else.
+        """
+        if not trial.params or ARM_KEY not in trial.user_attrs:
+            return None
+        return self._as_seen(Running(self._noted(trial), trial.datetime_start), trial).pull
+
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
         # Optuna copies the attributes of a failed trial to the one that repeats it, which is known
         # from them before it begins.
         self._begun += trial.number not in self._running
         self._turns.given_up.discard(trial.number)
-        self._begun_here.add(trial.number)
+        self._begun_here[trial.number] = time.monotonic()
         self.n_told_before = self.n_told
         blind = self.policy is None
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
+
+    def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
+        """How long a trial that ends now has run, or None if it never said when it began."""
+        if trial.datetime_start is None:
+            return None
+        now = time.monotonic()
+        here = now - self._begun_here.get(trial.number, now)
+        # It is longer only if the clock was set back meanwhile.
+        return max(here, (datetime.now() - trial.datetime_start).total_seconds())
 
     @property
     def avoids_repeats(self) -> bool:
@@ -233,7 +255,7 @@ class StudyRace(abc.ABC):
         then write them anew.
         """
         pull = self.pull(trial.number)
-        if self.policy is None or pull is None or "fixed_params" in trial.system_attrs:
+        if self.policy is None or pull is None or parameters_before(trial) is not None:
             return None
         # Who has chosen the same may have chosen another limit.
         same = replace(pull, limit=None)
@@ -271,7 +293,16 @@ class StudyRace(abc.ABC):
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
-        told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
+        told = (
+            "over",
+            "idle",
+            "concluded",
+            "announced",
+            "reseeded",
+            "resumed",
+            "listener",
+            "warned",
+        )
         for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
@@ -524,8 +555,8 @@ def _seconds_of(trial: FrozenTrial) -> float | None:
 
     A trial whose worker died is failed by the storage when somebody notices, maybe days later.
     """
-    noted: float | None = trial.user_attrs.get(SECONDS_KEY)
+    seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
     begun, ended = trial.datetime_start, trial.datetime_complete
-    if noted is not None or trial.state == TrialState.FAIL or begun is None or ended is None:
-        return noted
-    return (ended - begun).total_seconds()
+    if seconds is None and trial.state != TrialState.FAIL and begun and ended:
+        seconds = (ended - begun).total_seconds()
+    return None if seconds is None else max(0.0, seconds)  # the clock may have been set back

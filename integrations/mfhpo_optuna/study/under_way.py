@@ -16,6 +16,10 @@ from mfhpo.racing.in_order import in_turn, most_held
 _LEAST_LEASE = 60.0
 _LEASE_FACTOR = 10.0
 
+# In /proc/<number>/stat, behind the name: the states of a process that has ended, and the place of
+# the clock tick at which it began.
+_DEAD, _BEGINNING = ("Z", "X"), 19
+
 
 @dataclass(frozen=True)
 class Running:
@@ -115,21 +119,47 @@ def default_lease(slowest_seconds: float) -> float:
 
 def worker_name() -> str:
     """Name this process so that others on the same machine can tell whether it still runs."""
-    return f"{_machine()} {os.getpid()}"
+    _, began = _state_and_beginning(os.getpid())
+    return f"{_machine()} {os.getpid()}@{began}"
 
 
 def is_surely_dead(name: str | None) -> bool:
     """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
-    machine, _, pid = (name or "").rpartition(" ")
+    return _runs(name) is False
+
+
+def is_surely_alive(name: str | None) -> bool:
+    """Whether a process still runs on this machine; False if that cannot be told."""
+    return _runs(name) is True
+
+
+def _runs(name: str | None) -> bool | None:
+    """Whether a process still runs; None if it is on another machine."""
+    machine, _, process = (name or "").rpartition(" ")
     if machine != _machine() or os.name != "posix":
-        return False
+        return None
+    number, _, began = process.partition("@")
     try:
-        os.kill(int(pid), 0)
+        os.kill(int(number), 0)
     except ProcessLookupError:
-        return True
-    except PermissionError:
         return False
-    return False
+    except PermissionError:
+        pass  # it is there, and another user's
+    state, began_now = _state_and_beginning(int(number))
+    # A process that was killed keeps its number until its parent has asked how it ended, which the
+    # first process of a container may never do; later another process may have that number.
+    is_another = bool(began and began_now and began != began_now)
+    return state not in _DEAD and not is_another
+
+
+def _state_and_beginning(number: int) -> tuple[str, str]:
+    """The state of a process and when it began, as Linux says; "" where that is not known."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "", ""
+    fields = text.rpartition(")")[2].split()  # its name, in parentheses, may have any character
+    return fields[0], fields[_BEGINNING]
 
 
 def _machine() -> str:

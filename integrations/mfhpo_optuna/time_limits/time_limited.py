@@ -30,7 +30,7 @@ from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
 from mfhpo_optuna.time_limits.limits import limit_of
 from mfhpo_optuna.time_limits.supervision import End, supervise
 from mfhpo_optuna.time_limits.warden import Exited, OutOfMemory
-from mfhpo_optuna.time_limits.worker import Objective, Order, draw_seeds
+from mfhpo_optuna.time_limits.worker import CLOSED_CONNECTION, Objective, Order, draw_seeds
 
 _START_METHODS = ("fork", "forkserver", "spawn")
 _ATTEMPTS = 3  # a warden or keeper may have been ended from outside since the last trial
@@ -316,7 +316,10 @@ def _how_it_ended(status: int | None) -> str:
     if status is None:
         return "closed its connection, or was ended from outside"
     if not os.WIFSIGNALED(status):
-        return f"exited with status {os.waitstatus_to_exitcode(status)}"
+        code = os.waitstatus_to_exitcode(status)
+        if code == CLOSED_CONNECTION:
+            return "closed its connection: it must close no descriptors but its own"
+        return f"exited with status {code}"
     number = signal.Signals(os.WTERMSIG(status))
     reason = ", perhaps because the system is out of memory (see memory_limit)"
     return f"was killed by {number.name}{reason if number == signal.SIGKILL else ''}"

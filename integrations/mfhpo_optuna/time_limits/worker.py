@@ -20,6 +20,9 @@ from mfhpo_optuna.time_limits.remote_trial import RemoteTrial, Requests
 
 Objective = Callable[[Any], Any]
 
+# Exit status of a worker whose objective has closed its connection, as `os.closerange` does.
+CLOSED_CONNECTION = 97
+
 
 @dataclass(frozen=True)
 class Order:
@@ -61,10 +64,13 @@ def work(end: socket.socket, objective: Objective) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _empty_standard_input()
     close_in_forked_children(end)
-    channel = Channel(end)
-    with suppress(EOFError, ConnectionError):
-        while True:
+    channel, streams = Channel(end), _usable_streams()
+    try:
+        while _usable_streams() == streams:  # else the next trial could not print
             channel.send(_run(channel, objective, channel.receive()))
+    except (EOFError, OSError):
+        if not _is_open(end.fileno()):
+            os._exit(CLOSED_CONNECTION)
 
 
 def _run(channel: Channel, objective: Objective, order: Order) -> Done:
@@ -99,6 +105,25 @@ def _exit_with(error: BaseException) -> NoReturn:
         print(error.code, file=sys.stderr)
     flush_output()
     os._exit(code & 0xFF)
+
+
+def _usable_streams() -> list[bool]:
+    """Of the standard streams, by descriptor and as Python knows them, which are open."""
+    usable = [_is_open(number) for number in range(3)]
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        try:
+            usable.append(not stream.closed)
+        except (AttributeError, ValueError):  # there is none, or it was detached
+            usable.append(False)
+    return usable
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
 
 
 def _empty_standard_input() -> None:

@@ -116,3 +116,27 @@ def test_a_trial_that_gave_up_its_query_is_not_waited_for():
     storage.set_trial_user_attr(trial._trial_id, QUERY, {"over": True})
     assert two.sampler._read(two) is read
     assert len(read.under_way) == 0
+
+
+def test_the_last_of_the_budget_is_not_left_to_who_gives_way(monkeypatch):
+    """Each of two that choose at the same moment sees the other's plan; the later one gives way."""
+    storage = InMemoryStorage()
+    one, two = worker(storage, 4.0), worker(storage, 4.0)
+    one.optimize(tracking, n_trials=3)
+    read = one.sampler._read(one)
+    propose, later = read.propose, []
+
+    def propose_after_the_other(trial):
+        if not later:
+            later.append(two.ask())
+            one.sampler._read(one)
+        return propose(trial)
+
+    def give_way(seconds):
+        storage.set_trial_user_attr(later[0]._trial_id, QUERY, {"over": True})
+
+    monkeypatch.setattr(read, "propose", propose_after_the_other)
+    monkeypatch.setattr("mfhpo_optuna.games.sampler.time.sleep", give_way)
+    first = one.ask()
+    assert later[0].number > first.number
+    assert "levels" in first.user_attrs[QUERY]

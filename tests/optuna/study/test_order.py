@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -328,6 +330,21 @@ def test_a_worker_is_dead_only_if_that_is_sure():
     assert not is_surely_dead("another machine 1")
     assert not is_surely_dead(f"{machine} 1")  # not ours, but there
     assert is_surely_dead(f"{machine} {2**22 + 1}")  # beyond the largest number of a process
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="Linux says what a process is")
+def test_a_killed_worker_is_dead_though_its_parent_does_not_ask_or_another_has_its_number():
+    machine, _, _ = worker_name().rpartition(" ")
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        assert not is_surely_dead(f"{machine} {child.pid}")
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it keeps its number
+        assert is_surely_dead(f"{machine} {child.pid}")
+    finally:
+        child.communicate()
+    mine = worker_name()
+    assert is_surely_dead(mine[:-1] + str((int(mine[-1]) + 1) % 10))  # it began at another time
 
 
 def minimised(study, trial, rng):

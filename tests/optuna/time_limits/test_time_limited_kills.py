@@ -135,10 +135,12 @@ def test_children_end_with_the_objective(child, ending, tmp_path):
         (lambda: (faulthandler.disable(), os.kill(os.getpid(), signal.SIGSEGV)), "SIGSEGV"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL.*memory_limit"),
         (lambda: (os.closerange(3, 4096), time.sleep(3600.0)), "closed its connection"),
+        (lambda: os.closerange(3, 4096), "closed its connection: it must close no"),
+        (lambda: os.closerange(0, 4096), "closed its connection: it must close no"),
     ],
-    ids=["exit", "segfault", "kill", "close"],
+    ids=["exit", "segfault", "kill", "close and sleep", "close", "close all"],
 )
-def test_a_process_that_ends_by_itself_fails_its_trial(end, shown):
+def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd):
     def objective(trial):
         value = trial.suggest_float("x", 0.0, 1.0)
         if trial.number == 0:
@@ -153,6 +155,32 @@ def test_a_process_that_ends_by_itself_fails_its_trial(end, shown):
         study.optimize(limited, n_trials=1)
     assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE"]
     assert "x" in study.trials[0].params
+    assert "Traceback" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "close",
+    [
+        lambda: [os.close(number) for number in range(3)],
+        lambda: (sys.stdout.close(), sys.stderr.close()),
+        lambda: sys.stdout.detach(),
+    ],
+    ids=["descriptors", "files", "detached"],
+)
+def test_standard_streams_that_an_objective_closes_are_whole_in_the_next_trial(close, capfd):
+    def objective(trial):
+        print(f"trial {trial.number} is here", flush=True)
+        if trial.number == 1:
+            close()
+        return float(trial.number)
+
+    study = optuna.create_study()
+    with time_limited(objective, limit=30.0) as limited:
+        study.optimize(limited, n_trials=4)
+    assert [trial.value for trial in study.trials] == [0.0, 1.0, 2.0, 3.0]
+    printed = capfd.readouterr()
+    assert printed.out.splitlines() == [f"trial {number} is here" for number in range(4)]
+    assert "Traceback" not in printed.err
 
 
 @pytest.mark.parametrize("victim", ["warden", "keeper", "worker"])

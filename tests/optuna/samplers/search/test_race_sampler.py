@@ -11,6 +11,7 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RaceSampler, plot_race, training_of
+from mfhpo_optuna.study.study_race import StudyRace
 from tests.optuna.samplers.races import (
     PULL,
     Recorder,
@@ -128,14 +129,14 @@ def test_budgets_in_trials_are_kept_exactly(trials, fidelity):
 
 
 def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
-    def seconds_of(trial):
+    def seconds_of(race, trial):
         return 1.0 + abs(trial.params["x"])
 
-    monkeypatch.setattr("mfhpo_optuna.samplers.fidelity_sampler.seconds_since_start", seconds_of)
+    monkeypatch.setattr(StudyRace, "seconds_since_beginning", seconds_of)
     options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
     study = run(RaceSampler(**options), flat)
-    seconds = [seconds_of(trial) for trial in pulls(study)]
-    again = [seconds_of(trial) for trial in replicates(study)]
+    seconds = [seconds_of(None, trial) for trial in pulls(study)]
+    again = [seconds_of(None, trial) for trial in replicates(study)]
     assert 28.0 < sum(seconds) - sum(again) <= 32.0
     assert len(again) >= 10
     assert sum(again) <= 32.0

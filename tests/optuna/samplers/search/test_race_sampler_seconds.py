@@ -15,8 +15,8 @@ SECONDS = "mfhpo:seconds"
 def clock(monkeypatch):
     """Trials take what their objective notes of them, and no time passes."""
     monkeypatch.setattr(
-        "mfhpo_optuna.samplers.fidelity_sampler.seconds_since_start",
-        lambda trial: float(trial.user_attrs.get("takes", 0.0)),
+        "mfhpo_optuna.study.study_race.StudyRace.seconds_since_beginning",
+        lambda race, trial: float(trial.user_attrs.get("takes", 0.0)),
     )
 
 

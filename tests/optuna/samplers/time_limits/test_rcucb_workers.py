@@ -1,8 +1,11 @@
+import time
+from datetime import datetime, timedelta
+
 import optuna
 import pytest
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from optuna.trial import TrialState
+from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna import RCUCBSampler
 from tests.optuna.samplers.time_limits.timed import (
@@ -99,3 +102,28 @@ def test_a_trial_that_is_tried_again_obeys_the_limit_that_it_inherits():
     study.sampler.replay(study, lambda race: lambda number, pull, seen: heard.append((pull, seen)))
     [(pull, observation)] = heard
     assert (pull.arm, pull.limit, observation.censored_at) == (0, 0.7, 0.7)
+
+
+def test_a_clock_that_was_set_back_makes_no_trial_shorter_than_nothing():
+    """Nor those whose seconds were noted so."""
+    study = optuna.create_study(direction="maximize", sampler=make(horizon=HORIZON))
+    trial = study.ask()
+    trial.suggest_float("x", 0.0, 1.0)
+    begun = datetime.now() + timedelta(hours=1)
+    study._storage._get_trial(trial._trial_id).datetime_start = begun
+    time.sleep(0.05)
+    study.tell(trial, 0.5)
+    told = study.trials[0]
+    assert 0.05 <= told.user_attrs["mfhpo:seconds"] < 60.0
+    noted = {**told.user_attrs, "mfhpo:seconds": -3599.0}
+    parts = told.params, told.distributions
+    study.add_trial(
+        create_trial(value=0.5, params=parts[0], distributions=parts[1], user_attrs=noted)
+    )
+    for sampler in (study.sampler, make(horizon=HORIZON)):
+        heard = []
+        sampler.replay(study, lambda race, heard=heard: lambda *told: heard.append(told[2]))
+        assert [seen.value for seen in heard] == [0.5, 0.5]
+        assert all(seen.cost >= 0.0 for seen in heard)
+    study.optimize(score)
+    assert study.sampler.recommendation(study).trials == HORIZON

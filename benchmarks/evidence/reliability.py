@@ -1,0 +1,54 @@
+"""What became of races of eight workers on real storages, and of Optuna alone there."""
+
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.evidence.tables import distinct, only, percent, result, table
+
+_OPTUNA = "RandomSampler"
+
+
+def storages() -> str:
+    """Each sampler on each storage, nothing going wrong."""
+    cells = [cell for cell in result("reliability")["cells"] if cell["fault"] == "none"]
+    rows = []
+    for storage in distinct(cells, "storage"):
+        of_storage = [cell for cell in cells if cell["storage"] == storage]
+        for cell in sorted(of_storage, key=lambda cell: cell["sampler"] == _OPTUNA):
+            rows.append([storage, f"`{cell['sampler']}`", *_figures(cell)])
+    return table(_head("storage", "sampler"), rows, words=2)
+
+
+def faults() -> str:
+    """Races in the middle of which something goes wrong, beside Optuna alone."""
+    cells = [cell for cell in result("reliability")["cells"] if cell["fault"] != "none"]
+    cases = dict.fromkeys((cell["fault"], cell["storage"]) for cell in cells)
+    rows = []
+    for fault, storage in cases:
+        case = [c for c in cells if (c["fault"], c["storage"]) == (fault, storage)]
+        alone = only(case, sampler=_OPTUNA)
+        for cell in [*(cell for cell in case if cell is not alone), alone]:
+            row = [fault, storage, f"`{cell['sampler']}`", cell["values_before"]]
+            rows.append([*row, *_figures(cell), cell["workers_lost"]])
+    return table([*_head("fault", "storage", "sampler", "before"), "restarts"], rows, words=3)
+
+
+def _head(*words: str) -> list[str]:
+    return [*words, "values", "lost", "wasted", "answers", "seconds"]
+
+
+def _figures(cell: dict[str, Any]) -> list[object]:
+    ours = cell["sampler"] != _OPTUNA
+    return [
+        cell["values"],
+        cell["values_lost"],
+        percent(cell["wasted"] / cell["values"]) if ours else "",
+        cell["answers"] if ours and cell["sampler"] != "NashSampler" else "",
+        f"{cell['seconds']:.0f}" if "seconds" in cell else "",
+    ]
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "workers on storages": storages,
+    "faults": faults,
+}

@@ -1,0 +1,165 @@
+"""Whatever happens in whatever order, the race learns from each value once, whoever reads it."""
+
+import warnings
+
+import optuna
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from optuna.storages import InMemoryStorage, RetryHeartbeatStaleTrialCallback
+from optuna.trial import TrialState
+
+from mfhpo_optuna import IISESampler, MFSampler, RaceSampler, RCUCBSampler
+from tests.optuna.samplers.races import PULL
+
+CHOICE = st.integers(0, 10**6)  # of one of those under way
+VALUE = st.floats(0.0, 1.0)
+
+
+class Study(RuleBasedStateMachine):
+    """Two workers with samplers of their own on one storage; one of them may be started again."""
+
+    split = False
+
+    def make(self):
+        raise NotImplementedError
+
+    def __init__(self):
+        super().__init__()
+        warnings.simplefilter("ignore")
+        self.storage = InMemoryStorage()
+        self.workers = [self.worker(), self.worker()]
+        self.under_way = []
+        for number in range(6):  # so that there are configurations to mistake
+            self.evaluate(number % 2, 0.1 * number)
+
+    def worker(self):
+        return optuna.create_study(
+            storage=self.storage,
+            study_name="any order",
+            direction="maximize",
+            load_if_exists=True,
+            sampler=self.make(),
+        )
+
+    def take(self, choice):
+        return self.under_way.pop(choice % len(self.under_way)) if self.under_way else None
+
+    @rule(worker=st.integers(0, 1), value=VALUE)
+    def evaluate(self, worker, value):
+        self.ask(worker, 2)
+        self.tell(len(self.under_way) - 1, value)
+
+    @rule(worker=st.integers(0, 1), asked=st.integers(0, 3))
+    def ask(self, worker, asked):
+        study = self.workers[worker]
+        trial = study.ask()
+        try:
+            if asked > 0:
+                trial.suggest_float("x", -1, 1)
+            if asked > 1:
+                self.suggest_rest(trial)
+        except optuna.TrialPruned:
+            study.tell(trial, state=TrialState.PRUNED)
+            return
+        self.under_way.append((study, trial))
+
+    def suggest_rest(self, trial):
+        trial.suggest_int("epochs", 1, 9)
+        if self.split:
+            trial.suggest_int("split", 0, 2**31 - 1)
+
+    @precondition(lambda self: self.under_way)
+    @rule(choice=CHOICE, value=VALUE)
+    def tell(self, choice, value):
+        taken = self.take(choice)
+        if taken is not None:
+            study, trial = taken
+            trial.suggest_float("x", -1, 1)
+            self.suggest_rest(trial)
+            study.tell(trial, value)
+
+    @precondition(lambda self: self.under_way)
+    @rule(choice=CHOICE)
+    def fail(self, choice):
+        taken = self.take(choice)
+        if taken is not None:
+            taken[0].tell(taken[1], state=TrialState.FAIL)
+
+    @precondition(lambda self: self.under_way)
+    @rule(choice=CHOICE, again=st.booleans())
+    def lose(self, choice, again):
+        """The heartbeat stops; Optuna may make the trial anew."""
+        taken = self.take(choice)
+        if taken is not None:
+            study, trial = taken
+            self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            if again:
+                RetryHeartbeatStaleTrialCallback()(study, study.trials[trial.number])
+
+    @rule(worker=st.integers(0, 1))
+    def start_again(self, worker):
+        old = self.workers[worker]
+        self.workers[worker] = self.worker()
+        self.under_way = [(s, t) for s, t in self.under_way if s is not old]
+
+    @rule()
+    def read_twice(self):
+        for study in self.workers:
+            study.sampler._read(study)
+
+    def teardown(self):
+        """In the end all trials end, and nothing holds back a value."""
+        for trial in self.worker().trials:
+            if trial.state == TrialState.RUNNING:
+                self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+        self.each_value_counts_once()
+        self.all_workers_say_the_same()
+
+    def all_workers_say_the_same(self):
+        """Those that have read the study bit by bit, and one that reads it now."""
+        answers = [study.sampler.recommendation(study) for study in (*self.workers, self.worker())]
+        told = [(answer.trials, answer.params, _ended(answer)) for answer in answers[:2]]
+        assert told == [(answers[2].trials, answers[2].params, _ended(answers[2]))] * 2
+
+    @invariant()
+    def each_value_counts_once(self):
+        study = self.worker()
+        heard, valued = [], set()
+
+        def listen(number, pull, seen):
+            heard.append(number)
+            if seen.has_value:
+                valued.add(number)
+
+        study.sampler.replay(study, lambda race: listen)
+        assert len(heard) == len(set(heard))
+        trials = study.get_trials(deepcopy=False)
+        pulls = {t.number for t in trials if PULL in t.user_attrs}
+        assert set(heard) <= {number for number in pulls if trials[number].state.is_finished()}
+        if not any(trials[number].state == TrialState.RUNNING for number in pulls):
+            done = {number for number in pulls if trials[number].state == TrialState.COMPLETE}
+            assert done == valued
+
+
+def _ended(answer):
+    return getattr(answer, "finished", None)  # those with limits say it by their trials
+
+
+def machine(name, make, split=False):
+    kind = type(name, (Study,), {"make": lambda self: make(), "split": split})
+    test = kind.TestCase
+    test.settings = settings(max_examples=10, stateful_step_count=30, deadline=None)
+    return pytest.mark.filterwarnings("ignore")(test)
+
+
+TestIISE = machine("IISE", lambda: IISESampler("epochs", 4, epsilon=0.1, seed=0))
+TestBlocks = machine(
+    "Blocks", lambda: MFSampler("epochs", 4, replicate="split", epsilon=0.1, seed=0), split=True
+)
+TestSearch = machine("Search", lambda: RaceSampler("epochs", budget=90, seed=0))
+TestLimits = machine(
+    "Limits",
+    lambda: RCUCBSampler(4, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=30, seed=0),
+)

@@ -1,0 +1,116 @@
+"""Trials that Optuna makes anew when a worker's heartbeat stops, with the lost one's parameters."""
+
+import warnings
+
+import optuna
+import pytest
+from optuna.storages import RetryHeartbeatStaleTrialCallback
+from optuna.trial import TrialState
+
+from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
+from tests.optuna.samplers.races import PULL, noise, pulls
+
+QUERY = "mfhpo:query"
+
+pytestmark = pytest.mark.filterwarnings("ignore:RetryHeartbeatStaleTrialCallback is experimental")
+
+
+def iise(seed):
+    return IISESampler("epochs", 6, epsilon=0.3, seed=seed)
+
+
+def blocks(seed):
+    return MFSampler("epochs", 6, replicate="split", epsilon=0.3, seed=seed)
+
+
+def search(seed):
+    return RaceSampler("epochs", budget=150, seed=seed)
+
+
+def search_in_blocks(seed):
+    return RaceSampler("epochs", budget=150, certify_share=0.5, replicate="split", seed=seed)
+
+
+def limits(seed):
+    return RCUCBSampler(6, [1.0, 4.0], reward_range=(0.0, 3.0), horizon=30, seed=seed)
+
+
+def objective(trial, until="epochs"):
+    names = ["x", "y", "epochs", "split"]
+    wanted = names[: names.index(until) + 1]
+    params = {name: trial.suggest_float(name, -1, 1) for name in ("x", "y") if name in wanted}
+    if "epochs" in wanted:
+        params["epochs"] = trial.suggest_int("epochs", 1, 9)
+    if "split" in wanted:
+        params["split"] = trial.suggest_int("split", 0, 2**31 - 1)
+    if until != names[-1] and until != "epochs":
+        return None
+    return params["x"] ** 2 + params["y"] ** 2 + 0.2 / params["epochs"] + noise(trial)
+
+
+def lose(study, until):
+    """Begin a trial whose worker dies, and have Optuna queue another one for it."""
+    lost = study.ask()
+    objective(lost, until)
+    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
+    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+    return study.trials[lost.number]
+
+
+@pytest.mark.parametrize("begun", [0, 25])
+@pytest.mark.parametrize("until", ["x", "y", "epochs"])
+@pytest.mark.parametrize("make", [iise, blocks, search, search_in_blocks, limits])
+def test_a_trial_made_anew_counts_for_the_configuration_that_was_lost(make, until, begun):
+    last = "split" if make in (blocks, search_in_blocks) else "epochs"
+    study = optuna.create_study(study_name="lost", sampler=make(0))
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        study.optimize(lambda trial: objective(trial, last), n_trials=begun)
+        lost = lose(study, until)
+        meanwhile = study.ask()  # this one is made of the lost trial
+        other = study.ask()  # another worker's
+        study.tell(other, objective(other, last))
+        study.tell(meanwhile, objective(meanwhile, last))
+    again = study.trials[meanwhile.number]
+    assert again.system_attrs["failed_trial"] == lost.number
+    assert again.params.items() >= lost.params.items()
+    assert again.user_attrs[PULL]["arm"] == lost.user_attrs[PULL]["arm"]
+    assert [str(w.message) for w in given if "does not count" in str(w.message)] == []
+    heard = []
+    for sampler in (study.sampler, make(0)):  # and who reads it later hears the same
+        told = []
+        sampler.replay(study, lambda race, told=told: lambda number, *_: told.append(number))
+        heard.append(told)
+    assert heard[0] == heard[1]
+    assert meanwhile.number in heard[0]
+
+
+def test_a_race_whose_trials_are_all_lost_once_keeps_all_its_arms():
+    study = optuna.create_study(sampler=iise(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        for _ in range(6):
+            lose(study, "epochs")
+            study.optimize(objective, n_trials=1)
+    whole = [trial for trial in pulls(study) if trial.state == TrialState.COMPLETE]
+    assert sorted(trial.user_attrs[PULL]["arm"] for trial in whole) == list(range(6))
+    assert len({trial.params["x"] for trial in whole}) == 6
+
+
+def test_a_game_counts_what_was_really_evaluated():
+    def play(trial):
+        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+        return (x - 0.5 * y) ** 2, (y + 0.5 * x - 0.75) ** 2
+
+    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=12, seed=0)
+    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+    study.optimize(play, n_trials=4)
+    lost = study.ask()
+    play(lost)
+    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
+    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+    again = study.ask()
+    planned = study.trials[again.number].user_attrs[QUERY]["profile"]
+    assert planned == pytest.approx(lost.params)  # each range is from 0 to 1
+    study.tell(again, play(again))
+    assert sampler.equilibrium(study).trials == 6

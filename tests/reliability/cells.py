@@ -1,0 +1,200 @@
+"""One cell: a race of several workers on one storage, what goes wrong, and what came of it."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+from optuna.trial import TrialState
+
+from tests.optuna.games.nash_games import EQUILIBRIUM
+from tests.reliability.workers import (
+    BEST,
+    CONTEXT,
+    MAXIMISING,
+    OPTUNA,
+    TRIALS,
+    open_storage,
+    open_study,
+    work,
+)
+
+WORKERS = 8
+_LONGEST = 150.0  # seconds
+_TOLERANCE = 0.2  # of the answer's true value, and of an equilibrium's actions
+
+
+class Crew:
+    """Workers; each is started again, as by a supervisor, until it ends without an error."""
+
+    def __init__(self, arguments, n, environment=None):
+        self._arguments, self._environment = arguments, environment
+        self._random = random.Random(0)
+        self.lost = 0  # workers that ended otherwise
+        self._workers = [self._start() for _ in range(n)]
+
+    def _start(self):
+        if self._environment is None:
+            worker = CONTEXT.Process(target=work, args=self._arguments)
+            worker.start()
+            return worker
+        words = [str(word) for word in self._arguments[:4]]
+        command = [sys.executable, "-m", "tests.reliability.workers", *words]
+        path = os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))
+        environment = {**os.environ, "PYTHONPATH": path, **self._environment}
+        return subprocess.Popen(command, env=environment)
+
+    def tend(self):
+        """Start lost workers again; return whether any still runs."""
+        for place, worker in enumerate(self._workers):
+            status = _status(worker)
+            if status is not None and status != 0:
+                self.lost += 1
+                self._workers[place] = self._start()
+        return any(_status(worker) is None for worker in self._workers)
+
+    def kill_one(self):
+        running = [worker for worker in self._workers if _status(worker) is None]
+        if running:
+            self._random.choice(running).kill()
+
+    def kill_all(self):
+        for worker in self._workers:
+            worker.kill()
+
+    def freeze_one(self):
+        """Stop a worker that runs; return what lets it go on."""
+        worker = next(w for w in self._workers if _status(w) is None)
+        os.kill(worker.pid, signal.SIGSTOP)
+        return lambda: os.kill(worker.pid, signal.SIGCONT)
+
+
+def _status(worker):
+    return worker.poll() if isinstance(worker, subprocess.Popen) else worker.exitcode
+
+
+def play(url, name, folder, *, pause=0.02, fault=None, environment=None, n=WORKERS, **options):
+    """Run a cell, and return its figures.
+
+    `fault` is called with the workers and yields the seconds until it goes on; it begins after the
+    first values.
+    """
+    folder = str(folder)
+    open_study(open_storage(url), name, **options)  # once, before the workers
+    began = time.monotonic()
+    crew = Crew((url, name, pause, folder, 1, options), n, environment)
+    script, due, before = None, 0.0, None
+    try:
+        while crew.tend():
+            now = time.monotonic()
+            if now - began > _LONGEST:
+                raise TimeoutError(f"the race did not end: {_errors(folder)[-2000:]}")
+            if fault is not None and script is None and len(_noted(folder)) >= n:
+                before, script = len(_noted(folder)), fault(crew)
+            if script is not None and now >= due:
+                pause_ = next(script, None)
+                if pause_ is None:
+                    script = iter(())
+                due = now + (pause_ or 0.0)
+            time.sleep(0.03)
+    finally:
+        crew.kill_all()
+    seconds = time.monotonic() - began
+    return figures(url, name, folder, **options) | {
+        "workers": n,
+        "workers_lost": crew.lost,
+        "values_before": before,
+        "seconds": round(seconds, 1),
+    }
+
+
+def figures(storage, name, folder, **options):
+    """What became of the values, of the race and of its answer, as who comes later reads them."""
+    storage = open_storage(storage) if isinstance(storage, str) else storage
+    study = open_study(storage, name, **options)
+    trials = study.get_trials(deepcopy=False)
+    noted = _noted(folder)
+    values = {t.number: str(t.values) for t in trials if t.state == TrialState.COMPLETE}
+    evaluated = [t.number for t in trials if t.number in values and not _is_answer(t)]
+    found = {
+        "values_noted": len(noted),
+        "values_lost": sum(values.get(number) != value for number, value in noted.items()),
+        "values": len(evaluated),
+        "left_running": sum(t.state == TrialState.RUNNING for t in trials),
+        "disagreements": _errors(folder).count("does not count"),
+    }
+    if name == OPTUNA:
+        return found | {"ended": len(evaluated) >= TRIALS}
+    counted = _counted(study, name)
+    answers = [t for t in trials if _is_answer(t) and "mfhpo:so_far" not in t.user_attrs]
+    ended, right, claim = _answer(study, name)
+    return found | {
+        "wasted": len(evaluated) - len(counted & set(evaluated)),
+        "ended": ended,
+        "right": right,
+        "claim": claim,
+        "answers": len(answers),
+    }
+
+
+def _is_answer(trial):
+    return "mfhpo:certificate" in trial.user_attrs
+
+
+def _counted(study, name):
+    """Trials from whose values the race has learned, each evaluation of a block once."""
+    counted, blocks = set(), set()
+
+    def listen_to_race(number, pull, seen):
+        place = (pull.arm, pull.block)
+        if seen.has_value and (pull.block is None or pull.block < 0 or place not in blocks):
+            counted.add(number)
+            blocks.add(place)
+
+    def listen_to_game(trial, query, values):
+        counted.add(trial.number)
+
+    listener = listen_to_game if name == "NashSampler" else listen_to_race
+    study.sampler.replay(study, lambda read: listener)
+    return counted
+
+
+def _answer(study, name):
+    """Whether the race has ended, its answer is as good as it must be, and it is certified."""
+    if name == "NashSampler":
+        answer = study.sampler.equilibrium(study)
+        off = max(abs(answer.params[key] - EQUILIBRIUM[key]) for key in EQUILIBRIUM)
+        return answer.finished, off <= _TOLERANCE, None
+    answer = study.sampler.recommendation(study)
+    ended = answer.trials >= TRIALS if name in MAXIMISING else answer.finished
+    right = (answer.params["x"] - BEST) ** 2 <= _TOLERANCE
+    return ended, right, getattr(answer, "certified", None)
+
+
+def _noted(folder):
+    try:
+        with open(os.path.join(folder, "notes"), encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(" ", 1) for line in file]
+    except FileNotFoundError:
+        return {}
+    return {int(number): value for number, value in lines}
+
+
+def _errors(folder):
+    try:
+        with open(os.path.join(folder, "errors"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except FileNotFoundError:
+        return ""
+
+
+def check(found, name):
+    """What must hold in every cell."""
+    assert found["values_lost"] == 0
+    assert found["ended"]
+    if name != OPTUNA:
+        assert found["wasted"] <= 0.1 * found["values"]
+        assert found["right"]
+        assert found["claim"] is not False or name == "RaceSampler"

@@ -1,0 +1,39 @@
+"""Eight workers on each storage: the race ends, the answer holds, no value is lost."""
+
+import pytest
+from optuna.storages import InMemoryStorage
+
+from tests.reliability.cells import WORKERS, check, figures, play
+from tests.reliability.places import PLACES
+from tests.reliability.workers import OPTUNA, SAMPLERS, run
+
+pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+
+OURS = [name for name in SAMPLERS if name != OPTUNA]
+
+# Those that are quick enough for `make test`; the others have the marker `faults`.
+QUICK = {("journal file", "MFSampler"), ("journal on Redis", "IISESampler")}
+
+
+def cells():
+    for place in PLACES:
+        for name in SAMPLERS:
+            marks = [] if (place, name) in QUICK else [pytest.mark.faults]
+            yield pytest.param(place, name, marks=marks, id=f"{place}-{name}")
+
+
+@pytest.mark.parametrize(("place", "name"), list(cells()), indirect=["place"])
+def test_processes(place, name, tmp_path, results, request):
+    found = play(place.url, name, tmp_path)
+    kind = request.node.callspec.params["place"]
+    results.append({"storage": kind, "sampler": name, "fault": "none"} | found)
+    check(found, name)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_threads(name, tmp_path, results):
+    storage = InMemoryStorage()
+    run(storage, name, 0.005, tmp_path, jobs=WORKERS)
+    found = figures(storage, name, tmp_path)
+    results.append({"storage": "memory", "sampler": name, "fault": "none", "workers": 8} | found)
+    check(found, name)

@@ -1,0 +1,130 @@
+"""What one worker of a study does, in a process of its own, and the studies that workers share."""
+
+import multiprocessing
+import os
+import select
+import sys
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+import optuna
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+
+from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
+from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
+
+# Workers are forked from a process that has imported everything, has no threads and opens nothing.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload([__name__])
+
+STUDY = "shared"
+BEST = 0.1
+ARMS = [{"x": x} for x in (-0.9, -0.5, BEST, 0.6)]
+OPTUNA = "RandomSampler"
+TRIALS = 60  # of Optuna alone
+BUDGET = 120  # of the game
+
+SAMPLERS = {
+    "IISESampler": partial(IISESampler, "epochs", ARMS, epsilon=0.2, sigma=0.15),
+    "MFSampler": partial(MFSampler, "epochs", ARMS, epsilon=0.2, replicate="split"),
+    "RaceSampler": partial(RaceSampler, "epochs", budget=300, certify_share=0.3),
+    "RCUCBSampler": partial(
+        RCUCBSampler, ARMS, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=TRIALS
+    ),
+    "NashSampler": partial(NashSampler, PLAYERS, "seconds", budget=BUDGET),
+    OPTUNA: lambda seed, lease=None: optuna.samplers.RandomSampler(),
+}
+MAXIMISING = ("RCUCBSampler",)
+
+
+def open_storage(url):
+    """The storage that a word names; called in the process that uses it."""
+    kind, _, rest = url.partition(":")
+    if kind == "journal":
+        return JournalStorage(JournalFileBackend(rest))
+    if kind == "redis":
+        from optuna.storages.journal import JournalRedisBackend
+
+        return JournalStorage(JournalRedisBackend(rest))
+    if kind == "grpc":
+        host, _, port = rest.removeprefix("//").partition(":")
+        return optuna.storages.GrpcStorageProxy(host=host, port=int(port))
+    return url
+
+
+def open_study(storage, name, **options):
+    directions = ["minimize"] * 2 if name == "NashSampler" else ["minimize"]
+    if name in MAXIMISING:
+        directions = ["maximize"]
+    return optuna.create_study(
+        storage=storage,
+        study_name=STUDY,
+        load_if_exists=True,
+        directions=directions,
+        sampler=SAMPLERS[name](seed=0, **options),
+    )
+
+
+def value_of(trial, name, pause):
+    """One noisy evaluation, whose noise depends on the trial's number or on its split."""
+    if name == "NashSampler":
+        values = tracking_by_level(trial)
+        time.sleep(pause)
+        return values
+    x = trial.suggest_float("x", -1, 1)
+    epochs = 9 if name == "RCUCBSampler" else trial.suggest_int("epochs", 1, 9)
+    split = trial.suggest_int("split", 0, 2**31 - 1) if name == "MFSampler" else trial.number
+    time.sleep(pause)
+    noise = 0.15 * np.random.default_rng([split, int(1e6 * (x + 1))]).normal()
+    if name == "RCUCBSampler":
+        return float(np.clip(0.9 - (x - BEST) ** 2 + 0.3 * noise, 0, 1))
+    return (x - BEST) ** 2 + 0.1 / epochs + noise
+
+
+class Notebook:
+    """Keeps the values that the storage has acknowledged, beside it, where nothing goes wrong."""
+
+    def __init__(self, path):
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def __call__(self, study, trial):
+        if trial.state == TrialState.COMPLETE:
+            os.write(self._file, f"{trial.number} {trial.values}\n".encode())
+
+
+def work(url, name, pause, folder, jobs=1, options=None):
+    """Run trials until the sampler ends the study; what goes wrong is said in the folder."""
+    errors = os.open(os.path.join(folder, "errors"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.dup2(errors, 2)
+    sys.stderr = os.fdopen(2, "w", buffering=1)
+    run(open_storage(url), name, pause, folder, jobs, options)
+
+
+def run(storage, name, pause, folder, jobs=1, options=None):
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    warnings.simplefilter("ignore")
+    study = open_study(storage, name, **(options or {}))
+    callbacks = [Notebook(os.path.join(folder, "notes"))]
+    if name == OPTUNA:
+        enough = optuna.study.MaxTrialsCallback(TRIALS, states=(TrialState.COMPLETE,))
+        callbacks.append(enough)
+        if sum(t.state == TrialState.COMPLETE for t in study.get_trials(deepcopy=False)) >= TRIALS:
+            return
+    study.optimize(partial(value_of, name=name, pause=pause), n_jobs=jobs, callbacks=callbacks)
+
+
+def serve(url, port):
+    """Be a gRPC proxy for a storage."""
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    storage = optuna.storages.get_storage(url)
+    optuna.storages.run_grpc_proxy_server(storage, host="127.0.0.1", port=port)
+
+
+if __name__ == "__main__":  # for a worker whose clock is libfaketime's
+    # It makes no sleep possible while the monotonic clock goes on as it should.
+    time.sleep = partial(select.select, [], [], [])
+    work(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])
