@@ -151,6 +151,8 @@ class Budget:
         if expected > 0.0:
             is_known = self._search.knows(pull.arm) or point is not None
             limit = self._prices.limit(pull, expected, worth if is_known else None)
+            if not is_known:
+                limit = min(limit, self._prices.limit_of_any(pull.fidelity))
         else:
             limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * self._prices.longest_stopped)
         if math.isinf(self.amount):

@@ -13,7 +13,7 @@ from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.prices import Prices
+from mfhpo.search.prices import FAR_DEARER, Prices
 
 _MAX_FAILURES = 3
 # Once so many arms have left, and none that failed had a value later, one failure is enough.
@@ -366,9 +366,23 @@ class SearchPolicy(abc.ABC):
             ended = (len(above) + len(left)) // _REDUCTION
             wanted = min(quota, ended) if waiting else quota
             if len(above) < wanted and left:
+                left = self._not_far_dearer(left, level)
                 best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
                 return Pull(best, level + 1)
         return Begin(self.lowest, None) if len(first) < self._initial else None
+
+    def _not_far_dearer(self, arms: list[int], level: int) -> list[int]:
+        """Those of some arms at a level whose next step is not far dearer than usual; all, if none.
+
+        At first any arm shows how far levels agree. One that runs away would take most of the time.
+        """
+        known = [arm for arm in self._values[level] if arm in self._points]
+        if self.prices is None or not known:
+            return arms
+        features = self.space.features([self._points[arm] for arm in known])
+        prices = self.dearness(features, level, level + 1, known)
+        dear = np.array(known)[prices > FAR_DEARER * np.median(prices)]
+        return [arm for arm in arms if arm not in dear] or arms
 
     def _too_dear(self, arms: Iterable[int]) -> set[int]:
         """The arms with a value below the target that cannot be brought there any more."""

@@ -16,9 +16,12 @@ from mfhpo.search.measured_costs import MeasuredCosts
 _EFFECT, _OWN, _COMMON, _LEVEL, _NOISE = 1.0, 0.4, 2.0, 1.0, 0.2
 _NEIGHBOURS = 0.95  # correlation of neighbouring levels: less is set-up at the higher one
 _FEWEST, _MOST = 3, 100  # payments that are learned from, of these the latest
+_DRAWN = 9  # payments, at least, before any configuration is chosen
 _LEAST = 1e-9  # of a price, as a coarse clock measures 0
 BEYOND = 2.0
 """How many times its limit an evaluation is taken to cost that was stopped there."""
+FAR_DEARER = 5.0
+"""How many times the median price is too much while any configuration would tell as much."""
 
 # Limits as multiples of what is expected: at least, and where nothing is known of a level.
 _LEAST_LIMIT, _LIMIT_AT_FIRST = 2.0, 10.0
@@ -200,6 +203,15 @@ class Prices:
                 multiple = max(multiple, BEYOND * float(ended.max()))
         stopped_at = self._stopped.get((pull.arm, pull.fidelity), 0.0)
         return max(multiple * expected, BEYOND * stopped_at)
+
+    def limit_of_any(self, level: int) -> float:
+        """The same of a configuration that is drawn at random; infinite at first.
+
+        Another one would tell as much. Those that were drawn first show what is usual: later ones
+        are chosen to be cheap. Their median is not moved by the few that run away.
+        """
+        costs = [cost for _, start, end, cost, _ in self._paid if (start, end) == (-1, level)]
+        return FAR_DEARER * float(np.median(costs[:_DRAWN])) if len(costs) >= _FEWEST else np.inf
 
     def _best_multiple(self, worth: float) -> float:
         """The multiple of what is expected that gains most as a limit, at least the least one."""
