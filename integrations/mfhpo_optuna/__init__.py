@@ -1,5 +1,6 @@
 """mfhpo in Optuna: samplers that certify, pruners that know what they cannot know."""
 
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -110,14 +111,19 @@ _MODULES = {
     "write_report": "mfhpo_optuna.report.page",
 }
 
+# Threads that import parts of a package in different orders would wait for each other.
+_importing = threading.RLock()
+
 if not TYPE_CHECKING:  # a type checker that saw it would accept every name
 
     def __getattr__(name):
         if name == "visualization":
-            return import_module("mfhpo_optuna.visualization")
+            with _importing:
+                return import_module("mfhpo_optuna.visualization")
         if name not in _MODULES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        with _importing:
+            value = globals()[name] = getattr(import_module(_MODULES[name]), name)
         return value
 
     def __dir__():

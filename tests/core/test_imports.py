@@ -50,8 +50,26 @@ def test_names_of_mfhpo_optuna_are_imported_from_where_type_checkers_look_for_th
     assert set(mfhpo_optuna.__all__) < set(dir(mfhpo_optuna))
 
 
-def test_figures_are_an_attribute_and_other_names_are_refused():
-    assert mfhpo_optuna.visualization.plot_race is mfhpo_optuna.plot_race
+def test_names_may_be_used_in_several_threads_at_first():
+    code = """
+import optuna
+from concurrent.futures import ThreadPoolExecutor
+import mfhpo_optuna
+names = [*mfhpo_optuna.__all__, "visualization"]
+with ThreadPoolExecutor(len(names)) as pool:
+    print(len(list(pool.map(lambda name: getattr(mfhpo_optuna, name), names))) == len(names))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "True\n", done.stderr
+
+
+def test_figures_are_an_attribute():
+    code = "import mfhpo_optuna; print(mfhpo_optuna.visualization.plot_race.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "plot_race\n", done.stderr
+
+
+def test_names_that_are_none_are_refused():
     with pytest.raises(AttributeError, match="'mfhpo_optuna' has no attribute 'RaceSearch'"):
         _ = mfhpo_optuna.RaceSearch
 

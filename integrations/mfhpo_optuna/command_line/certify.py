@@ -1,6 +1,6 @@
 """`mfhpo certify`: which of a finished study's best configurations is best."""
 
-from traceback import walk_tb
+import traceback
 from typing import Annotated, Any
 
 import optuna
@@ -82,9 +82,11 @@ def certify_study(
             n_jobs=jobs,
         )
     except Exception as error:
-        if any(error is raised for raised in evaluated.raised):  # Optuna has logged the traceback
-            message = f"mfhpo: the objective raised {type(error).__name__}: {error}"
-            typer.echo(message, err=True)
+        if any(error is raised for raised in evaluated.raised):
+            if optuna.logging.get_verbosity() > optuna.logging.WARNING:
+                traceback.print_exception(error)  # else Optuna has logged it
+            message = traceback.format_exception_only(error)[0].splitlines()[0]
+            typer.echo(f"mfhpo: the objective raised {message}", err=True)
             raise typer.Exit(OBJECTIVE_RAISED) from None
         if isinstance(error, TypeError | ValueError):
             fail(str(error))
@@ -98,7 +100,7 @@ def certify_study(
 
 
 class _Watched:
-    """An objective, and what it raised, in any thread: that is no wrong argument."""
+    """Notes what an objective raised, in any thread, to tell it from a wrong argument."""
 
     def __init__(self, objective: Objective) -> None:
         self._objective = objective
@@ -116,4 +118,4 @@ class _Watched:
 def _is_refusal(error: Exception) -> bool:
     """Whether the sampler raised it, because the objective is not the study's."""
     refuses = ReplicateSampler.sample_independent.__code__
-    return any(frame.f_code is refuses for frame, _ in walk_tb(error.__traceback__))
+    return any(frame.f_code is refuses for frame, _ in traceback.walk_tb(error.__traceback__))

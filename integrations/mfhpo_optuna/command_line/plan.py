@@ -148,8 +148,10 @@ def plan(
     for name, numbers in {"--costs": prices, "--bias": bounds}.items():
         if numbers is not None and len(numbers) != len(values):
             fail(f"{name} must be {len(values)} numbers, one for each level, got {len(numbers)}.")
-    if list(values) != sorted(set(values)):
-        fail(f"--levels must increase, and the target be the last one, got {levels!r}.")
+    if list(values) != sorted(set(values)) or not all(map(math.isfinite, values)):
+        fail(
+            f"--levels must be finite and increase, and the target be the last one, got {levels!r}."
+        )
     if arms < 2:
         fail(f"--arms must be at least 2, got {arms}.")
     if not 0.0 < gap < math.inf:

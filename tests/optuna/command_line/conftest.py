@@ -15,6 +15,7 @@ import threading
 import time
 
 import numpy as np
+import optuna
 
 rng = np.random.default_rng(0)
 both = threading.Barrier(2, timeout=30)
@@ -26,6 +27,11 @@ def objective(trial):
 
 
 def broken(trial):
+    raise ValueError("of my own")
+
+
+def broken_in_silence(trial):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     raise ValueError("of my own")
 
 

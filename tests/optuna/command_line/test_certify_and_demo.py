@@ -75,7 +75,18 @@ def test_what_the_objective_raises_is_logged_and_named(mfhpo, copied, objectives
         result = mfhpo("certify", copied, "plain", f"{objectives}:broken", code=1)
     assert result.stderr.endswith("mfhpo: the objective raised ValueError: of my own\n")
     assert "in broken" in caplog.text
-    assert "typer" not in caplog.text
+
+
+def test_what_the_objective_raises_has_its_traceback_also_where_nothing_is_logged(
+    mfhpo, copied, objectives
+):
+    verbosity = optuna.logging.get_verbosity()
+    try:
+        result = mfhpo("certify", copied, "plain", f"{objectives}:broken_in_silence", code=1)
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+    assert "in broken_in_silence" in result.stderr
+    assert result.stderr.endswith("mfhpo: the objective raised ValueError: of my own\n")
 
 
 def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):

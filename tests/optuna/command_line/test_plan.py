@@ -56,7 +56,8 @@ def test_one_level(mfhpo):
     ("changed", "words"),
     [
         ({"--levels": "3,x"}, "--levels must be numbers with commas"),
-        ({"--levels": "9,3"}, "--levels must increase, and the target be the last one, got '9,3'"),
+        ({"--levels": "9,3"}, "--levels must be finite and increase, and the target be the"),
+        ({"--levels": "3,nan"}, "--levels must be finite and increase"),
         ({"--costs": "3,3,9"}, "costs must increase"),
         ({"--arms": 1}, "--arms must be at least 2"),
         ({"--gap": 0}, "--gap must be positive"),
