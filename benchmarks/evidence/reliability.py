@@ -34,7 +34,7 @@ def faults() -> str:
 
 
 def _head(*words: str) -> list[str]:
-    return [*words, "values", "lost", "wasted", "answers", "seconds"]
+    return [*words, "values", "lost", "wasted", "seconds"]
 
 
 def _figures(cell: dict[str, Any]) -> list[object]:
@@ -43,7 +43,6 @@ def _figures(cell: dict[str, Any]) -> list[object]:
         cell["values"],
         cell["values_lost"],
         percent(cell["wasted"] / cell["values"]) if ours else "",
-        cell["answers"] if ours and cell["sampler"] != "NashSampler" else "",
         f"{cell['seconds']:.0f}" if "seconds" in cell else "",
     ]
 

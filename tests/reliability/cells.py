@@ -128,14 +128,12 @@ def figures(storage, name, folder, **options):
     if name == OPTUNA:
         return found | {"ended": len(evaluated) >= TRIALS}
     counted = _counted(study, name)
-    answers = [t for t in trials if _is_answer(t) and "mfhpo:so_far" not in t.user_attrs]
     ended, right, claim = _answer(study, name)
     return found | {
         "wasted": len(evaluated) - len(counted & set(evaluated)),
         "ended": ended,
         "right": right,
         "claim": claim,
-        "answers": len(answers),
     }
 
 

@@ -185,6 +185,7 @@ class NashSampler(StudySampler[NashStudy]):
                     self._end(study, game, trial)
                     return
                 game.under_way[trial.number] = trial, plan
+                game.begun_here.add(trial.number)
                 write_attribute(study, trial, QUERY_KEY, tag_of(plan))
                 # Of workers that choose at the same moment, those that came later choose again.
                 game = self._read(study)
@@ -231,12 +232,14 @@ class NashSampler(StudySampler[NashStudy]):
     def _propose(
         self, study: optuna.Study, game: NashStudy, trial: FrozenTrial
     ) -> tuple[NashStudy, Query | None]:
-        """What a trial is to evaluate; it is None only if those that began later keep their plans.
+        """What a trial is to evaluate; None if all that is left is taken by others for good.
 
-        Of two workers that choose at the same moment, each would leave what is left to the other.
+        Of two processes that choose at the same moment, each would leave it to the other.
         """
         plan, until = game.propose(trial), time.monotonic() + _SETTLING
-        while plan is None and max(game.under_way, default=-1) > trial.number:
+        while (
+            plan is None and max(game.under_way.keys() - game.begun_here, default=-1) > trial.number
+        ):
             if time.monotonic() > until:
                 break
             time.sleep(_PERIOD)

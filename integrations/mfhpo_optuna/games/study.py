@@ -48,6 +48,7 @@ class NashStudy:
         self.policy: GamePolicy | None = None  # None until the game is known
         self.under_way: dict[int, tuple[FrozenTrial, Query]] = {}  # by number
         self.told_of_cut = False  # whether the user knows what an `optimize` has left of the budget
+        self.begun_here: set[int] = set()  # trials whose worker is this process
         self.over: set[int] = set()  # trials that began when nothing was left for them
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None

@@ -1,7 +1,6 @@
 """The sampler that runs a policy on a study, whatever the policy decides of a trial."""
 
 import abc
-import math
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,7 +18,6 @@ from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
-    CONCLUDING_KEY,
     NO_ANSWER,
     WORKER,
     parameters_before,
@@ -38,9 +36,6 @@ _PERIOD = 0.2
 
 # Seconds that a trial waits at most; the next one goes on waiting.
 _LONGEST_WAIT = 10.0
-
-# Seconds that a worker is given to add the answer, since it may have died.
-_CONCLUDING = 5.0
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
@@ -177,8 +172,6 @@ class PolicySampler(StudySampler[RaceT]):
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
         self._note_arguments(study)
-        if self.objection_to(study):
-            return
         self._watch_for_end(study)
         waited = self._wait(study, trial)
         with self._lock:
@@ -186,7 +179,7 @@ class PolicySampler(StudySampler[RaceT]):
             if self._is_over(race) and stop(study):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
-                self._conclude_in_turn(study, trial)
+                self._conclude(study, race)
                 self._progress.show(race.progress, is_last=True)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
@@ -237,10 +230,10 @@ class PolicySampler(StudySampler[RaceT]):
             self._progress.show(race.progress)
             if self._is_over(race):
                 self._progress.show(race.progress, is_last=True)
-                self._conclude_in_turn(study, trial)
+                self._conclude(study, race)
                 stop(study)
             elif race.answer_is_stale:
-                self._conclude_in_turn(study, trial)
+                self._conclude(study, race)
             elif is_news(race):
                 race = self._read(study)  # other workers may have said it meanwhile
                 add_answer_so_far(study, race, self._answer(race))
@@ -250,9 +243,6 @@ class PolicySampler(StudySampler[RaceT]):
     def objection_to(self, study: optuna.Study) -> str:
         """Why the sampler cannot run the study, and what to do; "" if it can."""
         name = type(self).__name__
-        refusal = self._refusals.get((study._study_id, id(study._storage)))
-        if refusal:
-            return refusal
         if len(study.directions) > 1:
             return (
                 f"{name} is for one objective, and the study is multi-objective: it has "
@@ -321,29 +311,6 @@ class PolicySampler(StudySampler[RaceT]):
             study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
             raise
         return True
-
-    def _conclude_in_turn(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Conclude after the workers that have come to that earlier, if they do so soon.
-
-        Else all that come to it while the first one still writes would add the same answer.
-        """
-        concluded = self._of(study).concluded
-        if trial.number in concluded:
-            return  # when it began
-        concluded.add(trial.number)
-        mine = time.time(), trial.number
-        study._storage.set_trial_system_attr(trial._trial_id, CONCLUDING_KEY, mine[0])
-
-        def places() -> list[tuple[float, int]]:
-            under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-            return [(t.system_attrs.get(CONCLUDING_KEY, math.inf), t.number) for t in under_way]
-
-        until = time.monotonic() + _CONCLUDING
-        if len(places()) > 1:
-            time.sleep(_PERIOD)  # by then those that have come to it before have said so
-        while min(places(), default=mine) < mine and time.monotonic() < until:
-            time.sleep(_PERIOD)
-        self._conclude(study, self._read(study))
 
     def _give_way(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Have a trial evaluate something else if another worker has just chosen the same."""

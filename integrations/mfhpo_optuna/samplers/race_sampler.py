@@ -202,9 +202,9 @@ class RaceSampler(FidelitySampler):
                 f"sampler.recommendation(study).finished.",
                 stacklevel=4,
             )
-        elif not race.is_left_to_others:
-            # Else whoever ends last concludes; processes elsewhere may be lost, or conclude anew.
-            self._conclude_in_turn(study, trial)
+        elif not race.goes_on_here:
+            # Else whoever ends last concludes; other processes may be lost, or conclude anew.
+            self._conclude(study, race)
 
     def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:
         policy = race.policy

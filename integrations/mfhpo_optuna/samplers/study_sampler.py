@@ -4,22 +4,19 @@ import abc
 import threading
 import warnings
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.arguments import to_json
-from mfhpo_optuna.study.attributes import ARM_KEY, SAMPLER_KEY, WORKER
+from mfhpo_optuna.study.attributes import SAMPLER_KEY
 from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
 from mfhpo_optuna.study.progress.report import ProgressLike, ProgressReport
-from mfhpo_optuna.study.under_way import is_surely_alive, worker_name
-
-_FREE = ("lease", "progress")  # arguments in which the workers of a study may differ
 
 
 class ReadStudy(Protocol):
@@ -48,7 +45,6 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
         # Where they are noted, with the storage, so that no other one can take its identity.
         self._noted: dict[tuple[int, int], object] = {}
-        self._refusals: dict[tuple[int, int], str] = {}  # why it must not run a study, or ""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -112,11 +108,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         key = (study._study_id, id(study._storage))
         if key in self._noted:
             return
-        notes = self._notes()
-        self._refusals[key] = _refusal(study, notes.get(SAMPLER_KEY))
-        if self._refusals[key]:
-            return
-        for name, note in notes.items():
+        for name, note in self._notes().items():
             if study.user_attrs.get(name) != note:
                 study.set_user_attr(name, note)
         self._noted[key] = study._storage
@@ -148,8 +140,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return zlib.crc32(study.study_name.encode()) if self._seed is None else self._seed
 
     def __getstate__(self) -> dict[str, Any]:
-        # All are functions of the studies.
-        state = self.__dict__ | {"_read_studies": {}, "_noted": {}, "_refusals": {}}
+        # Both are functions of the studies.
+        state = self.__dict__ | {"_read_studies": {}, "_noted": {}}
         del state["_lock"]
         return state
 
@@ -165,43 +157,3 @@ def stop(study: optuna.Study) -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _refusal(study: optuna.Study, note: Mapping[str, Any] | None) -> str:
-    """Why a sampler with this note (`SAMPLER_KEY`) must not run a study; "" if it may.
-
-    Whoever comes later may go on with other arguments, as with a larger budget. But two that run at
-    the same time would each learn from a race that the other does not play.
-    """
-    other = study.user_attrs.get(SAMPLER_KEY)
-    if note is None or other is None or _race(note) == _race(other):
-        return ""
-    rival = _other_worker(study)
-    if rival is None:
-        return ""
-    mine, theirs = _race(note), _race(other)
-    differing = [name for name in {**theirs, **mine} if mine.get(name) != theirs.get(name)]
-    return (
-        f"study {study.study_name!r} is run by another worker with other arguments: process "
-        f"{rival} has {_shown(theirs, differing)}, and this one {_shown(mine, differing)}. Give "
-        f"all workers the same, or wait until it has ended."
-    )
-
-
-def _race(note: Mapping[str, Any]) -> dict[str, Any]:
-    """The sampler and the arguments that its race depends on."""
-    arguments = {key: value for key, value in note["arguments"].items() if key not in _FREE}
-    return {"sampler": note["sampler"], **arguments}
-
-
-def _other_worker(study: optuna.Study) -> str | None:
-    """The number of a process that surely runs a trial of the study, but this one."""
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        worker = trial.user_attrs.get(ARM_KEY, {}).get(WORKER)
-        if worker != worker_name() and is_surely_alive(worker):
-            return str(worker).rpartition(" ")[2].partition("@")[0]
-    return None
-
-
-def _shown(race: Mapping[str, Any], names: list[str]) -> str:
-    return ", ".join(f"{name}={race.get(name)!r}" for name in names)

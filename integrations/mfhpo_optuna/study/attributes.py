@@ -13,9 +13,6 @@ WORKER = "worker"
 CERTIFICATE_KEY = "mfhpo:certificate"
 WITHHELD_KEY = "mfhpo:withheld"
 
-# System attribute of a trial whose worker adds the answer: when it came to that.
-CONCLUDING_KEY = "mfhpo:concluding"
-
 # Of a trial that answers before the race is over: the number of evaluations behind it.
 SO_FAR_KEY = "mfhpo:so_far"
 

@@ -65,7 +65,6 @@ class StudyRace(abc.ABC):
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
         self.over: set[int] = set()  # running trials that began after the race had ended
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
-        self.concluded: set[int] = set()  # trials whose worker has added the answer
         self.announced = False  # whether the sampler has said what it found out or chose
         self.reseeded = False  # whether the sampler of the arms has new randomness after a restart
         self.resumed = False  # whether trials of the race were run before, or elsewhere
@@ -293,16 +292,7 @@ class StudyRace(abc.ABC):
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
-        told = (
-            "over",
-            "idle",
-            "concluded",
-            "announced",
-            "reseeded",
-            "resumed",
-            "listener",
-            "warned",
-        )
+        told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)

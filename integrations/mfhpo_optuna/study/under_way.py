@@ -125,31 +125,21 @@ def worker_name() -> str:
 
 def is_surely_dead(name: str | None) -> bool:
     """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
-    return _runs(name) is False
-
-
-def is_surely_alive(name: str | None) -> bool:
-    """Whether a process still runs on this machine; False if that cannot be told."""
-    return _runs(name) is True
-
-
-def _runs(name: str | None) -> bool | None:
-    """Whether a process still runs; None if it is on another machine."""
     machine, _, process = (name or "").rpartition(" ")
-    if machine != _machine() or os.name != "posix":
-        return None
     number, _, began = process.partition("@")
+    if machine != _machine() or os.name != "posix" or not number.isdecimal():
+        return False
     try:
         os.kill(int(number), 0)
-    except ProcessLookupError:
-        return False
+    except (ProcessLookupError, OverflowError):
+        return True
     except PermissionError:
         pass  # it is there, and another user's
     state, began_now = _state_and_beginning(int(number))
     # A process that was killed keeps its number until its parent has asked how it ended, which the
     # first process of a container may never do; later another process may have that number.
     is_another = bool(began and began_now and began != began_now)
-    return state not in _DEAD and not is_another
+    return state in _DEAD or is_another
 
 
 def _state_and_beginning(number: int) -> tuple[str, str]:
@@ -163,9 +153,13 @@ def _state_and_beginning(number: int) -> tuple[str, str]:
 
 
 def _machine() -> str:
-    # Containers may share a machine's name, but not their numbers of processes.
+    """What no other machine has since it was started, with where processes have their numbers.
+
+    Machines may share their names, and containers that of the machine, but not the numbers.
+    """
     try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())
     except OSError:
-        namespace = ""
-    return f"{platform.node()} {namespace}"
+        boot = namespace = ""
+    return f"{platform.node()} {boot} {namespace}"

@@ -112,8 +112,8 @@ def _usable_streams() -> list[bool]:
     usable = [_is_open(number) for number in range(3)]
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         try:
-            usable.append(not stream.closed)
-        except (AttributeError, ValueError):  # there is none, or it was detached
+            usable.append(stream is not None and not getattr(stream, "closed", False))
+        except ValueError:  # it was detached
             usable.append(False)
     return usable
 

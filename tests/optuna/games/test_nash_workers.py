@@ -40,7 +40,7 @@ def test_two_processes(tmp_path):
     assert paid(study) == answer.cost, "it went on after the end"
 
 
-def test_threads():
+def test_threads(monkeypatch):
     def slow(trial):
         values = tracking_by_level(trial)
         time.sleep(0.001 * (trial.number % 4))
@@ -48,6 +48,7 @@ def test_threads():
 
     sampler = NashSampler(PLAYERS, "seconds", budget=BUDGET, seed=0)
     study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
+    monkeypatch.setattr("mfhpo_optuna.games.sampler._PERIOD", "none waits for threads")
     study.optimize(slow, n_jobs=4)
     answer = sampler.equilibrium(study)
     assert answer.finished

@@ -328,6 +328,7 @@ def test_a_worker_is_dead_only_if_that_is_sure():
     assert not is_surely_dead(worker_name())
     assert not is_surely_dead(None)
     assert not is_surely_dead("another machine 1")
+    assert not is_surely_dead(f"{machine} x@")
     assert not is_surely_dead(f"{machine} 1")  # not ours, but there
     assert is_surely_dead(f"{machine} {2**22 + 1}")  # beyond the largest number of a process
 

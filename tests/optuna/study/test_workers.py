@@ -1,4 +1,3 @@
-import os
 import threading
 import time
 from datetime import datetime, timedelta
@@ -9,12 +8,9 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import Fidelity, IISESampler, RCUCBSampler
-from mfhpo_optuna.samplers.policy_sampler import PolicySampler
-from mfhpo_optuna.study.under_way import worker_name
 from tests.optuna.samplers.races import (
     ARMS,
     PULL,
-    answers,
     arms_of,
     bowl,
     counted_for_their_arm,
@@ -98,43 +94,6 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
         assert study.sampler.recommendation(study).trials == len(counted_for_their_arm(study))
 
 
-@pytest.mark.parametrize("dies", [False, True])
-def test_of_workers_that_find_the_race_over_at_once_the_first_one_answers(dies, monkeypatch):
-    storage = InMemoryStorage()
-    one, two = (
-        optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=IISESampler("epochs", ARMS, epsilon=0.3, seed=0),
-        )
-        for _ in range(2)
-    )
-    conclude = PolicySampler._conclude
-    monkeypatch.setattr(PolicySampler, "_conclude", lambda *_: None)
-    one.optimize(bowl)
-    monkeypatch.setattr(PolicySampler, "_conclude", conclude)
-    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler._CONCLUDING", 0.5)
-    before = len(answers(one))
-    first = one._storage.create_new_trial(one._study_id)
-    one._storage.set_trial_system_attr(first, "mfhpo:concluding", time.time())
-    slept = []
-
-    def meanwhile(seconds, sleep=time.sleep):
-        assert len(answers(one)) == before
-        slept.append(seconds)
-        sleep(seconds)
-        if len(slept) == 2 and not dies:
-            conclude(one.sampler, one, one.sampler._read(one))
-            one._storage.set_trial_state_values(first, TrialState.PRUNED)
-
-    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler.time.sleep", meanwhile)
-    two.optimize(bowl)
-    assert len(slept) == (3 if dies else 2)  # 0.5 seconds in steps of 0.2
-    assert len(answers(one)) == before + 1
-    assert one.best_trial == answers(one)[-1]
-
-
 @pytest.mark.slow
 def test_two_processes_on_one_sqlite_study(tmp_path):
     path = str(tmp_path / "race.db")
@@ -212,28 +171,3 @@ def test_a_trial_that_the_heartbeat_declares_dead_is_a_failure():
     study.optimize(bowl)
     assert sampler.recommendation(study).certified
     assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-def test_a_worker_with_other_arguments_is_refused_while_another_process_runs_the_study():
-    storage = InMemoryStorage()
-
-    def worker(**options):
-        return optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=IISESampler("epochs", ARMS, seed=0, **options),
-        )
-
-    one = worker(epsilon=0.1)
-    trial = one.ask()
-    machine, _, _ = worker_name().rpartition(" ")
-    tag = {**trial.user_attrs[PULL], "worker": f"{machine} {os.getppid()}"}
-    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
-    with pytest.raises(ValueError, match=rf"process {os.getppid()} has epsilon=0.1, and this one "):
-        worker(epsilon=0.3).optimize(bowl, n_trials=1)
-    assert [t.state.name for t in one.trials] == ["RUNNING", "FAIL"]
-    worker(epsilon=0.1, lease=5.0).optimize(bowl, n_trials=1)  # the race is the same
-    one.tell(trial, bowl(trial))
-    worker(epsilon=0.3).optimize(bowl, n_trials=1)  # nobody runs it now
-    assert [t.state.name for t in one.trials if PULL in t.user_attrs] == ["COMPLETE"] * 3
