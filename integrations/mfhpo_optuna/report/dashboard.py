@@ -39,15 +39,16 @@ _OF_A_RACE = (
     "panels treat all trials alike."
 )
 
-# Any of them ends our part of a note, so that one that was deleted by hand leaves no second answer.
+# Each of them ends our part of a note: if one was deleted by hand, the other still does.
 _LAST_OF_OURS = re.compile("|".join(map(re.escape, (_OF_A_GAME, _OF_A_RACE, _END_OF_OURS))))
 
 Span: TypeAlias = tuple[float, float]
 
-# Also what makes a link of an address: "://", the dot after "www", and "@".
+# The last ones ("@", "://", the dot after "www") begin an address, in which the dashboard would
+# show our backslashes.
 _MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
-# Of each study the figures that were published, by their names, as JSON.
+# The figures that this process has published last of each study, by name, as JSON.
 _published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary()
 
 
@@ -118,15 +119,15 @@ class DashboardCallback:
     """A callback of ``study.optimize`` that keeps the answer in optuna-dashboard up to date.
 
     It calls `publish_to_dashboard` now and then, and when ``optimize`` ends. After the first
-    publication, that takes about a twentieth of the study's time; and once more at the end. If it
-    fails, the log says so, and the study goes on.
+    publication, that takes at most about a twentieth of the study's time; and once more at the
+    end. If it fails, the log says so, and the study goes on.
 
-    It silences warnings while it publishes, and Python can do that for a whole process only. It
-    therefore waits for the end of ``optimize`` unless trials run in the main thread, so also with
-    ``n_jobs`` above 1.
+    It silences warnings while it publishes, and Python can do that for a whole process only. So it
+    publishes between trials only if they run in the main thread. Otherwise, for instance with
+    ``n_jobs`` above 1, it waits for the end of ``optimize``.
 
-    Of several workers on one study, give it to one only. That worker may end before the others:
-    call `publish_to_dashboard` once after all of them have ended.
+    If several workers run the study, give it to one worker only. That worker may end before the
+    others: call `publish_to_dashboard` once after all have ended.
 
     Parameters
     ----------
@@ -161,8 +162,8 @@ class DashboardCallback:
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Publish the answer so far, if it is time."""
         call_at_end(study, self, lambda error: self._publish(study))
-        is_alone = threading.current_thread() is threading.main_thread()
-        if is_alone and time.monotonic() >= self._next:
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and time.monotonic() >= self._next:
             self._publish(study)
 
     def _publish(self, study: optuna.Study) -> None:

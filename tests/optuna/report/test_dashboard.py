@@ -10,6 +10,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import optuna
 import pytest
+from plotly.subplots import make_subplots
 
 from mfhpo_optuna import (
     DashboardCallback,
@@ -231,6 +232,17 @@ def test_of_many_arms_the_best_are_shown_at_first():
     for axis in ("yaxis", "yaxis2"):
         assert layout[axis]["range"] == [24.5, -0.5]
     assert layout["title"]["text"].endswith("<br>the first 25 rows")
+
+
+def test_of_two_panels_as_many_rows_are_shown():
+    figure = make_subplots(rows=2, row_heights=[0.7, 0.3])
+    for place, rows in ((1, 40), (2, 30)):
+        figure.add_scatter(x=[0] * rows, y=list(range(rows)), row=place, col=1)
+        figure.update_yaxes(tickvals=list(range(rows)), row=place)
+    figure.update_layout(height=1000, title_text="Rows", margin={"t": 50, "b": 50})
+    layout = dashboard._in_the_box(figure).layout
+    assert layout.yaxis.range == layout.yaxis2.range == (4.5, -0.5)
+    assert layout.title.text == "Rows<br>the first 5 rows"
 
 
 def test_panels_keep_their_distance_in_a_lower_figure(counted):

@@ -36,8 +36,8 @@ def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> None:
         except Exception as failure:
             failures.append(failure)
     first = failures.pop(0) if failures and error is None else None
-    for failure in failures:
-        _logger.warning(f"At the end of optimize(), this failed too: {failure!r}")
+    for other in failures:
+        _logger.warning(f"At the end of optimize(), this failed too: {other!r}")
     if first is not None:
         raise first
 
