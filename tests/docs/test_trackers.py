@@ -53,6 +53,9 @@ def test_the_dashboard_has_note_plot_and_report(page):
     assert dashboard.get_note(study).startswith("## Certified\n")
     [report] = optuna.artifacts.get_all_artifact_meta(study)
     assert report.filename == "report.html"
+    attributes = study._storage.get_study_system_attrs(study._study_id)
+    plots = {key.split(":")[2] for key in attributes if key.startswith("dashboard:plot_data:")}
+    assert plots == {"mfhpo-the-race"}
 
 
 def test_mlflow_has_each_evaluation_and_the_answer(page):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 import threading
 import time
-import warnings
 from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.trial import FrozenTrial
@@ -21,6 +22,8 @@ from mfhpo_optuna.report.summary import Summary, summary_of
 from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
 from mfhpo_optuna.visualization.style import require_plotly
 
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
+
 # In pixels: the dashboard's box for a plot, which cuts off what is higher; the room above the
 # panels; and the lowest row that can be read.
 _BOX, _ABOVE, _ROW = 450, 76, 11
@@ -32,13 +35,21 @@ _END_OF_OURS = "*mfhpo rewrites what is above this line, and keeps what is below
 
 _OF_A_GAME = "The dashboard's best trials are a Pareto front, which is no equilibrium."
 _OF_A_RACE = (
-    "The dashboard's best trial is the one with the best single value, which is luck in part. Its "
-    "other panels take all trials alike."
+    "The dashboard's best trial is the one with the best single value, partly by luck. Its other "
+    "panels treat all trials alike."
 )
+
+# Each of them ends our part of a note: if one was deleted by hand, the other still does.
+_LAST_OF_OURS = re.compile("|".join(map(re.escape, (_OF_A_GAME, _OF_A_RACE, _END_OF_OURS))))
 
 Span: TypeAlias = tuple[float, float]
 
-_MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#])")
+# The last ones ("@", "://", the dot after "www") begin an address, in which the dashboard would
+# show our backslashes.
+_MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
+
+# The figures that this process has published last of each study, by name, as JSON.
+_published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary()
 
 
 def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None = None) -> Summary:
@@ -46,8 +57,10 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
 
     The answer becomes the study's note: a sentence, the value with its interval beside what the
     luckiest trial had promised, and what it rests on. The figures of `mfhpo_optuna.visualization`
-    become plots of the study, unless they are too high for the dashboard. What was published before
-    is replaced. What you have written in the note is kept, below the answer.
+    become plots of the study, unless they are too high for the dashboard. Only what has changed is
+    written. It replaces what was published before, but a plot that is no longer drawn stays. What
+    you have written in the note below the last line of the answer is kept; write it while nothing
+    is published.
 
     Parameters
     ----------
@@ -85,22 +98,36 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     dashboard = _dashboard("publish_to_dashboard")
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))
+    figures = _published.setdefault(study, {})
     for title, _, figure in figures_of(reading):
         lower = _in_the_box(figure)
-        if lower is not None:
-            name = "mfhpo-" + title.lower().replace(" ", "-")
+        if lower is None:
+            continue
+        name, drawn = "mfhpo-" + title.lower().replace(" ", "-"), lower.to_json()
+        if figures.get(name) != drawn:
             dashboard.save_plotly_graph_object(study, lower, graph_object_id=name)
-    own = dashboard.get_note(study).split(_END_OF_OURS)[-1].strip()
-    dashboard.save_note(study, f"{_note(reading, summary)}\n\n{own}".strip())
+            figures[name] = drawn
+    before = dashboard.get_note(study)
+    own = _LAST_OF_OURS.split(before)[-1].strip()
+    note = f"{_note(reading, summary)}\n\n{own}".strip()
+    if note != before:
+        dashboard.save_note(study, note)
     return summary
 
 
 class DashboardCallback:
     """A callback of ``study.optimize`` that keeps the answer in optuna-dashboard up to date.
 
-    It calls `publish_to_dashboard` now and then, and when ``optimize`` ends. While the study runs,
-    that takes a twentieth of its time at most. If it fails, it warns, and the study goes on. Of
-    several workers on one study, give it to one.
+    It calls `publish_to_dashboard` now and then, and when ``optimize`` ends. After the first
+    publication, that takes at most about a twentieth of the study's time; and once more at the
+    end. If it fails, the log says so, and the study goes on.
+
+    It silences warnings while it publishes, and Python can do that for a whole process only. So it
+    publishes between trials only if they run in the main thread. Otherwise, for instance with
+    ``n_jobs`` above 1, it waits for the end of ``optimize``.
+
+    If several workers run the study, give it to one worker only. That worker may end before the
+    others: call `publish_to_dashboard` once after all have ended.
 
     Parameters
     ----------
@@ -131,23 +158,20 @@ class DashboardCallback:
         self._seconds = check_nonnegative("seconds", seconds)
         _dashboard("DashboardCallback")
         self._next = time.monotonic() + self._seconds
-        self._lock = threading.Lock()
 
     def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Publish the answer so far, if it is time."""
         call_at_end(study, self, lambda error: self._publish(study))
-        if time.monotonic() >= self._next and self._lock.acquire(blocking=False):
-            try:
-                self._publish(study)
-            finally:
-                self._lock.release()
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        if in_main_thread and time.monotonic() >= self._next:
+            self._publish(study)
 
     def _publish(self, study: optuna.Study) -> None:
         began = time.monotonic()
         try:
             publish_to_dashboard(study)
         except Exception as error:  # a study of hours is worth more than its display
-            warnings.warn(f"nothing was published to the dashboard: {error!r}", stacklevel=2)
+            _logger.warning(f"Not all was published to the dashboard: {error!r}")
         ended = time.monotonic()
         self._next = ended + max(self._seconds, (ended - began) / _SHARE)
 
@@ -177,13 +201,17 @@ def _in_the_box(figure: Any) -> Any:
         return None
     title = layout.title.text.split("<br>")[0]
     figure.update_layout(height=_BOX, title_text=title, margin_t=_ABOVE)
+    too_many, most = [], math.inf
     for axis in figure.select_yaxes():
         low, high = axis.domain = places[axis.domain]
-        rows, most = len(axis.tickvals or ()), int((high - low) * after / _ROW)
-        if rows > most:
-            axis.range = [most - 0.5, -0.5]
-            layout.title.text = f"{title}<br>{most} of {rows} rows"
-            figure.update_traces(cliponaxis=True, selector={"type": "scatter"})
+        room = int((high - low) * after / _ROW)
+        if len(axis.tickvals or ()) > room:
+            too_many.append(axis)
+            most = min(most, room)
+    for axis in too_many:
+        axis.range = [most - 0.5, -0.5]
+        layout.title.text = f"{title}<br>the first {most} rows"
+        figure.update_traces(cliponaxis=True, selector={"type": "scatter"})
     return figure
 
 
@@ -212,5 +240,5 @@ def _note(reading: StudyReading, summary: Summary) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is, in one line."""
+    """Text that Markdown leaves alone, in one line."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))

@@ -1,5 +1,6 @@
 import builtins
 import json
+import logging
 import shutil
 import threading
 import time
@@ -9,6 +10,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import optuna
 import pytest
+from plotly.subplots import make_subplots
 
 from mfhpo_optuna import (
     DashboardCallback,
@@ -25,6 +27,7 @@ from tests.optuna.report.conftest import SCRIPT, load, noisy, summarised
 
 optuna_dashboard = pytest.importorskip("optuna_dashboard")
 
+ADDRESSES = ("see http://a.bc/d_e?f=1&g=*", "HTTPS://a.bc/d_e", "www.a.bc/d_e", "d_e@a.bc")
 OWN_WORDS = "Ask *Ann* about trial 3."
 
 
@@ -165,7 +168,7 @@ def test_a_browser_shows_the_note(site, published, driver, name):
 
 def test_markup_in_a_value_stays_text(site, published, driver):
     study = load(published, "plain")
-    rows = (f"x=_1_ *2* ~~3~~ `4` $5$ [6](http://a.b) | {SCRIPT} & # \\ 7", "a\nb")
+    rows = (f"x=_1_ *2* ~~3~~ `4` $5$ [6](http://a.b) | {SCRIPT} & # \\ 7", "a\nb", *ADDRESSES)
     note = "\n\n".join(dashboard._plain(row) for row in rows)
     optuna_dashboard.save_note(study, f"## Text\n\n{note}")
     _, path = seen(site, "plain")
@@ -187,6 +190,37 @@ def test_what_was_written_by_hand_is_kept():
     assert note.startswith("## Certified\n")
 
 
+def test_own_words_below_a_last_line_that_was_deleted_are_kept():
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
+    study.optimize(noisy(0))
+    publish_to_dashboard(study)
+    note = optuna_dashboard.get_note(study)
+    assert note.endswith(dashboard._END_OF_OURS)
+    shortened = note.removesuffix(dashboard._END_OF_OURS)
+    optuna_dashboard.save_note(study, f"{shortened}{OWN_WORDS}")
+    publish_to_dashboard(study)
+    assert optuna_dashboard.get_note(study) == f"{note}\n\n{OWN_WORDS}"
+
+
+def test_only_what_has_changed_is_written(monkeypatch):
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
+    study.optimize(noisy(0), n_trials=9)
+    publish_to_dashboard(study)
+    written = set()
+    write = study._storage.set_study_system_attr
+
+    def write_and_tell(number, key, value):
+        written.add(key.split(":")[1])
+        write(number, key, value)
+
+    monkeypatch.setattr(study._storage, "set_study_system_attr", write_and_tell)
+    publish_to_dashboard(study)
+    assert written == set()
+    study.optimize(noisy(0))
+    publish_to_dashboard(study)
+    assert written == {"plot_data", "note_ver", "note_str"}
+
+
 def test_of_many_arms_the_best_are_shown_at_first():
     study = optuna.create_study(sampler=IISESampler("epochs", arms=30, budget=300, seed=0))
     study.optimize(noisy(0))
@@ -197,7 +231,18 @@ def test_of_many_arms_the_best_are_shown_at_first():
     layout = json.loads("".join(attributes[key] for key in chunks))["layout"]
     for axis in ("yaxis", "yaxis2"):
         assert layout[axis]["range"] == [24.5, -0.5]
-    assert layout["title"]["text"].endswith("<br>25 of 30 rows")
+    assert layout["title"]["text"].endswith("<br>the first 25 rows")
+
+
+def test_of_two_panels_as_many_rows_are_shown():
+    figure = make_subplots(rows=2, row_heights=[0.7, 0.3])
+    for place, rows in ((1, 40), (2, 30)):
+        figure.add_scatter(x=[0] * rows, y=list(range(rows)), row=place, col=1)
+        figure.update_yaxes(tickvals=list(range(rows)), row=place)
+    figure.update_layout(height=1000, title_text="Rows", margin={"t": 50, "b": 50})
+    layout = dashboard._in_the_box(figure).layout
+    assert layout.yaxis.range == layout.yaxis2.range == (4.5, -0.5)
+    assert layout.title.text == "Rows<br>the first 5 rows"
 
 
 def test_panels_keep_their_distance_in_a_lower_figure(counted):
@@ -262,8 +307,12 @@ def test_it_publishes_every_so_many_seconds_and_at_the_end(monkeypatch):
     assert tracked(monkeypatch, 0.0, 10.0, n_trials=25) == [10, 20, 25]
 
 
-def test_it_takes_a_twentieth_of_the_time_at_most(monkeypatch):
+def test_the_next_publication_waits_twenty_times_as_long_as_the_last_one_took(monkeypatch):
     assert tracked(monkeypatch, 2.0, 10.0, n_trials=100) == [10, 50, 90, 100]
+
+
+def test_with_several_threads_it_publishes_at_the_end_only(monkeypatch):
+    assert tracked(monkeypatch, 0.0, 10.0, n_trials=25, n_jobs=2) == [25]
 
 
 def test_it_publishes_at_the_end_after_an_error(monkeypatch):
@@ -287,14 +336,19 @@ def test_the_certificate_is_in_the_note_at_the_end(n_jobs):
     assert optuna_dashboard.get_note(study).startswith("## Certified\n")
 
 
-def test_a_study_outlives_what_cannot_be_published(monkeypatch):
+def test_a_study_outlives_what_cannot_be_published(monkeypatch, caplog):
+    logger = logging.getLogger(f"optuna.{dashboard.__name__}")
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    monkeypatch.setattr(logger, "propagate", False)
+    caplog.set_level(logging.WARNING, logger=logger.name)
+
     def fails(study):
         raise OSError("no space is left")
 
     monkeypatch.setattr(dashboard, "publish_to_dashboard", fails)
     study = optuna.create_study(sampler=RaceSampler(budget=9, seed=0))
-    with pytest.warns(UserWarning, match=r"OSError\('no space is left'\)"):
-        study.optimize(lambda t: t.suggest_float("x", 0, 1), callbacks=[DashboardCallback(0)])
+    study.optimize(lambda t: t.suggest_float("x", 0, 1), callbacks=[DashboardCallback(0)])
+    assert "OSError('no space is left')" in caplog.text
     assert study.sampler.recommendation(study).cost == 9
 
 

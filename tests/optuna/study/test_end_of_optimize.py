@@ -72,6 +72,33 @@ def test_an_error_that_the_caller_handles_has_not_ended_it(n_jobs):
     assert sampler.ends[1][2] is None
 
 
+@pytest.mark.parametrize("own_error", [None, LookupError("own")])
+def test_all_are_called_and_the_first_failure_is_raised(own_error, log):
+    study, called = watched(RandomSampler(seed=0)), []
+
+    def fail_at_end(name):
+        def then(error):
+            called.append(name)
+            raise OSError(name)
+
+        return then
+
+    def objective(trial):
+        for name in ("first", "second"):
+            call_at_end(study, name, fail_at_end(name))
+        if own_error:
+            raise own_error
+        return 0.0
+
+    expected = own_error or OSError("first")
+    with pytest.raises(type(expected), match=str(expected)):
+        study.optimize(objective, n_trials=1)
+    assert called == ["first", "second"]
+    failed = [line for line in log if line.startswith("At the end of optimize()")]
+    assert len(failed) == (2 if own_error else 1)
+    assert "OSError('second')" in failed[-1]
+
+
 def test_a_timeout_ends_it_too():
     sampler = Watching()
     watched(sampler).optimize(lambda trial: trial.suggest_float("x", 0, 1), timeout=0.05)

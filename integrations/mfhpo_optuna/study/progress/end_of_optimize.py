@@ -1,13 +1,15 @@
 """What is to be done when ``study.optimize`` ends, however it ends."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 import optuna
 from optuna.study.study import _ThreadLocalStudyAttribute
+
+_logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 AtEnd: TypeAlias = Callable[[BaseException | None], None]
 
@@ -19,8 +21,25 @@ class _Watched(_ThreadLocalStudyAttribute):
         super().__setattr__(name, value)
         if name == "in_optimize_loop" and not value:
             error = _error_that_leaves(sys._getframe(1))
-            for then in _then.pop(self, {}).values():
-                then(error)
+            _call_each(_then.pop(self, {}).values(), error)
+
+
+def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> None:
+    """Call all, whichever fails, and then raise the first failure.
+
+    A failure that may not be raised is logged: a second one, or one beside the study's own error.
+    """
+    failures = []
+    for then in functions:
+        try:
+            then(error)
+        except Exception as failure:
+            failures.append(failure)
+    first = failures.pop(0) if failures and error is None else None
+    for other in failures:
+        _logger.warning(f"At the end of optimize(), this failed too: {other!r}")
+    if first is not None:
+        raise first
 
 
 def _error_that_leaves(loop: FrameType) -> BaseException | None:
