@@ -237,12 +237,15 @@ class NashSampler(StudySampler[NashStudy]):
         Of two processes that choose at the same moment, each would leave it to the other.
         """
         plan, until = game.propose(trial), time.monotonic() + _SETTLING
-        while (
-            plan is None and max(game.under_way.keys() - game.begun_here, default=-1) > trial.number
-        ):
-            if time.monotonic() > until:
+        while plan is None and time.monotonic() < until:
+            elsewhere = game.under_way.keys() - game.begun_here
+            if max(elsewhere, default=-1) < trial.number:
                 break
-            time.sleep(_PERIOD)
+            try:
+                time.sleep(_PERIOD)
+            except KeyboardInterrupt:
+                study.tell(trial.number, state=TrialState.FAIL)  # Optuna would leave it running
+                raise
             game = self._read(study)
             plan = game.propose(trial)
         return game, plan
