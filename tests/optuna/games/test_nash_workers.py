@@ -119,7 +119,8 @@ def test_a_trial_that_gave_up_its_query_is_not_waited_for():
     assert len(read.under_way) == 0
 
 
-def test_the_last_of_the_budget_is_not_left_to_who_gives_way(monkeypatch):
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_the_last_of_the_budget_is_not_left_to_who_gives_way(interrupted, monkeypatch):
     """Each of two that choose at the same moment sees the other's plan; the later one gives way."""
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
@@ -134,10 +135,17 @@ def test_the_last_of_the_budget_is_not_left_to_who_gives_way(monkeypatch):
         return propose(trial)
 
     def give_way(seconds):
+        if interrupted:
+            raise KeyboardInterrupt
         storage.set_trial_user_attr(later[0]._trial_id, QUERY, {"over": True})
 
     monkeypatch.setattr(read, "propose", propose_after_the_other)
     monkeypatch.setattr("mfhpo_optuna.games.sampler.time.sleep", give_way)
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            one.ask()
+        assert one.trials[3].state == TrialState.FAIL
+        return
     first = one.ask()
     assert later[0].number > first.number
     assert "levels" in first.user_attrs[QUERY]
