@@ -78,7 +78,8 @@ def time_ratios(without: FloatArray, with_limits: FloatArray) -> list[float]:
         reached = slow[np.searchsorted(_GRID, point)]
         worse = np.flatnonzero(fast > reached)  # from then on it is there for good
         after = worse[-1] + 1 if worse.size else 0
-        found.append(float(_GRID[after]) / point if after < len(_GRID) else np.inf)
+        # Where the budget is not enough for it, what is meant is this time or more.
+        found.append(float(_GRID[min(after, len(_GRID) - 1)]) / point)
     return found
 
 
