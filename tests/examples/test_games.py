@@ -67,8 +67,9 @@ def test_two_tenants(tmp_path, capsys):
     example = imported("two_tenants", "lightgbm")
     db, html = tmp_path / "tenants.db", tmp_path / "tenants.html"
     short = ["--longest", "0.2", "--budget", "2", "--rounds", "1"]
+    before = multiprocessing.active_children()  # of other tests
     assert example.main([*short, "--storage", str(db), "--output", str(html)]) == 0
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= set(before)
     study = optuna.load_study(study_name="two tenants", storage=f"sqlite:///{db}")
     measured = [trial for trial in study.trials if trial.values]
     assert len(measured) >= 10

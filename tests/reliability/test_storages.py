@@ -3,7 +3,7 @@
 import pytest
 from optuna.storages import InMemoryStorage
 
-from tests.reliability.cells import WORKERS, check, figures, play
+from tests.reliability.cells import WORKERS, check, play, to_the_end
 from tests.reliability.places import PLACES
 from tests.reliability.workers import OPTUNA, SAMPLERS, run
 
@@ -34,6 +34,6 @@ def test_processes(place, name, tmp_path, results, request):
 def test_threads(name, tmp_path, results):
     storage = InMemoryStorage()
     run(storage, name, 0.005, tmp_path, jobs=WORKERS)
-    found = figures(storage, name, tmp_path)
+    found = to_the_end(storage, name, tmp_path)
     results.append({"storage": "memory", "sampler": name, "fault": "none", "workers": 8} | found)
     check(found, name)

@@ -42,6 +42,15 @@ class Slow(Problem):
         return -configuration["x"]
 
 
+class VerySlow(Slow):
+    """The same in units of a thousand seconds, beside which no optimiser's own time counts."""
+
+    full_cost = seconds = 1e4
+
+    def seconds_of(self, configuration, fidelity):
+        return 1e3 * super().seconds_of(configuration, fidelity)
+
+
 class Scripted:
     """Asks for trainings of given seconds, and notes what happens when.
 
@@ -208,7 +217,7 @@ def test_trials_under_way_are_running(name):
         watched.append(Watched(inner, study))
         return watched[0]
 
-    done = play(name, on_the_clock(make, 3), InSeconds(Slow()), budget=60.0, seed=0)
+    done = play(name, on_the_clock(make, 3), InSeconds(VerySlow()), budget=60.0, seed=0)
     assert done.crash is None
     [optimiser] = watched
     assert optimiser.under_way[:3] == [0, 1, 2]

@@ -11,6 +11,7 @@ import time
 import optuna
 import pytest
 from optuna.trial import TrialState
+from sqlalchemy.exc import IntegrityError
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
@@ -269,8 +270,8 @@ def _heed_interrupts():
 def _pids(storage):
     try:
         trials = optuna.load_study(study_name="s", storage=storage).trials
-    except (KeyError, optuna.exceptions.StorageInternalError):
-        return []
+    except (KeyError, optuna.exceptions.StorageInternalError, IntegrityError):
+        return []  # it is being created
     return [pid for trial in trials for pid in trial.user_attrs.get("pids", ())]
 
 
