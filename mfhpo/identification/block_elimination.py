@@ -224,12 +224,19 @@ class BlockElimination(BlockPolicy):
             took = True
 
     def _judge(self, fidelity: int) -> None:
-        while (block := self._complete_block()) is not None:
+        if self._has_ended:
+            return  # what was under way when the winner was certified opens no race again
+        while not self._has_ended and (block := self._complete_block()) is not None:
             self._blocks.complete_round(block, self._in_round)
             self._decide()
         winner = self._certificate
         if winner is not None and not self._probes and not self._values_lacking(winner):
             self._probe(winner)
+
+    @property
+    def _has_ended(self) -> bool:
+        winner = self._certificate
+        return winner is not None and not self._lacking(winner)
 
     def _complete_block(self) -> int | None:
         """The block of the next round, if all that take part have a value there."""

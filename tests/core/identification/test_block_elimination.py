@@ -43,6 +43,18 @@ def noisy(means, rng, sd=0.1, of_blocks=1.0):
     return draw
 
 
+def test_what_was_under_way_when_the_winner_was_certified_does_not_open_the_race_again():
+    policy = BlockElimination(THREE, epsilon=0.1, delta=0.1)
+    answer = race(policy, noisy([1.0, 0.0, 0.0], np.random.default_rng(0)))
+    assert answer.certified
+    for _ in range(3):
+        for arm in range(3):
+            pull = Pull(arm, 0, block=policy.open_block(arm))
+            policy.tell(pull, Observation(-50.0 if arm == answer.arm else 50.0))
+    assert policy.finished
+    assert (policy.recommend().arm, policy.recommend().certified) == (answer.arm, True)
+
+
 class TestBlocks:
     def test_squares_are_those_of_the_two_way_layout(self):
         values = np.random.default_rng(0).normal(size=(4, 6))
