@@ -7,7 +7,6 @@ runs besides. The result is the median of the differences in wall-clock time ove
 """
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.provenance import provenance
+from benchmarks.report import as_json, write
 
 STATEMENTS = (
     "import mfhpo_optuna",
@@ -58,10 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = provenance("benchmarks.import_time", [f"--rounds={options.rounds}"], "optuna") | {
         "seconds": measure(options.rounds)
     }
-    text = json.dumps(report, indent=2)
+    print(as_json(report))
     if options.output:
-        options.output.write_text(text + "\n", encoding="utf-8")
-    print(text)
+        write(options.output, as_json(report))
     return 0
 
 

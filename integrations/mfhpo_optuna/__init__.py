@@ -117,14 +117,13 @@ _importing = threading.RLock()
 if not TYPE_CHECKING:  # a type checker that saw it would accept every name
 
     def __getattr__(name):
-        if name == "visualization":
-            with _importing:
-                return import_module("mfhpo_optuna.visualization")
-        if name not in _MODULES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         with _importing:
+            if name == "visualization":
+                return import_module("mfhpo_optuna.visualization")
+            if name not in _MODULES:
+                raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
             value = globals()[name] = getattr(import_module(_MODULES[name]), name)
-        return value
+            return value
 
     def __dir__():
         return sorted({*globals(), *__all__, "visualization"})

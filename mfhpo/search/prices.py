@@ -1,6 +1,7 @@
 """What evaluations cost, by level and by configuration, learned from those that were paid for."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
@@ -210,8 +211,9 @@ class Prices:
         Another one would tell as much. Those that were drawn first show what is usual: later ones
         are chosen to be cheap. Their median is not moved by the few that run away.
         """
-        costs = [cost for _, start, end, cost, _ in self._paid if (start, end) == (-1, level)]
-        return FAR_DEARER * float(np.median(costs[:_DRAWN])) if len(costs) >= _FEWEST else np.inf
+        here = (cost for _, start, end, cost, _ in self._paid if (start, end) == (-1, level))
+        costs = list(islice(here, _DRAWN))
+        return FAR_DEARER * float(np.median(costs)) if len(costs) >= _FEWEST else np.inf
 
     def _best_multiple(self, worth: float) -> float:
         """The multiple of what is expected that gains most as a limit, at least the least one."""
