@@ -144,7 +144,7 @@ class LevelProcess:
         # Of a configuration's values at all levels, before anything is seen.
         self._over_levels = between + alone
         self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
-        covariance = self._covariance(self._data.features, data.levels)
+        covariance = self._lower_covariance()
         _add_noise(covariance, self._noise[data.levels], data.counts)
         # Every question multiplies by it, which is much faster than solving equations each time.
         self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
@@ -270,6 +270,16 @@ class LevelProcess:
             first = int(np.searchsorted(data.levels, target))
             own, _ = _own_part(features[here], data.features[first:], self._own)
             covariance[here, first:] += own
+        return covariance
+
+    def _lower_covariance(self) -> FloatArray:
+        """The covariance of the data, without noise; above its blocks of rows it is 0."""
+        n = len(self._data.levels)
+        covariance = np.zeros((n, n))
+        size = max(1, _BLOCK // n)
+        for first in range(0, n, size):
+            rows = slice(first, first + size)
+            covariance[rows] = self._covariance(self._data.features[rows], self._data.levels[rows])
         return covariance
 
     def _loss(
