@@ -144,7 +144,7 @@ class LevelProcess:
         # Of a configuration's values at all levels, before anything is seen.
         self._over_levels = between + alone
         self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
-        covariance = self._lower_covariance()
+        covariance = self._covariance_of_data()
         _add_noise(covariance, self._noise[data.levels], data.counts)
         # Every question multiplies by it, which is much faster than solving equations each time.
         self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
@@ -152,8 +152,7 @@ class LevelProcess:
 
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
-        size = max(1, _BLOCK // len(self._weights))
-        blocks = np.array_split(features, range(size, len(features), size))
+        blocks = np.array_split(features, self._ends_of_blocks(len(features)))
         means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
         return np.concatenate(means), np.concatenate(spreads)
 
@@ -272,15 +271,17 @@ class LevelProcess:
             covariance[here, first:] += own
         return covariance
 
-    def _lower_covariance(self) -> FloatArray:
-        """The covariance of the data, without noise; above its blocks of rows it is 0."""
-        n = len(self._data.levels)
-        covariance = np.zeros((n, n))
-        size = max(1, _BLOCK // n)
-        for first in range(0, n, size):
-            rows = slice(first, first + size)
-            covariance[rows] = self._covariance(self._data.features[rows], self._data.levels[rows])
-        return covariance
+    def _covariance_of_data(self) -> FloatArray:
+        """Covariance of the data's values, without noise."""
+        features, levels = self._data.features, self._data.levels
+        ends = self._ends_of_blocks(len(levels))
+        blocks = zip(np.array_split(features, ends), np.array_split(levels, ends), strict=True)
+        return np.vstack([self._covariance(*block) for block in blocks])
+
+    def _ends_of_blocks(self, n: int) -> range:
+        """Where to divide so many rows, to be asked for their covariance with the data."""
+        size = max(1, _BLOCK // len(self._data.levels))
+        return range(size, n, size)
 
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
