@@ -162,8 +162,7 @@ class Prices:
             return np.ones(len(features))
         logs: FloatArray = _basis(features, self._numbers) @ self._effects + self._common
         off = features - _MIDDLE
-        for level, pairs in enumerate(self._pairs):
-            logs[:, level] += ((off @ pairs) * off).sum(axis=1)
+        logs += np.stack([((off @ pairs) * off).sum(axis=1) for pairs in self._pairs], axis=1)
         for row, arm in enumerate(arms):
             logs[row] += self._own.get(arm, 0.0)
         costs = self._costs
