@@ -89,7 +89,7 @@ def both_kernels(squares: FloatArray) -> tuple[FloatArray, FloatArray]:
     rough *= decay
     decay *= decay
     decay *= decay
-    rough *= decay
+    rough *= decay  # by its fifth power in all, which is the decay of `FINER` times the distance
     return smooth, rough
 
 
