@@ -185,29 +185,34 @@ def _is_withheld(race: StudyRace) -> bool:
 
 def wait_for_others(study: optuna.Study, trial: FrozenTrial) -> None:
     """Let workers in other processes answer that came to it before the one with this trial."""
+    if not _others_under_way(study, trial):
+        return
     mine = time.time(), trial.number
     write_attribute(study, trial, ANSWERING_KEY, {WORKER: worker_name(), "since": mine[0]})
     until = time.monotonic() + _ANSWERING
     others = _others_that_answer(study, trial)
     try:
-        while others:
+        while others and time.monotonic() < until:
             time.sleep(_PERIOD)  # by then those that came to it before have said so
             others = [other for other in _others_that_answer(study, trial) if other < mine]
-            if time.monotonic() > until:
-                return
     except KeyboardInterrupt:
         return  # the study ends anyway
+
+
+def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTrial]:
+    under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return [other for other in under_way if other.number != trial.number]
 
 
 def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[tuple[float, int]]:
     """When workers in other processes have come to answer, and with which trials."""
     found, me, now = [], worker_name(), time.time()
-    for each in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-        note = each.user_attrs.get(ANSWERING_KEY)
-        if note is None or each.number == trial.number or note[WORKER] == me:
+    for other in _others_under_way(study, trial):
+        note = other.user_attrs.get(ANSWERING_KEY)
+        if note is None or note[WORKER] == me or now - note["since"] > _ANSWERING:
             continue
-        if now - note["since"] < _ANSWERING and not is_surely_dead(note[WORKER]):
-            found.append((note["since"], each.number))
+        if not is_surely_dead(note[WORKER]):
+            found.append((note["since"], other.number))
     return found
 
 

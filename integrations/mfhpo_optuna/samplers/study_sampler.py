@@ -122,7 +122,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         """Say in the study how it is run, for others and for whoever reads it later.
 
         Return why this worker must not run it, or "". `under_way` are the other trials that are
-        waited for: numbers, workers, and digests of their arguments if they tell.
+        waited for: numbers, workers, and digests of their arguments if they tell. Of this process
+        they may have been asked for and given up, before another sampler was made.
         """
         if not self._arguments:
             return ""
@@ -130,7 +131,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         others = [
             f"trial {number}, which {described(worker)} has begun"
             for number, worker, digest in under_way
-            if digest not in (None, mine.digest)
+            if digest not in (None, mine.digest) and worker != worker_name()
         ]
         if key in self._noted and not others:
             return ""
