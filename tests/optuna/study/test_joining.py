@@ -236,9 +236,8 @@ def test_a_real_process_is_named(path, tmp_path):
             ValueError, match=rf"process {other.pid} .* It has budget=200, and this one budget=300"
         ):
             search(path, budget=300, lease=None)
-        later = start(
-            f"import mfhpo_optuna.arguments as a; a.STATE_VERSION += 1; search({path!r}, lease=None)"
-        )
+        newer = "import mfhpo_optuna.arguments as arguments; arguments.STATE_VERSION += 1"
+        later = start(f"{newer}; search({path!r}, lease=None)")
         _, errors = later.communicate(timeout=60)
         assert f"It writes version {STATE_VERSION} of a study's state, and this one" in errors
     finally:
