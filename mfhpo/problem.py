@@ -43,7 +43,7 @@ class Observation:
     ----------
     value
         The noisy value, larger is better. None is a failure: the pull crashed, and nothing was
-        learned but that; so is a value that is not finite, or beyond 1e50, whose powers soon are not.
+        learned but that; so is a value that is not finite, or beyond 1e50.
     cost
         What was really paid, in the unit of the problem's costs. None: the declared cost of the
         fidelity; where costs are measured, only of a failure, as of a worker that died: it counts

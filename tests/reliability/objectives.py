@@ -30,8 +30,9 @@ from tests.reliability.workers import CONTEXT, OPTUNA, STUDY, open_storage
 
 BAD = 1  # the number of the trial that misbehaves
 TRIALS = 4
-LIMIT = 0.7  # seconds of a trial
-MEMORY_LIMIT = 300e6  # bytes
+_HANG = 1.0  # seconds of a trial after which it hangs
+_ENOUGH = 30.0  # seconds of any other
+_MEMORY_LIMIT = 300e6  # bytes
 _GIVE_UP_AFTER = 3.0  # seconds without limits; the trials that are left take some hundredths
 _LONGEST = 60.0  # seconds of a study with limits
 _MIB = 2**20
@@ -184,7 +185,7 @@ def lets_a_child_return(notes):
 
 
 def leaves_200_files_open(notes):
-    sys.left_open = [open(os.devnull) for _ in range(200)]
+    sys.left_open = [os.open(os.devnull, os.O_RDONLY) for _ in range(200)]
 
 
 def leaves_80_megabytes(notes):
@@ -201,6 +202,7 @@ class Case:
 
     misbehave: Callable
     state: str
+    limit: float = _ENOUGH
     files: int = 0
 
     @property
@@ -209,14 +211,14 @@ class Case:
 
 
 CASES = [
-    Case(sleeps, "PRUNED"),
-    Case(computes_without_end, "PRUNED"),
-    Case(holds_the_interpreter_in_c, "PRUNED"),
-    Case(ignores_all_signals, "PRUNED"),
-    Case(stops_itself, "PRUNED"),
-    Case(waits_for_its_own_lock, "PRUNED"),
-    Case(reads_what_nobody_writes, "PRUNED"),
-    Case(waits_for_a_child, "PRUNED"),
+    Case(sleeps, "PRUNED", _HANG),
+    Case(computes_without_end, "PRUNED", _HANG),
+    Case(holds_the_interpreter_in_c, "PRUNED", _HANG),
+    Case(ignores_all_signals, "PRUNED", _HANG),
+    Case(stops_itself, "PRUNED", _HANG),
+    Case(waits_for_its_own_lock, "PRUNED", _HANG),
+    Case(reads_what_nobody_writes, "PRUNED", _HANG),
+    Case(waits_for_a_child, "PRUNED", _HANG),
     Case(takes_too_much_memory, "PRUNED"),
     Case(closes_the_standard_streams, "COMPLETE"),
     Case(closes_all_descriptors, "FAIL"),
@@ -264,16 +266,19 @@ def play(case, folder, limited):
     figures = folder / "figures.json"
     found = json.loads(figures.read_text(encoding="utf-8")) if figures.exists() else {}
     trials = optuna.load_study(study_name=STUDY, storage=open_storage(storage)).trials
-    return found | {
-        "sampler": "time_limited" if limited else OPTUNA,
-        "objective": case.words,
-        "end": _end(hangs, process.exitcode, found),
-        "states": [trial.state.name for trial in trials],
-        "parameters": "x" in trials[BAD].params,
-        "children": len(left) + found.get("processes", 0),
-        "files": len(list((folder / "temporary").iterdir())),
-        "seconds": round(seconds, 1),
-    }
+    return (
+        {"children": len(left)}
+        | found
+        | {
+            "sampler": "time_limited" if limited else OPTUNA,
+            "objective": case.words,
+            "end": _end(hangs, process.exitcode, found),
+            "states": [trial.state.name for trial in trials],
+            "parameters": "x" in trials[BAD].params,
+            "files": len(list((folder / "temporary").iterdir())),
+            "seconds": round(seconds, 1),
+        }
+    )
 
 
 def _end(hangs, exitcode, found):
@@ -314,7 +319,7 @@ def _run(case, folder, storage, limited):
     end = "goes on"
     try:
         if limited:
-            with time_limited(objective, LIMIT, memory_limit=MEMORY_LIMIT) as with_limits:
+            with time_limited(objective, case.limit, memory_limit=_MEMORY_LIMIT) as with_limits:
                 study.optimize(with_limits, n_trials=TRIALS, catch=(Exception,))
         else:
             study.optimize(objective, n_trials=TRIALS, catch=(Exception,))
@@ -322,10 +327,11 @@ def _run(case, folder, storage, limited):
         end = f"stops: {type(error).__name__}"
     if os.getpid() != own:
         os._exit(0)  # a child that has come out of the study
-    noted = set(notes.read())
+    children = {*notes.read(), *descendants(own)} - {own}
+    until(lambda: not any(map(alive, children)), 1.0)
     figures = {
         "end": end,
-        "processes": len([pid for pid in descendants(own) if alive(pid) and pid not in noted]),
+        "children": sum(map(alive, children)),
         "descriptors": open_files() - before[0],
         "mebibytes": round(_resident() - before[1]),
     }

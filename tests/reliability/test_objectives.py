@@ -36,4 +36,3 @@ def test_with_limits(case, tmp_path, results):
 def test_optuna_alone(case, tmp_path, results):
     found = play(case, tmp_path, limited=False)
     results.append(found)
-
