@@ -41,10 +41,12 @@ def faults() -> str:
 
 def objectives() -> str:
     """What became of trials that misbehave, beside what Optuna alone does with them."""
-    limited = [cell for cell in _cells() if cell["sampler"] == "time_limited"]
+    cells = [cell for cell in _cells() if "states" in cell]
     rows = []
-    for cell in limited:
-        alone = only(_cells(), sampler=_OPTUNA, objective=cell["objective"])
+    for cell in cells:
+        if cell["sampler"] == _OPTUNA:
+            continue
+        alone = only(cells, sampler=_OPTUNA, objective=cell["objective"])
         row = [cell["objective"], cell["states"][1], "kept" if cell["parameters"] else "lost"]
         rows.append([*row, _in_words(alone), *map(cell.get, _LEFT), f"{cell['seconds']:.1f}"])
     head = ["the second of four trials", "state", "parameters", "Optuna alone"]
@@ -54,7 +56,7 @@ def objectives() -> str:
 def _in_words(alone: dict[str, Any]) -> str:
     """How a study ended without limits, and what it left behind."""
     told = [str(alone["end"])]
-    told += [f"{alone['children']} processes left"] if alone["children"] else []
+    told += [f"{alone['children']} left running"] if alone["children"] else []
     told += [f"{alone['descriptors']} files open"] if alone.get("descriptors", 0) > 0 else []
     told += [f"{alone['mebibytes']} MiB kept"] if alone.get("mebibytes", 0) > _NOTHING else []
     return ", ".join(told)
