@@ -50,7 +50,7 @@ def repeated(
     seed
         Of the values and of the other configurations.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng([seed, 1])  # not what the objective has drawn
     ends = [trial.datetime_complete for trial in trials if trial.datetime_complete]
     begins = [trial.datetime_start for trial in trials if trial.datetime_start]
     duration = max(ends) - min(begins)

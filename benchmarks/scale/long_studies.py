@@ -54,11 +54,11 @@ class Resumed:
     ----------
     sampler, storage, trials
         Of the case.
-    open_seconds
+    open_cpu_seconds
         To open the storage and the study; a journal file is read whole then.
-    read_seconds
+    read_cpu_seconds
         Until Optuna has read the trials, as it does in a process before its first trial.
-    first_seconds
+    first_cpu_seconds
         From then on until the first trial has all of its parameters.
     window
         Trials that were measured then, one after the other.
@@ -72,9 +72,9 @@ class Resumed:
     sampler: str
     storage: str
     trials: int
-    open_seconds: float
-    read_seconds: float
-    first_seconds: float
+    open_cpu_seconds: float
+    read_cpu_seconds: float
+    first_cpu_seconds: float
     window: int
     own_cpu_ms: tuple[float, float]
     trial_wall_ms: tuple[float, float]
@@ -98,23 +98,23 @@ def measure(case: Case, window: int = _WINDOW, longest: float = _LONGEST) -> Res
     sampler = LONG[case.sampler](0)
     clock = Clock(sampler)
     before, _ = _mib()
-    began = time.perf_counter()
+    began = time.process_time()
     if case.place:
         study = optuna.load_study(study_name=STUDY, storage=opened(case.place), sampler=sampler)
     else:
         study = optuna.create_study(study_name=STUDY, sampler=sampler)
         trials = pickle.loads(case.block.read_bytes())
         study.add_trials(repeated(trials, case.trials, case.sampler == "RaceSampler"))
-        began = time.perf_counter()
-    opened_at = time.perf_counter()
+        began = time.process_time()
+    opened_at = time.process_time()
     found = len(study.get_trials(deepcopy=False))
     if found != case.trials:
         raise RuntimeError(f"the study has {found} trials instead of {case.trials}.")
-    read_at = time.perf_counter()
+    read_at = time.process_time()
     read, _ = _mib()
     trial = study.ask()
     value = objective(trial)
-    first_at = time.perf_counter()
+    first_at = time.process_time()
     study.tell(trial, value)
     first, _ = _mib()
     seen = _trials(study, window, longest, clock)
@@ -123,9 +123,9 @@ def measure(case: Case, window: int = _WINDOW, longest: float = _LONGEST) -> Res
         case.sampler,
         case.storage,
         case.trials,
-        open_seconds=opened_at - began,
-        read_seconds=read_at - opened_at,
-        first_seconds=first_at - read_at,
+        open_cpu_seconds=opened_at - began,
+        read_cpu_seconds=read_at - opened_at,
+        first_cpu_seconds=first_at - read_at,
         window=len(seen),
         own_cpu_ms=_spread(seen[:, 0]),
         trial_wall_ms=_spread(seen[:, 1]),
