@@ -38,7 +38,7 @@ from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
-_ALL_ARE_TAKEN = "trials under way evaluate the replicates that are needed next"
+_ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
 
 Listener = Callable[[int, Pull, Observation], None]
 
