@@ -57,20 +57,22 @@ def name_of(sampler: BaseSampler) -> str:
 class Settings:
     """What all workers that run a study at the same time must have in common.
 
-    What was not given is a default. What JSON does not hold is not compared.
+    An argument that is its default counts as not given, so that versions with other options agree.
+    What JSON does not hold is not compared.
     """
 
     def __init__(self, sampler: BaseSampler, arguments: Mapping[str, Any]) -> None:
         self._sampler, self._given = type(sampler).__name__, arguments
         parameters = inspect.signature(type(sampler)).parameters.values()
-        defaults = {
-            each.name: each.default for each in parameters if each.default is not each.empty
-        }
-        self._defaults = _compared(_each_encoded(defaults))
-        self._all = {**self._defaults, **_compared(_each_encoded(arguments))}
+        self._defaults = _compared({each.name: _encoded(each.default) for each in parameters})
+        self._all = self._without_defaults(_each_encoded(arguments))
         content = [STATE_VERSION, self._sampler, sorted(self._all.items())]
         # The same for equal settings, in all processes; trials say by it how they were chosen.
         self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    def _without_defaults(self, encoded: Mapping[str, Any]) -> dict[str, Any]:
+        compared = _compared(encoded).items()
+        return {name: value for name, value in compared if value != self._defaults.get(name)}
 
     @property
     def note(self) -> dict[str, Any]:
@@ -81,6 +83,10 @@ class Settings:
             "digest": self.digest,
             "version": STATE_VERSION,
         }
+
+    def changes(self, note: Any) -> bool:
+        """Whether a study has noted other ones."""
+        return isinstance(note, Mapping) and note.get("digest", self.digest) != self.digest
 
     def objection_to(self, note: Any, others: Sequence[str]) -> str:
         """Why a worker with these must not run a study whose note is this; "" if it may.
@@ -114,12 +120,17 @@ class Settings:
         if noted.get("sampler") != self._sampler:
             return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
         given = noted.get("arguments")
-        theirs = {**self._defaults, **_compared(given if isinstance(given, Mapping) else {})}
-        return "".join(
-            f"It has {name}={_cut(theirs.get(name))}, and this one {name}={_cut(mine)}. "
-            for name, mine in self._all.items()
-            if theirs.get(name) not in (mine, _NOT_COMPARED)
-        )
+        theirs = self._without_defaults(given if isinstance(given, Mapping) else {})
+        return "".join(self._difference(name, theirs) for name in {**theirs, **self._all})
+
+    def _difference(self, name: str, theirs: Mapping[str, Any]) -> str:
+        """How an argument differs, as a sentence; "" if it does not, or that cannot be told."""
+        here, there = (each.get(name, self._defaults.get(name)) for each in (self._all, theirs))
+        if here == there or _NOT_COMPARED in (here, there):
+            return ""
+        if _cut(here) == _cut(there):
+            return f"Their {name} differ. "
+        return f"It has {name}={_cut(there)}, and this one {name}={_cut(here)}. "
 
 
 def is_of_later_version(note: Mapping[str, Any]) -> bool:

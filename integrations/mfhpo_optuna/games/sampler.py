@@ -162,10 +162,9 @@ class NashSampler(StudySampler[NashStudy]):
     ) -> Any:
         """The profile's value of a parameter, or a level at which it is to be evaluated."""
         self._check_objectives(study)
+        self._check_admitted(study, trial)
         with self._lock:
             game = self._playable(self._of(study))
-            if trial.number in game.refused:
-                raise ValueError(game.refused[trial.number])
             if trial.number in game.over:
                 raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
             return game.value_for(trial, param_name, param_distribution)
@@ -176,14 +175,10 @@ class NashSampler(StudySampler[NashStudy]):
             return  # the first suggestion raises; raising here would leave the trial running
         self._watch_for_end(study)
         with self._lock:
-            game = self._read(study)
-            if game.trouble:
+            joined = self._join(study, trial, lambda: self._read(study))
+            if joined is None or joined.trouble:
                 return
-            refusal = self._join(study, game.chosen_by(trial.number))
-            if refusal:
-                game.refused[trial.number] = refusal  # raised by the first suggestion
-                stop(study)
-                return
+            game = joined
             for _ in range(_CHOICES):
                 ahead = game.ahead_of(trial.number)
                 game, plan = self._propose(study, game, trial)
@@ -208,6 +203,8 @@ class NashSampler(StudySampler[NashStudy]):
         """Learn from the trial; when the budget is spent, stop the study."""
         self._check_objectives(study)
         with self._lock:
+            if self._refusal(study, trial):
+                return
             game = self._read(study)
             problem = game.finish(trial, state, values, datetime.now()) or game.trouble
             if problem:

@@ -50,7 +50,6 @@ class NashStudy:
         self.told_of_cut = False  # whether the user knows what an `optimize` has left of the budget
         self.begun_here: set[int] = set()  # trials whose worker is this process
         self.over: set[int] = set()  # trials that began when nothing was left for them
-        self.refused: dict[int, str] = {}  # running trials that must not be run, and why
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
         self._study_name = study.study_name
@@ -213,7 +212,7 @@ class NashStudy:
         queries = (self._query_of(trial, plan) for trial, plan in self._waited_for(trial_number))
         return [query for query in queries if query is not None]
 
-    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
+    def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
         """The other trials that are waited for, with their workers and digests of arguments."""
         return [(t.number, *signature_of(t)) for t, _ in self._waited_for(trial_number)]
 

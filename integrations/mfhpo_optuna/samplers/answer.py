@@ -22,7 +22,7 @@ knows of fewer evaluations than are behind the last answer adds none. Nothing ta
 certified answer but another answer at the end of a race.
 
 Several workers may find at the same moment that a race is over. Each notes that on the trial that
-it has under way, and lets those answer first that have noted it before.
+it has under way, and the one with the first trial answers.
 """
 
 import math
@@ -41,7 +41,6 @@ from mfhpo_optuna.study.attributes import (
     CERTIFICATE_KEY,
     SO_FAR_KEY,
     WITHHELD_KEY,
-    WORKER,
     write_attribute,
 )
 from mfhpo_optuna.study.study_race import StudyRace
@@ -51,7 +50,7 @@ from mfhpo_optuna.study.under_way import is_surely_dead, worker_name
 _EACH, _GROWTH = 50, 1.02
 
 # Seconds that a worker is given to answer, since it may have died, and between two looks at it.
-_ANSWERING, _PERIOD = 5.0, 0.2
+_ANSWERING, _PERIOD = 2.0, 0.2
 
 # How many times as many evaluations an arm needs to answer once more because it promises more.
 _MANY_MORE = 2.0
@@ -184,19 +183,18 @@ def _is_withheld(race: StudyRace) -> bool:
 
 
 def wait_for_others(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Let workers in other processes answer that came to it before the one with this trial."""
+    """Let workers in other processes answer that came to it at the same moment: first trials first.
+
+    Those that note it after the first look have seen this one, and look for its answer.
+    """
     if not _others_under_way(study, trial):
         return
-    mine = time.time(), trial.number
-    write_attribute(study, trial, ANSWERING_KEY, {WORKER: worker_name(), "since": mine[0]})
+    write_attribute(study, trial, ANSWERING_KEY, worker_name())
     until = time.monotonic() + _ANSWERING
     others = _others_that_answer(study, trial)
-    try:
-        while others and time.monotonic() < until:
-            time.sleep(_PERIOD)  # by then those that came to it before have said so
-            others = [other for other in _others_that_answer(study, trial) if other < mine]
-    except KeyboardInterrupt:
-        return  # the study ends anyway
+    while others and time.monotonic() < until:
+        time.sleep(_PERIOD)
+        others = [number for number in _others_that_answer(study, trial) if number < trial.number]
 
 
 def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTrial]:
@@ -204,16 +202,14 @@ def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTri
     return [other for other in under_way if other.number != trial.number]
 
 
-def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[tuple[float, int]]:
-    """When workers in other processes have come to answer, and with which trials."""
-    found, me, now = [], worker_name(), time.time()
-    for other in _others_under_way(study, trial):
-        note = other.user_attrs.get(ANSWERING_KEY)
-        if note is None or note[WORKER] == me or now - note["since"] > _ANSWERING:
-            continue
-        if not is_surely_dead(note[WORKER]):
-            found.append((note["since"], other.number))
-    return found
+def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
+    """The trials in which workers in other processes have come to answer."""
+    claims = ((t.number, t.user_attrs.get(ANSWERING_KEY)) for t in _others_under_way(study, trial))
+    return [
+        number
+        for number, worker in claims
+        if worker is not None and worker != worker_name() and not is_surely_dead(worker)
+    ]
 
 
 def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:

@@ -98,6 +98,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     ) -> Any:
         """The arm's value of a parameter, or the level at which the arm is to be evaluated."""
         self._check_study(study)
+        self._check_admitted(study, trial)
         with self._lock:
             if param_name == self._fidelity.name:
                 race = self._of(study)

@@ -148,11 +148,10 @@ class PolicySampler(StudySampler[RaceT]):
     ) -> Any:
         """The arm's value of a parameter."""
         self._check_study(study)
+        self._check_admitted(study, trial)
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
-            if trial.number in race.refused:
-                raise ValueError(race.refused[trial.number])
             if trial.number in race.over:
                 raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
             if trial.number in race.idle:
@@ -182,11 +181,8 @@ class PolicySampler(StudySampler[RaceT]):
         self._watch_for_end(study)
         waited = self._wait(study, trial)
         with self._lock:
-            race = self._read(study)
-            refusal = self._join(study, race.chosen_by(trial.number))
-            if refusal:
-                race.refused[trial.number] = refusal  # raised by the first suggestion
-                stop(study)
+            race = self._join(study, trial, lambda: self._read(study))
+            if race is None:
                 return
             if self._is_over(race) and stop(study):
                 race.over.add(trial.number)
@@ -227,15 +223,15 @@ class PolicySampler(StudySampler[RaceT]):
         if self.objection_to(study):
             return
         with self._lock:
+            if self._refusal(study, trial):
+                self._mark_as_no_answer(study, trial)
+                return
             race = self._read(study, ending=trial.number)
             seconds = self._seconds_of(study, race, trial, state)
             is_single = race.finish(trial, state, values[0] if values else None, seconds)
             race.settle()
             if is_single:
-                # A single noisy value is no answer: `best_trial` skips trials that break a
-                # constraint. Only a running `Trial` has a public method for it.
-                key = f"constraints:{NO_ANSWER}"
-                study._storage.set_trial_system_attr(trial._trial_id, key, 1.0)
+                self._mark_as_no_answer(study, trial)
             self._check(study, race)
             if race.policy is None:
                 return
@@ -333,6 +329,11 @@ class PolicySampler(StudySampler[RaceT]):
                 return
             self._write(study, trial, race.attributes(other))
 
+    def _mark_as_no_answer(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        """Keep a single noisy value from being the best trial, which must break no constraint."""
+        # Only a running `Trial` has a public method for it.
+        study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
+
     def _must_wait(self, study: optuna.Study, trial: FrozenTrial, race: RaceT) -> str:
         """Why a trial cannot evaluate anything now; "" if it can, or is to do so anyway."""
         is_enqueued = parameters_before(trial) is not None
@@ -380,7 +381,13 @@ class PolicySampler(StudySampler[RaceT]):
             goes_on = bool(race.chosen_by(trial.number))
             if is_said(race, answer, claims_the_same if goes_on else self._is_repeat):
                 return
-            wait_for_others(study, trial)
+            try:
+                wait_for_others(study, trial)
+            except KeyboardInterrupt:
+                add_answer(study, race, answer, self._is_repeat)
+                if trial.number in race.over:  # Optuna would leave one that has not begun running
+                    study.tell(trial.number, state=TrialState.FAIL)
+                raise
             race = self._read(study)
             answer = self._answer(race)
         add_answer(study, race, answer, self._is_repeat)

@@ -202,8 +202,8 @@ class RaceSampler(FidelitySampler):
                 f"sampler.recommendation(study).finished.",
                 stacklevel=4,
             )
-        elif not race.goes_on_here:
-            # Else whoever ends last concludes; other processes may be lost, or conclude anew.
+        elif not race.goes_on:
+            # Else whoever ends last concludes; processes elsewhere may be lost, or conclude anew.
             self._conclude(study, race, trial)
 
     def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:

@@ -2,6 +2,7 @@
 
 import abc
 import threading
+import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterable
@@ -15,7 +16,7 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER
+from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER, parameters_before
 from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
 from mfhpo_optuna.study.progress.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.under_way import described, worker_name
@@ -30,8 +31,16 @@ class ReadStudy(Protocol):
         """Take in what is new; False if it must be made anew."""
         ...
 
+    def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
+        """The other trials that are waited for: numbers, workers, digests of their arguments."""
+        ...
+
 
 ReadT = TypeVar("ReadT", bound=ReadStudy)
+JoinedT = TypeVar("JoinedT", bound=ReadStudy)
+
+# Seconds within which a worker that runs a study begins its next trial, and between two looks.
+_BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
 
 
 class StudySampler(BaseSampler, Generic[ReadT]):
@@ -45,6 +54,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
         self._lock = threading.RLock()
         self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
+        # Of trials that must not be run: why, by study and number.
+        self._refused: dict[tuple[int, int, int], str] = {}
         # Where they are noted, with the storage, so that no other one can take its identity.
         self._noted: dict[tuple[int, int], object] = {}
 
@@ -117,26 +128,57 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return {WORKER: worker_name(), **by}
 
     def _join(
-        self, study: optuna.Study, under_way: Iterable[tuple[int, str | None, str | None]]
-    ) -> str:
-        """Say in the study how it is run, for others and for whoever reads it later.
+        self, study: optuna.Study, trial: FrozenTrial, read: Callable[[], JoinedT]
+    ) -> JoinedT | None:
+        """Read a study, and say in it how it is run, for others and for whoever reads it later.
 
-        Return why this worker must not run it, or "". `under_way` are the other trials that are
-        waited for: numbers, workers, and digests of their arguments if they tell. Of this process
-        they may have been asked for and given up, before another sampler was made.
+        None if this worker must not run it: then the trial's first suggestion raises ValueError.
         """
+        key = (study._study_id, id(study._storage))
+        refusal = ""
+        try:
+            if key not in self._noted and self._arguments:
+                refusal = self._settings.objection_to(study.user_attrs.get(SAMPLER_KEY), ())
+            if not refusal:
+                known = read()
+                refusal = self._objection_to_others(study, trial, known, read)
+        except ValueError as error:  # its trials are not of these arguments
+            refusal = str(error)
+        if not refusal:
+            return known
+        self._refused[(*key, trial.number)] = refusal
+        stop(study)
+        if parameters_before(trial) is not None:
+            warnings.warn(
+                f"{refusal} Trial {trial.number} is evaluated all the same, as Optuna asks no "
+                f"sampler for its parameters.",
+                stacklevel=5,
+            )
+        return None
+
+    def _objection_to_others(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        known: JoinedT,
+        read: Callable[[], JoinedT],
+    ) -> str:
+        """Why this worker must not run a study beside others that do, or ""; else it is noted."""
         if not self._arguments:
             return ""
         mine, key = self._settings, (study._study_id, id(study._storage))
-        others = [
-            f"trial {number}, which {described(worker)} has begun"
-            for number, worker, digest in under_way
-            if digest not in (None, mine.digest) and worker != worker_name()
-        ]
+        others = self._others(known.chosen_by(trial.number))
         if key in self._noted and not others:
             return ""
         before = study.user_attrs
-        objection = mine.objection_to(before.get(SAMPLER_KEY), others)
+        noted = before.get(SAMPLER_KEY)
+        if mine.changes(noted) and dict(noted or {}).get(WORKER) != worker_name():
+            # Those that were there may just be between two trials.
+            until = time.monotonic() + _BETWEEN_TRIALS
+            while not others and time.monotonic() < until:
+                time.sleep(_PERIOD)
+                others = self._others(read().chosen_by(trial.number))
+        objection = mine.objection_to(noted, others)
         if objection:
             return f"study {study.study_name!r} {objection}"
         for name, note in self._notes().items():
@@ -145,6 +187,26 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._noted[key] = study._storage
         return ""
 
+    def _others(self, under_way: Iterable[tuple[int, Any, str | None]]) -> list[str]:
+        """The trials, in words, that other processes have begun with other arguments.
+
+        Those of this process may have been asked for and given up before another sampler was made.
+        """
+        return [
+            f"trial {number}, which {described(worker)} has begun"
+            for number, worker, digest in under_way
+            if digest not in (None, self._settings.digest) and worker != worker_name()
+        ]
+
+    def _refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:
+        """Why a trial must not be run; "" if it may."""
+        return self._refused.get((study._study_id, id(study._storage), trial.number), "")
+
+    def _check_admitted(self, study: optuna.Study, trial: FrozenTrial) -> None:
+        refusal = self._refusal(study, trial)
+        if refusal:
+            raise ValueError(refusal)
+
     def _notes(self) -> dict[str, Any]:
         """What a study is told about how it is run, by attribute: only before a trial.
 
@@ -152,7 +214,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         """
         if not self._arguments:
             return {}
-        return {SAMPLER_KEY: self._settings.note}
+        return {SAMPLER_KEY: {**self._settings.note, WORKER: worker_name()}}
 
     def _of(self, study: optuna.Study) -> ReadT:
         """What is known of a study, as it was last read; the lock is held, as in `_anew`."""
@@ -172,7 +234,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def __getstate__(self) -> dict[str, Any]:
         # Both are functions of the studies.
-        state = self.__dict__ | {"_read_studies": {}, "_noted": {}}
+        state = self.__dict__ | {"_read_studies": {}, "_noted": {}, "_refused": {}}
         del state["_lock"]
         return state
 

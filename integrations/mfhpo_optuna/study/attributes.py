@@ -10,7 +10,7 @@ from optuna.trial import FrozenTrial
 ARM_KEY = "mfhpo:pull"
 WORKER, ARGUMENTS = "worker", "arguments"
 
-# Of a trial whose worker is about to add the answer: the process, and since when.
+# Of a trial whose worker is about to add the answer: the process.
 ANSWERING_KEY = "mfhpo:answering"
 
 # The certificate of a trial that answers, and whether it was added while nothing was certified.

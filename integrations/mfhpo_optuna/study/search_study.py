@@ -27,7 +27,7 @@ from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
 from mfhpo_optuna.study.progress.state import Progress
-from mfhpo_optuna.study.under_way import Running
+from mfhpo_optuna.study.under_way import Running, is_surely_alive
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.
 _MOST_AT_FIRST = 10.0
@@ -104,9 +104,12 @@ class SearchStudy(FidelityRace):
         return other
 
     @property
-    def goes_on_here(self) -> bool:
-        """Whether trials are under way that this process has begun."""
-        return any(number in self._begun_here for number, _ in self._under_way(-1))
+    def goes_on(self) -> bool:
+        """Whether trials are under way whose process surely runs."""
+        return any(
+            number in self._begun_here or is_surely_alive(worker)
+            for number, worker, _ in self.chosen_by(-1)
+        )
 
     def progress(self) -> Progress:
         """What was tried, what it cost, and the leader."""

@@ -65,7 +65,6 @@ class StudyRace(abc.ABC):
         self.listener: Listener | None = None
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
         self.over: set[int] = set()  # running trials that began after the race had ended
-        self.refused: dict[int, str] = {}  # running trials that must not be run, and why
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
         self.announced = False  # whether the sampler has said what it found out or chose
         self.reseeded = False  # whether the sampler of the arms has new randomness after a restart
@@ -296,7 +295,7 @@ class StudyRace(abc.ABC):
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
-        told = ("over", "refused", "idle", "announced", "reseeded", "resumed", "listener", "warned")
+        told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
@@ -408,7 +407,7 @@ class StudyRace(abc.ABC):
             if number != trial_number and not self._expired(running, now)
         ]
 
-    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
+    def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
         """The other trials that are waited for, with their workers and digests of arguments."""
         return [
             (number, self._running[number].worker, self._running[number].arguments)

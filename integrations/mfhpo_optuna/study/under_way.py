@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from optuna.trial import FrozenTrial
 
@@ -125,30 +126,40 @@ def worker_name() -> str:
     return f"{_machine()} {os.getpid()}@{began}"
 
 
-def described(name: str | None) -> str:
+def described(name: Any) -> str:
     """A process in words, by the name that it has given itself."""
-    machine, _, process = (name or "").rpartition(" ")
+    machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
     number, _, _ = process.partition("@")
     return f"process {number} on {machine.partition(' ')[0]}" if machine else "a process"
 
 
-def is_surely_dead(name: str | None) -> bool:
+def is_surely_dead(name: Any) -> bool:
     """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
-    machine, _, process = (name or "").rpartition(" ")
+    return _runs(name) is False
+
+
+def is_surely_alive(name: Any) -> bool:
+    """Whether a process runs on this machine; False if that cannot be told."""
+    return _runs(name) is True
+
+
+def _runs(name: Any) -> bool | None:
+    """Whether the process of this name runs; None if it is on another machine, or nobody's."""
+    machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
     number, _, began = process.partition("@")
     if machine != _machine() or os.name != "posix" or not number.isdecimal():
-        return False
+        return None
     try:
         os.kill(int(number), 0)
     except (ProcessLookupError, OverflowError):
-        return True
+        return False
     except PermissionError:
         pass  # it is there, and another user's
     state, began_now = _state_and_beginning(int(number))
     # A process that was killed keeps its number until its parent has asked how it ended, which the
     # first process of a container may never do; later another process may have that number.
     is_another = bool(began and began_now and began != began_now)
-    return state in _DEAD or is_another
+    return state not in _DEAD and not is_another
 
 
 def _state_and_beginning(number: int) -> tuple[str, str]:

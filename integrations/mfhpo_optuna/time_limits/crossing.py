@@ -75,7 +75,8 @@ def pack_value(value: Any) -> PackedValue:
     something that looks like it and is no number: Optuna then raises its own error. So does a text,
     which Optuna itself takes for a number if it reads like one, and then leaves the trial running.
     """
-    if isinstance(value, str):
+    of = value if isinstance(value, (list, tuple)) else [value]
+    if any(isinstance(item, (str, bytes)) for item in of):
         return PackedValue(pickle.dumps(_LooksLike(repr(value))))
     try:
         return PackedValue(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))

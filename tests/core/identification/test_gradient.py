@@ -7,7 +7,7 @@ from benchmarks.papers.iise import load_instance
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.noise import SubGaussian
+from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run
@@ -171,3 +171,15 @@ def test_the_published_stop_needs_all_arms_at_once():
 def test_arguments_that_are_wrong(options, message):
     with pytest.raises(ValueError, match=message):
         two_arms(**options)
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
+@pytest.mark.parametrize("noise", [SubGaussian(0.0), EstimatedNoise()])
+def test_very_large_values_without_noise_overflow_nothing(noise):
+    race = MFGrad(Problem(3, (1.0,), Bias.max(0.0), noise), epsilon=0.0)
+    values = [-1.1e49, -1e49, -1.2e49]
+    while not race.finished and race.pulls < 100:
+        [pull] = race.ask()
+        race.tell(pull, Observation(values[pull.arm]))
+    assert race.recommend().certified
+    assert race.recommend().arm == 1

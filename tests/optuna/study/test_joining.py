@@ -1,5 +1,6 @@
 """Workers that join a study which others run: with the same arguments, or not at all."""
 
+import inspect
 import os
 import re
 import subprocess
@@ -16,7 +17,8 @@ from optuna.trial import TrialState
 from mfhpo_optuna import Fidelity, IISESampler, MFLUCBSampler, NashSampler, RaceSampler
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
 from mfhpo_optuna.report.reading import stored_sampler
-from mfhpo_optuna.study.attributes import SAMPLER_KEY
+from mfhpo_optuna.samplers import study_sampler
+from mfhpo_optuna.study.attributes import ANSWERING_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.under_way import worker_name
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
@@ -142,6 +144,87 @@ def test_a_trial_of_the_same_process_that_was_given_up_refuses_nobody(storage):
     worker(storage, iise(epsilon=0.3)).optimize(bowl, n_trials=1)
 
 
+def test_a_refused_worker_adds_no_answer(storage):
+    one = worker(storage, iise(epsilon=0.001))
+    one.optimize(bowl, n_trials=40)
+    begun_elsewhere(one)
+    before = len(one.trials)
+    other = worker(storage, iise(epsilon=2.0, delta=0.9))
+    with pytest.raises(ValueError, match=REFUSED):
+        other.optimize(bowl)
+    assert len(one.trials) == before + 1
+
+
+@pytest.mark.parametrize("fixed", [{"x": 0.0}, {"x": 0.0, "epochs": 3}])
+def test_a_refused_trial_with_parameters_of_its_own_is_no_answer(fixed, storage):
+    one = worker(storage, iise(epsilon=0.1))
+    begun_elsewhere(one)
+    one.enqueue_trial(fixed)
+    other = worker(storage, iise(epsilon=0.3))
+    with pytest.warns(UserWarning, match=rf"{REFUSED}.*Trial 1 is evaluated all the same"):
+        other.optimize(lambda trial: -1.0 + 0.0 * trial.suggest_float("x", -1, 1))
+    assert len(pulls(one)) == 1
+    assert len(one.trials) == 2
+    with pytest.raises(ValueError, match="No feasible trials"):
+        _ = one.best_trial
+
+
+def test_who_comes_between_two_trials_of_another_worker_is_refused(storage, monkeypatch):
+    one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
+    trial = begun_elsewhere(one)
+    one.tell(trial, 1.0)
+    note = one.user_attrs[SAMPLER_KEY]
+    one.set_user_attr(SAMPLER_KEY, {**note, "worker": another_process(os.getppid())})
+    looks = iter([lambda: None, lambda: begun_elsewhere(one)])
+    monkeypatch.setattr(study_sampler.time, "sleep", lambda seconds: next(looks)())
+    with pytest.raises(ValueError, match=REFUSED):
+        other.optimize(bowl)
+
+
+def test_arms_that_the_trials_are_not_of_fail_the_trial(storage):
+    worker(storage, iise()).optimize(bowl, n_trials=8)
+    fewer = worker(storage, IISESampler("epochs", ARMS[:1], seed=0))
+    with pytest.raises(ValueError, match="resume the study with the arms it was begun with"):
+        fewer.optimize(bowl)
+    assert fewer.trials[-1].state == TrialState.FAIL
+
+
+@pytest.mark.parametrize("odd", [7, "x", {}, {"worker": 7}, [], None])
+def test_attributes_that_nobody_can_read_break_nothing(odd, storage):
+    one = worker(storage, iise())
+    trial = begun_elsewhere(one)
+    tag = {**one.trials[0].user_attrs[PULL], "worker": odd, "arguments": odd}
+    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
+    storage.set_trial_user_attr(trial._trial_id, ANSWERING_KEY, odd)
+    other = worker(storage, iise(lease=1e-6))
+    other.optimize(bowl)
+    assert other.sampler.recommendation(other).finished
+
+
+def test_an_option_that_a_later_version_adds_changes_nothing_for_who_does_not_give_it(monkeypatch):
+    def digest():
+        return Settings(iise(epsilon=0.1), {"epsilon": 0.1, "seed": 0}).digest
+
+    before, constructor = digest(), IISESampler.__init__
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = [
+        *inspect.signature(constructor).parameters.values(),
+        inspect.Parameter("added", kind, default=3),
+    ]
+    signature = inspect.Signature(more)
+    monkeypatch.setattr(constructor, "__signature__", signature)
+    assert "added" in inspect.signature(IISESampler).parameters
+    assert digest() == before
+
+
+def test_long_arguments_that_differ_far_behind_are_named(storage):
+    many = [{"x": float(x)} for x in np.linspace(-1, 1, 50)]
+    begun_elsewhere(worker(storage, IISESampler("epochs", many)))
+    others = [*many[:-1], {"x": 0.987}]
+    with pytest.raises(ValueError, match=r"Their arms differ\."):
+        worker(storage, IISESampler("epochs", others)).optimize(bowl)
+
+
 @pytest.mark.parametrize("version", [STATE_VERSION + 1, STATE_VERSION + 7])
 def test_a_study_of_a_later_version_is_refused_and_not_read(version, storage):
     study = worker(storage, iise())
@@ -150,6 +233,9 @@ def test_a_study_of_a_later_version_is_refused_and_not_read(version, storage):
     with pytest.raises(ValueError, match=f"later mfhpo, which writes version {version} of a"):
         worker(storage, iise()).optimize(bowl)
     assert len(pulls(study)) == 2
+    study._storage.set_trial_user_attr(study.ask()._trial_id, PULL, {"of": "another kind"})
+    with pytest.raises(ValueError, match="later mfhpo"):
+        worker(storage, iise()).optimize(bowl)
     with pytest.raises(ValueError, match="a later mfhpo has written it"):
         stored_sampler(study)
 
@@ -226,7 +312,7 @@ def test_a_game_is_refused_as_well(storage):
 def test_a_real_process_is_named(path, tmp_path):
     path = str(tmp_path / path)
     search(path, n_trials=0)
-    other = start(f"search({path!r}, lease=None, n_trials=1, pause=60)")
+    other = start(f"search({path!r}, lease=None, n_trials=1, pause=600)")
     try:
         study = search(path, n_trials=0)
         while not study.trials or "epochs" not in study.trials[0].params:
