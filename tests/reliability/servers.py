@@ -79,6 +79,10 @@ class Postgres:
         self._run("createdb", "-h", self._folder, "-U", "optuna", name)
         return f"postgresql+psycopg://optuna@/{name}?host={self._folder}"
 
+    def drop(self, url):
+        name = url.partition("@/")[2].partition("?")[0]
+        self._run("dropdb", "--force", "-h", self._folder, "-U", "optuna", name)
+
     def close(self):
         self.stop()
         shutil.rmtree(self._folder)
@@ -98,6 +102,12 @@ class Redis:
     def url(self):
         self._databases += 1
         return f"redis:unix://{self._socket}?db={self._databases % 16}"
+
+    def drop(self, url):
+        import redis
+
+        with redis.Redis.from_url(url.removeprefix("redis:")) as connection:
+            connection.flushdb()
 
     def close(self):
         self._server.kill()
@@ -161,6 +171,7 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)  # or its thread would wait for ever
         self._listener.close()
         self.cut()
         self._process.kill()
