@@ -1,6 +1,7 @@
 """What a race leaves behind in this process, among processes, and among temporary files."""
 
 import gc
+import multiprocessing.util
 import os
 import tempfile
 import threading
@@ -20,6 +21,7 @@ class Watch:
     """
 
     def __init__(self, folder):
+        multiprocessing.util.get_temp_dir()  # of this process: it is removed when that ends
         folder.mkdir()
         self._folder = folder
         self._word = f"{os.getpid()} {time.time_ns()}"

@@ -144,6 +144,7 @@ def run(storage, name, pause, folder, *, jobs=1, options=None, limit=None):
 
 def serve(url, port):
     """Be a gRPC proxy for a storage."""
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = optuna.storages.get_storage(url)
     optuna.storages.run_grpc_proxy_server(storage, host="127.0.0.1", port=port)

@@ -1,7 +1,6 @@
 import json
 import time
 import warnings
-from datetime import datetime, timedelta
 
 import numpy as np
 import optuna
