@@ -149,6 +149,7 @@ def figures(storage, name, folder, **options):
         "values_lost": sum(values.get(number) != value for number, value in noted.items()),
         "values": len(evaluated),
         "left_running": sum(t.state == TrialState.RUNNING for t in trials),
+        "made_anew": sum("failed_trial" in t.system_attrs for t in trials),
         "disagreements": _errors(folder).count("does not count"),
     }
     if name == OPTUNA:

@@ -60,6 +60,21 @@ def test_a_fault(place, fault, name, tmp_path, results, request):
     check(found, name)
 
 
+@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("place", ["PostgreSQL", "SQLite"], indirect=True)
+def test_kills_with_trials_made_anew(place, name, tmp_path, results, request):
+    """Optuna's heartbeat, and its callback that queues a lost trial's parameters once more."""
+    fault = kill_all_twice(place)
+    found = play(f"heartbeat:{place.url}", name, tmp_path, pause=PAUSE, fault=fault)
+    kind = request.node.callspec.params["place"]
+    words = "kill all twice, trials made anew"
+    results.append({"storage": kind, "sampler": name, "fault": words} | found)
+    assert found["values_before"] < found["values_noted"]
+    assert found["made_anew"] > 0
+    assert found["disagreements"] == 0
+    check(found, name)
+
+
 @pytest.mark.parametrize("name", [*BOTH, "RCUCBSampler"])
 @pytest.mark.parametrize(("words", "seconds"), [("set back", -3600), ("set forward", 3600)])
 @pytest.mark.parametrize("place", ["SQLite"], indirect=True)

@@ -58,7 +58,7 @@ def open_storage(url):
             rest,
             heartbeat_interval=1,
             grace_period=3,
-            failed_trial_callback=RetryHeartbeatStaleTrialCallback(),
+            heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(),
         )
     if kind == "journal":
         return JournalStorage(JournalFileBackend(rest))
