@@ -117,7 +117,7 @@ class AskAndTellContract:
 
     @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
     def test_whatever_workers_do_in_whatever_order(self):
-        few = hypothesis_settings(max_examples=8, stateful_step_count=40)
+        few = hypothesis_settings(max_examples=5, stateful_step_count=40)
         run_state_machine_as_test(machine(self), settings=few)
 
     @settings(max_examples=5)
