@@ -225,6 +225,17 @@ def test_who_evaluates_a_trial_is_noted():
     assert study.ask().user_attrs[QUERY]["worker"] == worker_name()
 
 
+def test_a_clock_that_was_set_forward_makes_no_lease_longer():
+    study = new_study(budget=8)
+    study.optimize(on_a_grid, n_trials=2)
+    trial = study.ask()
+    values = on_a_grid(trial)
+    study._storage._get_trial(trial._trial_id).datetime_start -= timedelta(hours=1)
+    study.tell(trial, values)
+    dead(study, 900.0)
+    assert study.sampler._read(study)._pending(-1) == []
+
+
 def test_a_lease_is_longer_where_trials_take_long():
     study = new_study(budget=8)
     now = datetime.now()

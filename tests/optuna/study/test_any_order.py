@@ -219,10 +219,10 @@ def _ended(answer):
     return getattr(answer, "finished", None)  # those with limits say it by their trials
 
 
-def machine(name, make, base=Study, split=False, examples=10):
+def machine(name, make, base=Study, split=False, examples=10, steps=30):
     kind = type(name, (base,), {"make": lambda self: make(), "split": split})
     test = kind.TestCase
-    test.settings = settings(max_examples=examples, stateful_step_count=30, deadline=None)
+    test.settings = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     return pytest.mark.filterwarnings("ignore")(test)
 
 
@@ -237,5 +237,9 @@ TestLimits = machine(
 )
 TestLeases = machine("Leases", lambda: IISESampler("epochs", 4, epsilon=0.1, lease=60.0, seed=0))
 TestGame = machine(
-    "Game", lambda: NashSampler(PLAYERS, "seconds", budget=90, seed=0), base=Game, examples=3
+    "Game",
+    lambda: NashSampler(PLAYERS, "seconds", budget=90, seed=0),
+    base=Game,
+    examples=4,  # its models are fitted whenever it is read
+    steps=12,
 )
