@@ -1,11 +1,12 @@
 """What a race leaves behind in this process, among processes, and among temporary files."""
 
+import contextlib
 import gc
 import multiprocessing.util
 import os
-import tempfile
 import threading
 import time
+from unittest.mock import patch
 
 import psutil
 
@@ -21,13 +22,21 @@ class Watch:
     """
 
     def __init__(self, folder):
-        multiprocessing.util.get_temp_dir()  # of this process: it is removed when that ends
-        folder.mkdir()
         self._folder = folder
         self._word = f"{os.getpid()} {time.time_ns()}"
-        os.environ[_MARK] = self._word
-        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         self._processes = None
+        self._changed = contextlib.ExitStack()
+
+    def __enter__(self):
+        multiprocessing.util.get_temp_dir()  # of this process: it is removed when that ends
+        self._folder.mkdir()
+        environment = {_MARK: self._word, "TMPDIR": str(self._folder)}
+        self._changed.enter_context(patch.dict(os.environ, environment))
+        self._changed.enter_context(patch("tempfile.tempdir", str(self._folder)))
+        return self
+
+    def __exit__(self, *error):
+        self._changed.close()
 
     def look(self):
         """What there is now."""

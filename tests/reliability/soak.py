@@ -144,35 +144,31 @@ def soak(seed, numbers, until, output, kept):
     """Play races until it is time to stop; return whether all has held."""
     servers, played, began = {}, [], time.monotonic()
     storages = [name for name, kind in PLACES.items() if not kind.missing()]
-    holds = True
-    with tempfile.TemporaryDirectory(prefix="mfhpo-soak-") as work:
-        may_mount = _may_mount(servers, Path(work))
+    arguments = ["--minutes", f"{until / 60:g}", "--seed", str(seed)]
+    with contextlib.ExitStack() as opened:
+        work = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="mfhpo-soak-")))
+        opened.callback(lambda: [server.close() for server in servers.values()])
+        may_mount = _may_mount(servers, work)
         for name in {"PostgreSQL", "journal on Redis"} & set(storages):
-            PLACES[name](servers, Path(work)).close()  # so that they are there before the watch
-        watch = Watch(Path(work) / "temporary")
-        try:
-            for number in numbers:
-                if time.monotonic() - began >= until:
-                    break
-                race = draw(seed, number, storages, may_mount)
-                folder = Path(work) / f"race-{number}"
-                folder.mkdir()
-                found = outcome(race, servers, folder)
-                if found["wrong"] or not found.get("right"):
-                    found["kept"] = str(kept / folder.name)
-                    shutil.copytree(folder, kept / folder.name, dirs_exist_ok=True)
-                shutil.rmtree(folder)
-                played.append(found | {"left": watch.look()})
-                report = summary(played, time.monotonic() - began)
-                holds = report["holds"]
-                arguments = ["--minutes", f"{until / 60:g}", "--seed", str(seed)]
-                made = provenance("tests.reliability.soak", arguments, *_PACKAGES)
-                write(output, as_json({**made, **report}))
-                progress(_line(found))
-        finally:
-            for server in servers.values():
-                server.close()
-    return holds and bool(played)
+            PLACES[name](servers, work).close()  # so that they are there before the watch
+        watch = opened.enter_context(Watch(work / "temporary"))
+        for number in numbers:
+            if time.monotonic() - began >= until:
+                break
+            race = draw(seed, number, storages, may_mount)
+            folder = work / f"race-{number}"
+            folder.mkdir()
+            found = outcome(race, servers, folder)
+            if found["wrong"] or not found.get("right"):
+                found["kept"] = str(kept / folder.name)
+                shutil.copytree(folder, kept / folder.name, dirs_exist_ok=True)
+            shutil.rmtree(folder)
+            played.append(found | {"left": watch.look()})
+            report = summary(played, time.monotonic() - began)
+            made = provenance("tests.reliability.soak", arguments, *_PACKAGES)
+            write(output, as_json({**made, **report}))
+            progress(_line(found))
+    return bool(played) and report["holds"]
 
 
 def _may_mount(servers, folder):

@@ -65,7 +65,7 @@ def test_a_fault(place, fault, name, tmp_path, results, request):
 def test_kills_with_trials_made_anew(place, name, tmp_path, results, request):
     """Optuna's heartbeat, and its callback that queues a lost trial's parameters once more."""
     fault = kill_all_twice(place)
-    found = play(f"heartbeat:{place.url}", name, tmp_path, pause=PAUSE, fault=fault)
+    found = play(f"heartbeat:{place.url}", name, tmp_path, pause=PAUSE, fault=fault, n=4)
     kind = request.node.callspec.params["place"]
     words = "kill all twice, trials made anew"
     results.append({"storage": kind, "sampler": name, "fault": words} | found)
@@ -86,7 +86,7 @@ def test_a_clock_that_is_set(place, words, seconds, name, tmp_path, results):
         place.url,
         name,
         tmp_path,
-        pause=PAUSE,
+        pause=0.3,
         fault=clock.set_by(seconds),
         environment=clock.environment,
         n=4,
