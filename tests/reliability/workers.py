@@ -101,15 +101,11 @@ def value_of(trial, name, pause, seed=0):
     return (x - BEST) ** 2 + 0.1 / epochs + noise
 
 
-class Notebook:
-    """Keeps the values that the storage has acknowledged, beside it, where nothing goes wrong."""
-
-    def __init__(self, path):
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-    def __call__(self, study, trial):
-        if trial.state == TrialState.COMPLETE:
-            os.write(self._file, f"{trial.number} {trial.values}\n".encode())
+def note(study, trial, file):
+    """Keep a value that the storage has acknowledged, beside it, where nothing goes wrong."""
+    if trial.state == TrialState.COMPLETE:
+        with open(file, "ab", buffering=0) as notes:  # by one call, which no kill divides
+            notes.write(f"{trial.number} {trial.values}\n".encode())
 
 
 def work(url, name, pause, folder, options, limit):
@@ -129,7 +125,7 @@ def run(storage, name, pause, folder, *, jobs=1, options=None, limit=None):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore")
     study = open_study(storage, name, **options)
-    callbacks = [Notebook(os.path.join(folder, "notes"))]
+    callbacks = [partial(note, file=os.path.join(folder, "notes"))]
     if name == OPTUNA:
         enough = optuna.study.MaxTrialsCallback(TRIALS, states=(TrialState.COMPLETE,))
         callbacks.append(enough)
