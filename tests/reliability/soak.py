@@ -110,24 +110,44 @@ def play_race(race, place, folder):
 
 def outcome(race, servers, folder):
     """What was played and what came of it; what failed is kept in the folder."""
-    place = None if race.storage == MEMORY else PLACES[race.storage](servers, folder)
-    wrong = []
+    try:
+        with _place(race, servers, folder) as place:
+            found = _judged(race, place, folder)
+            if place is not None and (found["wrong"] or not found["right"]):
+                _keep(place.url, folder)
+    except Exception as error:  # of a server, when it began or ended; the others are to be played
+        found = {"wrong": [_in_words(error)]}
+    return asdict(race) | found
+
+
+@contextlib.contextmanager
+def _place(race, servers, folder):
+    if race.storage == MEMORY:
+        yield None
+        return
+    place = PLACES[race.storage](servers, folder)
     try:
         if race.storage == "journal file":
             place.mount()
-        found = play_race(race, place, folder)
-        wrong = complaints(found, race.sampler)
-        if found["left_running"] > found["workers_lost"]:
-            wrong.append("more trials were left running than workers were lost")
-    except Exception as error:  # the others are to be played all the same
-        found, wrong = {}, [f"{type(error).__name__}: {error}"]
+        yield place
     finally:
-        if place is not None:
-            if wrong or not found.get("right"):
-                _keep(place.url, folder)
-            found = found | {"locks_left": len(list(folder.rglob("*.lock")))}
-            place.close()
-    return asdict(race) | found | {"wrong": wrong}
+        place.close()
+
+
+def _judged(race, place, folder):
+    """The race's figures, and what is wrong with them."""
+    try:
+        found = play_race(race, place, folder)
+    except Exception as error:
+        return {"wrong": [_in_words(error)], "right": False}
+    wrong = complaints(found, race.sampler)
+    if found["left_running"] > found["workers_lost"]:
+        wrong.append("more trials were left running than workers were lost")
+    return found | {"wrong": wrong, "locks_left": len(list(folder.rglob("*.lock")))}
+
+
+def _in_words(error):
+    return f"{type(error).__name__}: {error}"
 
 
 def _keep(url, folder):

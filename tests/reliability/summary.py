@@ -6,13 +6,11 @@ from scipy.stats import binom
 
 DELTA = 0.05  # of the samplers
 _UNLIKELY = 1e-3  # of so many wrong answers, if each is wrong with probability DELTA
-_GROWTH = {  # from a quarter of the races to their end
-    "megabytes": 50,
-    "descriptors": 20,
-    "threads": 5,
-    "processes": 2,
-    "temporary_files": 5,
-}
+# What may be more after the last race than after a quarter of them.
+_GROWTH = {"descriptors": 5, "threads": 0, "processes": 0, "temporary_files": 0}
+# The first races import what others have, too. SQLAlchemy keeps up to 0.25 MB of each database that
+# a process opens, and a race opens some.
+_MEGABYTES, _MEGABYTES_OF_A_RACE = 30, 0.5
 
 
 def summary(played, seconds):
@@ -63,14 +61,17 @@ def _is_allowed(wrong, answers):
 
 def _leaks(left):
     """Each figure after a quarter of the races and after the last one."""
-    early, last = left[len(left) // 4], left[-1]
+    quarter = len(left) // 4
+    early, last = left[quarter], left[-1]
+    megabytes = _MEGABYTES + _MEGABYTES_OF_A_RACE * (len(left) - quarter)
+    growth = {"megabytes": megabytes, **_GROWTH}
     return {
         name: {
             "early": early[name],
             "end": last[name],
             "grows": last[name] - early[name] > most,
         }
-        for name, most in _GROWTH.items()
+        for name, most in growth.items()
     }
 
 

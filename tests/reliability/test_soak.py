@@ -85,6 +85,17 @@ def test_a_short_soak(tmp_path):
     assert not (tmp_path / "kept").exists()
 
 
+@pytest.mark.parametrize("race", [soak.draw(0, 6, ["SQLite"], False), soak.draw(0, 7, [], False)])
+def test_a_race_that_cannot_be_played_is_a_failure(race, tmp_path, monkeypatch):
+    def fail(*_):
+        raise TimeoutError("the race did not end")
+
+    monkeypatch.setattr(soak, "play_race", fail)
+    found = soak.outcome(race, {}, tmp_path)
+    assert found["number"] == race.number
+    assert found["wrong"] == ["TimeoutError: the race did not end"]
+
+
 @pytest.mark.faults
 def test_what_failed_is_kept(tmp_path, monkeypatch, capsys):
     output, kept = tmp_path / "soak.json", tmp_path / "kept"

@@ -32,7 +32,7 @@ def worker_of(trial: FrozenTrial) -> str | None:
 
 
 def tag_of(plan: Query) -> dict[str, Any]:
-    """What tells other workers of a plan of this one, as plain JSON values."""
+    """What tells other workers of a plan and who has it, as plain JSON values."""
     tag: dict[str, Any] = {"levels": list(plan.levels), WORKER: worker_name()}
     return tag | {"profile": dict(plan.profile)} if plan.profile else tag
 
