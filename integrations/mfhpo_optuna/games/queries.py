@@ -9,8 +9,7 @@ from optuna.trial import FrozenTrial
 from mfhpo.games import Query
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
-from mfhpo_optuna.study.attributes import WORKER
-from mfhpo_optuna.study.under_way import worker_name
+from mfhpo_optuna.study.attributes import ARGUMENTS, WORKER
 
 # User attribute of a trial: the query that it is.
 QUERY_KEY = "mfhpo:query"
@@ -25,15 +24,15 @@ def planned(trial: FrozenTrial) -> Query | None:
     return Query(tag.get("profile", {}), tuple(tag["levels"])) if "levels" in tag else None
 
 
-def worker_of(trial: FrozenTrial) -> str | None:
-    """Which process evaluates a trial, by its `worker_name`; None if that was not noted."""
-    name: str | None = trial.user_attrs.get(QUERY_KEY, {}).get(WORKER)
-    return name
+def signature_of(trial: FrozenTrial) -> tuple[str | None, str | None]:
+    """The process that evaluates a trial, and the digest of its arguments, if they are noted."""
+    tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
+    return tag.get(WORKER), tag.get(ARGUMENTS)
 
 
 def tag_of(plan: Query) -> dict[str, Any]:
-    """What tells other workers of a plan and who has it, as plain JSON values."""
-    tag: dict[str, Any] = {"levels": list(plan.levels), WORKER: worker_name()}
+    """What tells other workers of a plan, as plain JSON values."""
+    tag: dict[str, Any] = {"levels": list(plan.levels)}
     return tag | {"profile": dict(plan.profile)} if plan.profile else tag
 
 

@@ -14,7 +14,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
-from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned, worker_of
+from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned, signature_of
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.attributes import parameters_before
 from mfhpo_optuna.study.levels import levels_in
@@ -51,6 +51,7 @@ class NashStudy:
         # When trials began in this process, by a clock that nobody sets.
         self.begun_here: dict[int, float] = {}
         self.over: set[int] = set()  # trials that began when nothing was left for them
+        self.refused: dict[int, str] = {}  # running trials that must not be run, and why
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
         self._study_name = study.study_name
@@ -209,14 +210,21 @@ class NashStudy:
 
     def _pending(self, trial_number: int) -> list[Query]:
         """Queries under way, but for the given trial's and those that are not waited for."""
-        others = [of for number, of in sorted(self.under_way.items()) if number != trial_number]
-        waited_for = [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
-        queries = (self._query_of(trial, plan) for trial, plan in waited_for)
+        queries = (self._query_of(trial, plan) for trial, plan in self._waited_for(trial_number))
         return [query for query in queries if query is not None]
+
+    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
+        """The other trials that are waited for, with their workers and digests of arguments."""
+        return [(t.number, *signature_of(t)) for t, _ in self._waited_for(trial_number)]
+
+    def _waited_for(self, trial_number: int) -> list[tuple[FrozenTrial, Query]]:
+        others = [of for number, of in sorted(self.under_way.items()) if number != trial_number]
+        return [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
 
     def _expired(self, trial: FrozenTrial, plan: Query) -> bool:
         """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
-        if is_surely_dead(worker_of(trial)):
+        worker, _ = signature_of(trial)
+        if is_surely_dead(worker):
             return True
         if trial.datetime_start is None:
             return False
