@@ -240,6 +240,6 @@ TestGame = machine(
     "Game",
     lambda: NashSampler(PLAYERS, "seconds", budget=90, seed=0),
     base=Game,
-    examples=4,  # its models are fitted whenever it is read
-    steps=12,
+    examples=3,  # its models are fitted whenever it is read
+    steps=10,
 )
