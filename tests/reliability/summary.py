@@ -10,7 +10,7 @@ _UNLIKELY = 1e-3  # of so many wrong answers, if each is wrong with probability 
 _GROWTH = {"descriptors": 5, "threads": 0, "processes": 0, "temporary_files": 0}
 # The first races import what others have, too. SQLAlchemy keeps up to 0.25 MB of each database that
 # a process opens, and a race opens some.
-_MEGABYTES, _MEGABYTES_OF_A_RACE = 30, 0.5
+_MEGABYTES, _MEGABYTES_OF_A_RACE = 50, 0.5
 
 
 def summary(played, seconds):

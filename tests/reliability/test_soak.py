@@ -52,7 +52,7 @@ def test_so_many_answers_are_wrong_as_delta_allows(wrong, holds):
 
 @pytest.mark.parametrize("name", LEFT)
 def test_what_grows_race_by_race_leaks(name):
-    played = [race(n, left={**LEFT, name: LEFT[name] + 2 * n}) for n in range(50)]
+    played = [race(n, left={**LEFT, name: LEFT[name] + 3 * n}) for n in range(50)]
     found = summary(played, 60.0)
     assert not found["holds"]
     assert [leak for leak, about in found["leaks"].items() if about["grows"]] == [name]
