@@ -17,7 +17,16 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks.evidence import certificates, games, overhead, papers, readme, reliability, search
+from benchmarks.evidence import (
+    certificates,
+    games,
+    overhead,
+    papers,
+    readme,
+    reliability,
+    scale,
+    search,
+)
 from benchmarks.evidence.tables import RESULTS
 
 ROOT = Path(__file__).parents[2]
@@ -29,6 +38,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **games.FIGURES,
     **overhead.FIGURES,
     **reliability.FIGURES,
+    **scale.FIGURES,
 }
 PICTURES = {ROOT / "docs" / "evidence" / "hpo.svg": RESULTS / "hpo.svg"}
 _PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)??<!-- end of figures -->", re.DOTALL)
