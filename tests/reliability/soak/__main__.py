@@ -25,9 +25,9 @@ from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
 from tests.reliability import faults
 from tests.reliability.cells import complaints, play, to_the_end
-from tests.reliability.leaks import Watch
 from tests.reliability.places import PLACES
-from tests.reliability.summary import summary
+from tests.reliability.soak.leaks import Watch
+from tests.reliability.soak.summary import summary
 from tests.reliability.workers import OPTUNA, SAMPLERS, STUDY, open_storage, run
 
 MEMORY = "memory"

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.reliability import soak
-from tests.reliability.summary import summary
+from tests.reliability.soak import __main__ as soak
+from tests.reliability.soak.summary import summary
 
 LEFT = {"megabytes": 100.0, "descriptors": 9, "threads": 1, "processes": 2, "temporary_files": 0}
 
