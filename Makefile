@@ -17,7 +17,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ test-ray: $(VENV)/.for-test ## run the tests with real Ray clusters, whose drive
 
 test-faults: $(VENV)/.for-test | $(RESULTS) ## eight workers on real databases that are killed, stopped and filled; needs PostgreSQL, Redis, libfaketime
 	MFHPO_RELIABILITY=$(RESULTS)/reliability.json $(RUN) -m pytest tests/reliability $(PYTEST_ARGS)
+
+soak: $(VENV)/.for-test | $(RESULTS) ## an hour of races with random faults: ARGS="--minutes 5 --seed 1"; needs the same
+	$(RUN) -m tests.reliability.soak --output $(RESULTS)/soak.json $(ARGS)
 
 size: $(VENV)/.for-test ## count lines, files and floors of imports
 	@$(RUN) -m benchmarks.size $(ARGS)

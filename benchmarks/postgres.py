@@ -92,6 +92,11 @@ class Postgres:
         ticks = text.rpartition(")")[2].split()[_TICKS_OF_CHILDREN]
         return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
+    def drop(self, url: str) -> None:
+        """Remove a database, and end what is connected to it."""
+        name = url.partition("@/")[2].partition("?")[0]
+        self._run("dropdb", "--force", "-h", self._folder, "-U", "optuna", name)
+
     def close(self) -> None:
         """Stop it, and remove its folder."""
         self.stop()

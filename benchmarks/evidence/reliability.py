@@ -1,4 +1,4 @@
-"""What became of races of eight workers on real storages, and of Optuna alone there."""
+"""What became of races of several workers on real storages, and of Optuna alone there."""
 
 from collections.abc import Callable
 from functools import partial
@@ -37,6 +37,40 @@ def faults() -> str:
             row = [fault, storage, f"`{cell['sampler']}`", cell["values_before"]]
             rows.append([*row, *_figures(cell), cell["workers_lost"]])
     return table([*_head("fault", "storage", "sampler", "before"), "restarts"], rows, words=3)
+
+
+def soak() -> str:
+    """An hour of races with random faults, at a glance."""
+    found = result("soak")
+    figures = {
+        "minutes": f"{found['minutes']:.0f}",
+        "races": found["races"],
+        "workers that were killed or ended with an error": found["workers_lost"],
+        "values": f"{found['values']:,}",
+        "values lost": found["values_lost"],
+        "values wasted": percent(found["wasted"] / found["values"], 1),
+        "races that did not end, or failed otherwise": len(found["failures"]),
+        "wrong answers": found["wrong_answers"],
+        "seconds of the slowest race": f"{found['slowest']['seconds']:.0f}",
+        "locks left behind": found["locks_left"],
+    }
+    return table(["", ""], figures.items())
+
+
+def leaks() -> str:
+    """What the process that plays the races holds, and what is left beside it."""
+    words = {
+        "megabytes": "megabytes of memory",
+        "descriptors": "open files",
+        "threads": "threads",
+        "processes": "processes",
+        "temporary_files": "temporary files",
+    }
+    left = result("soak")["leaks"]
+    rows = [
+        [words[name], *(f"{left[name][when]:.0f}" for when in ("early", "end"))] for name in left
+    ]
+    return table(["", "after a quarter", "at the end"], rows)
 
 
 def objectives() -> str:
@@ -118,6 +152,8 @@ def _figures(cell: dict[str, Any]) -> list[object]:
 FIGURES: dict[str, Callable[[], str]] = {
     "workers on storages": storages,
     "faults": faults,
+    "soak": soak,
+    "soak, left behind": leaks,
     "objectives": objectives,
     "values": values,
     "numbers of arms": numbers_of_arms,

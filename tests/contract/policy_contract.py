@@ -14,10 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
 
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
+from tests.contract.machine import machine
 
 # Arms x fidelities. Arm 2 is the best at the target; the bias is at most 0.05.
 MEANS = np.transpose(
@@ -112,6 +114,11 @@ class AskAndTellContract:
             if told % 50 == 0:
                 self.check_answer(policy)
         self.check_end(policy)
+
+    @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+    def test_whatever_workers_do_in_whatever_order(self):
+        few = hypothesis_settings(max_examples=5, stateful_step_count=40)
+        run_state_machine_as_test(machine(self), settings=few)
 
     @settings(max_examples=5)
     @given(seed=numbers, share=st.floats(0.0, 1.0))

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -16,6 +17,14 @@ def without(*packages):
     """Why a test is skipped that needs these packages of Python; "" if all are installed."""
     lacking = [name for name in packages if importlib.util.find_spec(name) is None]
     return f"needs {', '.join(lacking)}" if lacking else ""
+
+
+def _is_json(text):
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 class Sqlite:
@@ -63,11 +72,11 @@ class Journal:
         return ballast.unlink
 
     def mend(self):
-        """Drop the half records that a full disk has left, each before a whole one."""
+        """Drop the half records that a full disk has left, before a whole one or at the end."""
         file = self._folder / "study.log"
         lines = file.read_text(encoding="utf-8").splitlines()
-        whole = [line[line.rfind('{"op_code"') :] for line in lines if '{"op_code"' in line]
-        file.write_text("".join(f"{line}\n" for line in whole), encoding="utf-8")
+        rests = [line[line.rfind('{"op_code"') :] for line in lines]
+        file.write_text("".join(f"{rest}\n" for rest in rests if _is_json(rest)), encoding="utf-8")
 
     def close(self):
         if os.path.ismount(self._folder):
@@ -91,14 +100,16 @@ class OnPostgres:
         self.server.stop(signal.SIGQUIT)
 
     def close(self):
-        """The server serves the next test."""
+        """Make room; the server serves the next test."""
+        self.server.drop(self.url)
 
 
 class OnRedis:
     def __init__(self, servers, folder):
         if "redis" not in servers:
             servers["redis"] = Redis()
-        self.url = servers["redis"].url()
+        self._server = servers["redis"]
+        self.url = self._server.url()
 
     @staticmethod
     def missing():
@@ -107,7 +118,8 @@ class OnRedis:
         return without("redis")
 
     def close(self):
-        """The server serves the next test."""
+        """Make room; the server serves the next test."""
+        self._server.drop(self.url)
 
 
 class ByProxy:

@@ -27,6 +27,12 @@ class Redis:
         self._databases += 1
         return f"redis:unix://{self._socket}?db={self._databases % 16}"
 
+    def drop(self, url):
+        import redis
+
+        with redis.Redis.from_url(url.removeprefix("redis:")) as connection:
+            connection.flushdb()
+
     def close(self):
         self._server.kill()
         self._server.wait()
@@ -89,6 +95,7 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
 
     def close(self):
+        self._listener.shutdown(socket.SHUT_RDWR)  # or its thread would wait for ever
         self._listener.close()
         self.cut()
         self._process.kill()

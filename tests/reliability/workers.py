@@ -1,5 +1,7 @@
 """What one worker of a study does, in a process of its own, and the studies that workers share."""
 
+import contextlib
+import json
 import multiprocessing
 import os
 import select
@@ -10,11 +12,18 @@ from functools import partial
 
 import numpy as np
 import optuna
-from optuna.storages import JournalStorage
+from optuna.storages import JournalStorage, RDBStorage, RetryHeartbeatStaleTrialCallback
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna import (
+    IISESampler,
+    MFSampler,
+    NashSampler,
+    RaceSampler,
+    RCUCBSampler,
+    time_limited,
+)
 from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
 
 # Workers are forked from a process that has imported everything, has no threads and opens nothing.
@@ -36,7 +45,7 @@ SAMPLERS = {
         RCUCBSampler, ARMS, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=TRIALS
     ),
     "NashSampler": partial(NashSampler, PLAYERS, "seconds", budget=BUDGET),
-    OPTUNA: lambda seed, lease=None: optuna.samplers.RandomSampler(),
+    OPTUNA: lambda **options: optuna.samplers.RandomSampler(),
 }
 MAXIMISING = ("RCUCBSampler",)
 
@@ -44,6 +53,13 @@ MAXIMISING = ("RCUCBSampler",)
 def open_storage(url):
     """The storage that a word names; called in the process that uses it."""
     kind, _, rest = url.partition(":")
+    if kind == "heartbeat":
+        return RDBStorage(
+            rest,
+            heartbeat_interval=1,
+            grace_period=3,
+            heartbeat_stale_trial_callback=RetryHeartbeatStaleTrialCallback(),
+        )
     if kind == "journal":
         return JournalStorage(JournalFileBackend(rest))
     if kind == "redis":
@@ -65,11 +81,11 @@ def open_study(storage, name, **options):
         study_name=STUDY,
         load_if_exists=True,
         directions=directions,
-        sampler=SAMPLERS[name](seed=0, **options),
+        sampler=SAMPLERS[name](**{"seed": 0} | options),
     )
 
 
-def value_of(trial, name, pause):
+def value_of(trial, name, pause, seed=0):
     """One noisy evaluation, whose noise depends on the trial's number or on its split."""
     if name == "NashSampler":
         values = tracking_by_level(trial)
@@ -79,46 +95,52 @@ def value_of(trial, name, pause):
     epochs = 9 if name == "RCUCBSampler" else trial.suggest_int("epochs", 1, 9)
     split = trial.suggest_int("split", 0, 2**31 - 1) if name == "MFSampler" else trial.number
     time.sleep(pause)
-    noise = 0.15 * np.random.default_rng([split, int(1e6 * (x + 1))]).normal()
+    noise = 0.15 * np.random.default_rng([split, int(1e6 * (x + 1)), seed]).normal()
     if name == "RCUCBSampler":
         return float(np.clip(0.9 - (x - BEST) ** 2 + 0.3 * noise, 0, 1))
     return (x - BEST) ** 2 + 0.1 / epochs + noise
 
 
-class Notebook:
-    """Keeps the values that the storage has acknowledged, beside it, where nothing goes wrong."""
-
-    def __init__(self, path):
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-    def __call__(self, study, trial):
-        if trial.state == TrialState.COMPLETE:
-            os.write(self._file, f"{trial.number} {trial.values}\n".encode())
+def note(study, trial, file):
+    """Keep a value that the storage has acknowledged, beside it, where nothing goes wrong."""
+    if trial.state == TrialState.COMPLETE:
+        with open(file, "ab", buffering=0) as notes:  # by one call, which no kill divides
+            notes.write(f"{trial.number} {trial.values}\n".encode())
 
 
-def work(url, name, pause, folder, jobs=1, options=None):
+def work(url, name, pause, folder, options, limit):
     """Run trials until the sampler ends the study; what goes wrong is said in the folder."""
     errors = os.open(os.path.join(folder, "errors"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(errors, 2)
     sys.stderr = os.fdopen(2, "w", buffering=1)
-    run(open_storage(url), name, pause, folder, jobs, options)
+    run(open_storage(url), name, pause, folder, options=options, limit=limit)
 
 
-def run(storage, name, pause, folder, jobs=1, options=None):
+def run(storage, name, pause, folder, *, jobs=1, options=None, limit=None):
+    """Run trials until the sampler ends the study, each in a process of its own if it has a limit.
+
+    The limit is in seconds.
+    """
+    options = options or {}
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.simplefilter("ignore")
-    study = open_study(storage, name, **(options or {}))
-    callbacks = [Notebook(os.path.join(folder, "notes"))]
+    study = open_study(storage, name, **options)
+    callbacks = [partial(note, file=os.path.join(folder, "notes"))]
     if name == OPTUNA:
         enough = optuna.study.MaxTrialsCallback(TRIALS, states=(TrialState.COMPLETE,))
         callbacks.append(enough)
         if sum(t.state == TrialState.COMPLETE for t in study.get_trials(deepcopy=False)) >= TRIALS:
             return
-    study.optimize(partial(value_of, name=name, pause=pause), n_jobs=jobs, callbacks=callbacks)
+    objective = partial(value_of, name=name, pause=pause, seed=options.get("seed", 0))
+    with contextlib.ExitStack() as opened:
+        if limit is not None:
+            objective = opened.enter_context(time_limited(objective, limit))
+        study.optimize(objective, n_jobs=jobs, callbacks=callbacks)
 
 
 def serve(url, port):
     """Be a gRPC proxy for a storage."""
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     storage = optuna.storages.get_storage(url)
     optuna.storages.run_grpc_proxy_server(storage, host="127.0.0.1", port=port)
@@ -127,4 +149,4 @@ def serve(url, port):
 if __name__ == "__main__":  # for a worker whose clock is libfaketime's
     # It makes no sleep possible while the monotonic clock goes on as it should.
     time.sleep = partial(select.select, [], [], [])
-    work(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4])
+    work(*json.loads(sys.argv[1]))

@@ -3,7 +3,6 @@
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import optuna
@@ -186,7 +185,7 @@ class NashSampler(StudySampler[NashStudy]):
                     self._end(study, game, trial)
                     return
                 game.under_way[trial.number] = trial, plan
-                game.begun_here.add(trial.number)
+                game.begun_here[trial.number] = time.monotonic()
                 write_attribute(study, trial, QUERY_KEY, tag_of(plan) | self._signature())
                 # Of workers that choose at the same moment, those that came later choose again.
                 game = self._read(study)
@@ -206,7 +205,9 @@ class NashSampler(StudySampler[NashStudy]):
             if self._refusal(study, trial):
                 return
             game = self._read(study)
-            problem = game.finish(trial, state, values, datetime.now()) or game.trouble
+            begun = game.begun_here.get(trial.number)
+            seconds = None if begun is None else time.monotonic() - begun
+            problem = game.finish(trial, state, values, seconds) or game.trouble
             if problem:
                 raise ValueError(problem)
             if game.policy is not None and trial.number not in game.over:
@@ -241,7 +242,7 @@ class NashSampler(StudySampler[NashStudy]):
         """
         plan, until = game.propose(trial), time.monotonic() + _SETTLING
         while plan is None and time.monotonic() < until:
-            elsewhere = game.under_way.keys() - game.begun_here
+            elsewhere = game.under_way.keys() - game.begun_here.keys()
             if max(elsewhere, default=-1) < trial.number:
                 break
             try:

@@ -19,7 +19,7 @@ from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.attributes import parameters_before
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.progress.state import Progress
-from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
+from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.under_way import default_lease, is_surely_dead
 
 # User attribute of a study: the game that is played.
@@ -48,7 +48,8 @@ class NashStudy:
         self.policy: GamePolicy | None = None  # None until the game is known
         self.under_way: dict[int, tuple[FrozenTrial, Query]] = {}  # by number
         self.told_of_cut = False  # whether the user knows what an `optimize` has left of the budget
-        self.begun_here: set[int] = set()  # trials whose worker is this process
+        # When trials began in this process, by a clock that nobody sets.
+        self.begun_here: dict[int, float] = {}
         self.over: set[int] = set()  # trials that began when nothing was left for them
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
@@ -84,7 +85,7 @@ class NashStudy:
             elif not trial.state.is_finished():
                 self.under_way.pop(trial.number, None)  # its worker gave up what was planned
         for trial in by_their_ends(news):
-            fault = self.finish(trial, trial.state, trial.values, trial.datetime_complete)
+            fault = self.finish(trial, trial.state, trial.values, seconds_of(trial))
             if fault:
                 self._warn("fault", f"{fault} It does not count, nor do others like it.")
         return True
@@ -94,7 +95,7 @@ class NashStudy:
         trial: FrozenTrial,
         state: TrialState,
         values: Sequence[float] | None,
-        ended: datetime | None,
+        seconds: float | None,
     ) -> str:
         """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
         self._news.close(trial.number)
@@ -112,7 +113,7 @@ class NashStudy:
             self.space.learn(trial.distributions)
         self._find_out()
         if self.policy is not None:
-            self._tell(self.policy, trial, values, ended)
+            self._tell(self.policy, trial, values, seconds)
         elif plan is not None and values is None:
             self._early_failures.append(trial)
         return ""
@@ -138,7 +139,7 @@ class NashStudy:
         parameters, n_players = tuple(policy.actions.parameters), len(self.signs)
         self._queries = Queries(self.space, parameters, self.fidelity, levels, n_players)
         for trial in self._early_failures:
-            self._tell(policy, trial, None, trial.datetime_complete)
+            self._tell(policy, trial, None, seconds_of(trial))
         self._early_failures.clear()
 
     def _tell(
@@ -146,16 +147,15 @@ class NashStudy:
         policy: GamePolicy,
         trial: FrozenTrial,
         values: Sequence[float] | None,
-        ended: datetime | None,
+        seconds: float | None,
     ) -> None:
         query = self._query_of(trial, planned(trial))
         if query is None:
             if values is not None:
                 self._warn_of_outside(trial)
             return
-        if ended is not None and trial.datetime_start is not None:
-            rate = (ended - trial.datetime_start).total_seconds() / policy.cost_of(query)
-            self._seconds_per_cost = max(self._seconds_per_cost, rate)
+        if seconds is not None:
+            self._seconds_per_cost = max(self._seconds_per_cost, seconds / policy.cost_of(query))
         told: list[float | None] = [None] * len(self.signs)
         if values is not None:
             told = [sign * value for sign, value in zip(self.signs, values, strict=True)]
@@ -208,7 +208,7 @@ class NashStudy:
         return {number: plan for number, (_, plan) in items if number < trial_number}
 
     def _pending(self, trial_number: int) -> list[Query]:
-        """Queries under way, but for the given trial's and those whose lease is over."""
+        """Queries under way, but for the given trial's and those that are not waited for."""
         queries = (self._query_of(trial, plan) for trial, plan in self._waited_for(trial_number))
         return [query for query in queries if query is not None]
 
@@ -221,6 +221,7 @@ class NashStudy:
         return [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
 
     def _expired(self, trial: FrozenTrial, plan: Query) -> bool:
+        """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
         worker, _ = signature_of(trial)
         if is_surely_dead(worker):
             return True

@@ -27,7 +27,6 @@ from mfhpo_optuna.study.attributes import (
     ARGUMENTS,
     ARM_KEY,
     CERTIFICATE_KEY,
-    SECONDS_KEY,
     SO_FAR_KEY,
     WITHHELD_KEY,
     WORKER,
@@ -35,7 +34,7 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.progress.state import Progress
-from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
+from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
 _ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
@@ -177,7 +176,7 @@ class StudyRace(abc.ABC):
                 self._begun += 1
                 self.resumed = True
             self.finish(
-                trial, trial.state, trial.value if trial.values else None, _seconds_of(trial)
+                trial, trial.state, trial.value if trial.values else None, seconds_of(trial)
             )
         self.settle()
         return True
@@ -237,12 +236,11 @@ class StudyRace(abc.ABC):
 
     def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
         """How long a trial that ends now has run, or None if it never said when it began."""
+        if trial.number in self._begun_here:
+            return time.monotonic() - self._begun_here[trial.number]
         if trial.datetime_start is None:
             return None
-        now = time.monotonic()
-        here = now - self._begun_here.get(trial.number, now)
-        # It is longer only if the clock was set back meanwhile.
-        return max(here, (datetime.now() - trial.datetime_start).total_seconds())
+        return max(0.0, (datetime.now() - trial.datetime_start).total_seconds())
 
     @property
     def avoids_repeats(self) -> bool:
@@ -548,15 +546,3 @@ class StudyRace(abc.ABC):
             f"failed. Make the study with pruner=optuna.pruners.NopPruner(); the race itself "
             f"decides what is not worth finishing.",
         )
-
-
-def _seconds_of(trial: FrozenTrial) -> float | None:
-    """How long a finished trial took; None if nobody knows.
-
-    A trial whose worker died is failed by the storage when somebody notices, maybe days later.
-    """
-    seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
-    begun, ended = trial.datetime_start, trial.datetime_complete
-    if seconds is None and trial.state != TrialState.FAIL and begun and ended:
-        seconds = (ended - begun).total_seconds()
-    return None if seconds is None else max(0.0, seconds)  # the clock may have been set back

@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
+
+from mfhpo_optuna.study.attributes import SECONDS_KEY
 
 
 class TrialNews:
@@ -34,3 +36,15 @@ def by_their_ends(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """Those that have ended, in the order in which they did."""
     ended = [trial for trial in trials if trial.state.is_finished()]
     return sorted(ended, key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
+
+
+def seconds_of(trial: FrozenTrial) -> float | None:
+    """How long a finished trial took; None if nobody knows.
+
+    A trial whose worker died is failed by the storage when somebody notices, maybe days later.
+    """
+    seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
+    begun, ended = trial.datetime_start, trial.datetime_complete
+    if seconds is None and trial.state != TrialState.FAIL and begun and ended:
+        seconds = (ended - begun).total_seconds()
+    return None if seconds is None else max(0.0, seconds)  # the clock may have been set back

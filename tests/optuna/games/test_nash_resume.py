@@ -10,6 +10,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna import NashSampler
+from mfhpo_optuna.study.under_way import worker_name
 from tests.optuna.games.nash_games import (
     EQUILIBRIUM,
     PLAYERS,
@@ -194,11 +195,9 @@ def test_nothing_but_failures_still_ends():
     assert "NO EQUILIBRIUM YET" in str(answer)
 
 
-def dead(study, seconds_ago, profile=None):
-    trial = create_trial(
-        state=TrialState.RUNNING,
-        user_attrs={QUERY: {"levels": [0, 0], "profile": profile or {"x": 0.5, "y": 0.5}}},
-    )
+def dead(study, seconds_ago, profile=None, **noted):
+    tag = {"levels": [0, 0], "profile": profile or {"x": 0.5, "y": 0.5}, **noted}
+    trial = create_trial(state=TrialState.RUNNING, user_attrs={QUERY: tag})
     trial.datetime_start = datetime.now() - timedelta(seconds=seconds_ago)
     study.add_trial(trial)
 
@@ -210,6 +209,31 @@ def test_the_lease_can_be_declared(lease, expected):
     dead(study, 50.0)
     study.optimize(on_a_grid)
     assert len(evaluated(study)) == expected
+
+
+def test_a_trial_whose_process_is_gone_is_evaluated_anew_at_once():
+    study = new_study(budget=6)
+    study.optimize(on_a_grid, n_trials=2)
+    dead(study, 1.0, worker=worker_name().replace("@", "@9"))  # the number now belongs to another
+    dead(study, 1.0, worker=worker_name())
+    study.optimize(on_a_grid)
+    assert len(evaluated(study)) == 5
+
+
+def test_who_evaluates_a_trial_is_noted():
+    study = new_study(budget=6)
+    assert study.ask().user_attrs[QUERY]["worker"] == worker_name()
+
+
+def test_a_clock_that_was_set_forward_makes_no_lease_longer():
+    study = new_study(budget=8)
+    study.optimize(on_a_grid, n_trials=2)
+    trial = study.ask()
+    values = on_a_grid(trial)
+    study._storage._get_trial(trial._trial_id).datetime_start -= timedelta(hours=1)
+    study.tell(trial, values)
+    dead(study, 900.0)
+    assert study.sampler._read(study)._pending(-1) == []
 
 
 def test_a_lease_is_longer_where_trials_take_long():

@@ -1,6 +1,9 @@
 """Whatever happens in whatever order, the race learns from each value once, whoever reads it."""
 
+import contextlib
 import warnings
+from datetime import datetime, timedelta
+from unittest.mock import patch
 
 import optuna
 import pytest
@@ -10,17 +13,37 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from optuna.storages import InMemoryStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
-from mfhpo_optuna import IISESampler, MFSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
+from tests.optuna.games.nash_games import PLAYERS, QUERY
 from tests.optuna.samplers.races import PULL
 
 CHOICE = st.integers(0, 10**6)  # of one of those under way
 VALUE = st.floats(0.0, 1.0)
 
 
+class Clock(datetime):
+    """The time of day in the storage and for who waits for trials; hours of it may pass at once."""
+
+    ahead = timedelta(0)
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) + cls.ahead
+
+
+READERS_OF_THE_CLOCK = (
+    "optuna.storages._in_memory",
+    "mfhpo_optuna.study.study_race",
+    "mfhpo_optuna.study.search_study",
+    "mfhpo_optuna.games.study",
+)
+
+
 class Study(RuleBasedStateMachine):
     """Two workers with samplers of their own on one storage; one of them may be started again."""
 
     split = False
+    directions = ("maximize",)
 
     def make(self):
         raise NotImplementedError
@@ -28,6 +51,10 @@ class Study(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         warnings.simplefilter("ignore")
+        self.patched = contextlib.ExitStack()
+        Clock.ahead = timedelta(0)
+        for module in READERS_OF_THE_CLOCK:
+            self.patched.enter_context(patch(f"{module}.datetime", Clock))
         self.storage = InMemoryStorage()
         self.workers = [self.worker(), self.worker()]
         self.under_way = []
@@ -38,7 +65,7 @@ class Study(RuleBasedStateMachine):
         return optuna.create_study(
             storage=self.storage,
             study_name="any order",
-            direction="maximize",
+            directions=self.directions,
             load_if_exists=True,
             sampler=self.make(),
         )
@@ -57,13 +84,16 @@ class Study(RuleBasedStateMachine):
         trial = study.ask()
         try:
             if asked > 0:
-                trial.suggest_float("x", -1, 1)
+                self.suggest_first(trial)
             if asked > 1:
                 self.suggest_rest(trial)
         except optuna.TrialPruned:
             study.tell(trial, state=TrialState.PRUNED)
             return
         self.under_way.append((study, trial))
+
+    def suggest_first(self, trial):
+        trial.suggest_float("x", -1, 1)
 
     def suggest_rest(self, trial):
         trial.suggest_int("epochs", 1, 9)
@@ -76,9 +106,12 @@ class Study(RuleBasedStateMachine):
         taken = self.take(choice)
         if taken is not None:
             study, trial = taken
-            trial.suggest_float("x", -1, 1)
+            self.suggest_first(trial)
             self.suggest_rest(trial)
-            study.tell(trial, value)
+            study.tell(trial, self.values(value))
+
+    def values(self, value):
+        return value
 
     @precondition(lambda self: self.under_way)
     @rule(choice=CHOICE)
@@ -98,6 +131,11 @@ class Study(RuleBasedStateMachine):
             if again:
                 RetryHeartbeatStaleTrialCallback()(study, study.trials[trial.number])
 
+    @rule()
+    def an_hour_passes(self):
+        """All leases run out; who has them may tell all the same."""
+        Clock.ahead += timedelta(hours=1)
+
     @rule(worker=st.integers(0, 1))
     def start_again(self, worker):
         old = self.workers[worker]
@@ -111,46 +149,80 @@ class Study(RuleBasedStateMachine):
 
     def teardown(self):
         """In the end all trials end, and nothing holds back a value."""
-        for trial in self.worker().trials:
-            if trial.state == TrialState.RUNNING:
-                self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
-        self.each_value_counts_once()
-        self.all_workers_say_the_same()
+        with self.patched:
+            for trial in self.worker().trials:
+                if trial.state == TrialState.RUNNING:
+                    self.storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+            self.each_value_counts_once()
+            self.all_workers_say_the_same()
 
     def all_workers_say_the_same(self):
         """Those that have read the study bit by bit, and one that reads it now."""
-        answers = [study.sampler.recommendation(study) for study in (*self.workers, self.worker())]
+        answers = [self.answer(study) for study in (*self.workers, self.worker())]
         told = [(answer.trials, answer.params, _ended(answer)) for answer in answers[:2]]
         assert told == [(answers[2].trials, answers[2].params, _ended(answers[2]))] * 2
+
+    def is_pull(self, trial):
+        return PULL in trial.user_attrs
+
+    def answer(self, study):
+        return study.sampler.recommendation(study)
+
+    def listening(self, hear):
+        """What a sampler calls after each observation, so that `hear` gets what is asked here."""
+        return lambda number, pull, seen: hear(number, seen.has_value)
 
     @invariant()
     def each_value_counts_once(self):
         study = self.worker()
         heard, valued = [], set()
 
-        def listen(number, pull, seen):
+        def hear(number, has_value):
             heard.append(number)
-            if seen.has_value:
+            if has_value:
                 valued.add(number)
 
-        study.sampler.replay(study, lambda race: listen)
+        study.sampler.replay(study, lambda race: self.listening(hear))
         assert len(heard) == len(set(heard))
         trials = study.get_trials(deepcopy=False)
-        pulls = {t.number for t in trials if PULL in t.user_attrs}
+        pulls = {t.number for t in trials if self.is_pull(t)}
         assert set(heard) <= {number for number in pulls if trials[number].state.is_finished()}
         if not any(trials[number].state == TrialState.RUNNING for number in pulls):
             done = {number for number in pulls if trials[number].state == TrialState.COMPLETE}
             assert done == valued
 
 
+class Game(Study):
+    directions = ("maximize", "maximize")
+
+    def suggest_first(self, trial):
+        trial.suggest_float("x", 0.0, 1.0, step=0.25)
+
+    def suggest_rest(self, trial):
+        trial.suggest_float("y", 0.0, 1.0, step=0.25)
+        trial.suggest_int("seconds", 1, 9)
+
+    def values(self, value):
+        return value, 1.0 - value
+
+    def answer(self, study):
+        return study.sampler.equilibrium(study)
+
+    def listening(self, hear):
+        return lambda trial, query, values: hear(trial.number, values[0] is not None)
+
+    def is_pull(self, trial):
+        return "levels" in trial.user_attrs.get(QUERY, {})
+
+
 def _ended(answer):
     return getattr(answer, "finished", None)  # those with limits say it by their trials
 
 
-def machine(name, make, split=False):
-    kind = type(name, (Study,), {"make": lambda self: make(), "split": split})
+def machine(name, make, base=Study, split=False, examples=10, steps=30):
+    kind = type(name, (base,), {"make": lambda self: make(), "split": split})
     test = kind.TestCase
-    test.settings = settings(max_examples=10, stateful_step_count=30, deadline=None)
+    test.settings = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     return pytest.mark.filterwarnings("ignore")(test)
 
 
@@ -162,4 +234,12 @@ TestSearch = machine("Search", lambda: RaceSampler("epochs", budget=90, seed=0))
 TestLimits = machine(
     "Limits",
     lambda: RCUCBSampler(4, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=30, seed=0),
+)
+TestLeases = machine("Leases", lambda: IISESampler("epochs", 4, epsilon=0.1, lease=60.0, seed=0))
+TestGame = machine(
+    "Game",
+    lambda: NashSampler(PLAYERS, "seconds", budget=90, seed=0),
+    base=Game,
+    examples=3,  # its models are fitted whenever it is read
+    steps=10,
 )

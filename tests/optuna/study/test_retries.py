@@ -7,6 +7,7 @@ import pytest
 from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
+from mfhpo import Pull
 from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
 from tests.optuna.samplers.races import PULL, noise, pulls
 
@@ -58,7 +59,7 @@ def lose(study, until):
 
 
 @pytest.mark.parametrize("begun", [0, 25])
-@pytest.mark.parametrize("until", ["x", "y", "epochs"])
+@pytest.mark.parametrize("until", ["x", "y", "epochs", "split"])
 @pytest.mark.parametrize("make", [iise, blocks, search, search_in_blocks, limits])
 def test_a_trial_made_anew_counts_for_the_configuration_that_was_lost(make, until, begun):
     last = "split" if make in (blocks, search_in_blocks) else "epochs"
@@ -83,6 +84,52 @@ def test_a_trial_made_anew_counts_for_the_configuration_that_was_lost(make, unti
         heard.append(told)
     assert heard[0] == heard[1]
     assert meanwhile.number in heard[0]
+
+
+def waiting(study):
+    (trial,) = (trial for trial in study.trials if trial.state == TrialState.WAITING)
+    return trial
+
+
+def inherited(study):
+    return study.sampler._read(study).inherited(waiting(study))
+
+
+def test_a_trial_made_anew_has_the_pull_of_the_lost_one():
+    study = optuna.create_study(sampler=blocks(0))
+    study.optimize(lambda trial: objective(trial, "split"), n_trials=8)
+    noted = lose(study, "split").user_attrs[PULL]
+    assert inherited(study) == Pull(noted["arm"], noted["fidelity"], block=noted["block"])
+
+
+def test_its_level_is_that_of_its_parameters():
+    """No level was known when the lost trial began, so that none was chosen for it."""
+    study = optuna.create_study(sampler=iise(0))
+    study.enqueue_trial({"epochs": 9})
+    noted = lose(study, "epochs").user_attrs[PULL]
+    assert inherited(study) == Pull(noted["arm"], 2)  # of the levels 1, 3 and 9
+
+
+def test_nothing_is_inherited_from_a_trial_that_had_asked_for_nothing():
+    study = optuna.create_study(sampler=iise(0))
+    study.optimize(objective, n_trials=3)
+    lost = study.ask()
+    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
+    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+    assert PULL in waiting(study).user_attrs
+    assert inherited(study) is None
+
+
+@pytest.mark.filterwarnings("ignore:trial .* was enqueued with")
+def test_nothing_is_inherited_from_a_trial_outside_the_race():
+    study = optuna.create_study(sampler=iise(0))
+    study.optimize(objective, n_trials=12)
+    study.enqueue_trial({"x": 0.123, "y": 0.456})
+    lose(study, "epochs")
+    assert waiting(study).params["x"] == 0.123
+    assert inherited(study) is None
+    study.optimize(objective, n_trials=1)
+    assert PULL not in study.trials[-1].user_attrs
 
 
 def test_a_race_whose_trials_are_all_lost_once_keeps_all_its_arms():

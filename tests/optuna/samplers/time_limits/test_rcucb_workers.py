@@ -104,12 +104,13 @@ def test_a_trial_that_is_tried_again_obeys_the_limit_that_it_inherits():
     assert (pull.arm, pull.limit, observation.censored_at) == (0, 0.7, 0.7)
 
 
-def test_a_clock_that_was_set_back_makes_no_trial_shorter_than_nothing():
-    """Nor those whose seconds were noted so."""
+@pytest.mark.parametrize("hours", [1, -1])
+def test_a_clock_that_was_set_makes_no_trial_longer_or_shorter_than_nothing(hours):
+    """Nor does it those whose seconds were noted so."""
     study = optuna.create_study(direction="maximize", sampler=make(horizon=HORIZON))
     trial = study.ask()
     trial.suggest_float("x", 0.0, 1.0)
-    begun = datetime.now() + timedelta(hours=1)
+    begun = datetime.now() + timedelta(hours=hours)
     study._storage._get_trial(trial._trial_id).datetime_start = begun
     time.sleep(0.05)
     study.tell(trial, 0.5)
