@@ -230,7 +230,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     common.add_argument("--methods", nargs="+", metavar="NAME", help="default: all there are")
     common.add_argument("--seeds", type=int, help="number of seeds (default: 30)")
     common.add_argument("--sigma", type=float, help="noise, if not the tasks' usual one")
-    common.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    common.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     folders = argparse.ArgumentParser(add_help=False)
     folders.add_argument(
         "--records", type=Path, default=_RESULTS / ".hpo-records", help="folder of the raw records"
