@@ -170,6 +170,7 @@ def _named(text: str, root: Path) -> Iterator[Path]:
         yield file
 
 
+@cache
 def _what_counts(file: Path) -> str:
     """A module without comments, docstrings and blank lines."""
     text = file.read_text(encoding="utf-8")
