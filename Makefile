@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -38,6 +38,9 @@ docs: $(VENV)/.for-docs ## build the documentation into build/site; a warning is
 
 data: $(VENV)/.for-benchmarks ## fetch published surrogates and instances into MFHPO_DATA, else ~/.cache/mfhpo/data
 	$(RUN) -m benchmarks.data $(ARGS)
+
+evidence: $(VENV)/.for-benchmarks $(VENV)/.for-ray ## run all benchmarks at a small size, and show on one page what they print; ARGS="--size full" takes days
+	$(RUN) -m benchmarks.evidence.run $(ARGS)
 
 readme-figures: $(VENV)/.for-benchmarks ## check that figures in README and docs are those of benchmarks/results; ARGS=--write renews them
 	$(RUN) -m benchmarks.evidence $(ARGS)
