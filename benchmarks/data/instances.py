@@ -31,7 +31,7 @@ def instance_of(*files: Path) -> Arrays:
     """
     found: Arrays = {}
     for file in files:
-        found |= _arrays(_read(file), file)
+        found |= _arrays(read_yaml(file), file)
     return found
 
 
@@ -69,7 +69,8 @@ def _arrays(given: Mapping[str, Any], file: Path) -> Arrays:
     }
 
 
-def _read(file: Path) -> dict[str, Any]:
+def read_yaml(file: Path) -> dict[str, Any]:
+    """Plain data of a YAML file, tuples among them; it runs nothing that the file holds."""
     import yaml  # here, so that what reads no such file does without it
 
     class Loader(yaml.SafeLoader):

@@ -230,7 +230,7 @@ def measure(
         errors = 0
         started = time.process_time()
         for number in range(count):
-            policy = _policy(algorithm, instance, delta, mfe_fraction)
+            policy = policy_of(algorithm, instance, delta, mfe_fraction)
             rng = np.random.default_rng([*seed, ALGORITHMS.index(algorithm), number])
             result = run_rounds(policy, instance, rng, resolution=resolution)
             costs[number] = result.cost
@@ -252,7 +252,8 @@ def measure(
     return figures
 
 
-def _policy(algorithm: str, instance: Instance, delta: float, mfe_fraction: float) -> Elimination:
+def policy_of(algorithm: str, instance: Instance, delta: float, mfe_fraction: float) -> Elimination:
+    """One of `ALGORITHMS` as the paper has it."""
     problem = instance.problem("order" if algorithm == "IISE-gamma" else "max")
     radius = HoeffdingRadius(math.sqrt(instance.variance))
     if algorithm == "SE":
