@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -87,6 +87,9 @@ rcucb: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits: the tables and figur
 
 rcucb-forest: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for 672 random forests (its Section 5.2); builds a table once
 	$(RUN) -m benchmarks.papers.rcucb_forest --build --output $(RESULTS)/rcucb_forest.json --figure $(RESULTS)/rcucb_forest.html $(ARGS)
+
+authors: $(VENV)/.for-benchmarks | $(RESULTS) ## two papers' own programs beside ours, from PROGRAMS=FOLDER with clones of mf-bai and adv-mf-bai
+	$(RUN) -m benchmarks.papers.authors --programs "$(PROGRAMS)" --output $(RESULTS)/authors.json $(ARGS)
 
 rcucb-seconds: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for trainings with heavy-tailed seconds, beside fixed limits and none
 	$(RUN) -m benchmarks.papers.rcucb_seconds --output $(RESULTS)/rcucb_seconds.json $(ARGS)

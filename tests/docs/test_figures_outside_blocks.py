@@ -9,7 +9,8 @@ from tests.docs.outside_blocks import GIVEN, TRACED
 
 # What holds no figures of ours: filled blocks, code, addresses, dates, the numbers of a list.
 _ELSEWHERE = re.compile(
-    r"<!-- figures: .*?<!-- end of figures -->|^```.*?^```$|^:::.*?$|^(?:#+ |\s*)\d+\. "
+    r"<!-- figures: .*?<!-- end of figures -->|^```.*?^```$|(?<=\n\n) {4}[^\n]*(?:\n {4}[^\n]*)*"
+    r"|^:::.*?$|^(?:#+ |\s*)\d+\. "
     r"|(?<=\])\([^)]*\)|\b(?:19|20)\d\d\b|<[^>]*>|\b[1n] - \w+",
     re.DOTALL | re.MULTILINE,
 )
@@ -69,6 +70,7 @@ def test_only_pages_that_there_are_have_phrases():
         ("`12` and [it](page-3.md), NeurIPS 2023, 1 - delta, n - 1 trials", 0),
         ("<!-- figures: x -->\n\n| 7 |\n\n<!-- end of figures -->\nand 8", 1),
         ("```\n9\n```\n1. First", 0),
+        ("Run:\n\n    make it ARGS=5\n    make it\n\n4 times", 1),
         ("rbv2 and SHA-256", 1),
     ],
 )
