@@ -9,12 +9,14 @@ from importlib.metadata import version
 import mfhpo
 from benchmarks.dependencies import ROOT, code_of
 
+_PRODUCT = ("mfhpo", "integrations")
+
 
 def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[str, object]:
     """Describe a run of a benchmark.
 
     "code" is a hash of what was measured, see `benchmarks.dependencies`; "commit" names the state
-    of the repository, if there is one, with a + if files have been changed since.
+    of the repository, if there is one, with a + if the product has been changed since.
 
     Parameters
     ----------
@@ -25,7 +27,8 @@ def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[st
     packages
         Distributions whose versions matter, besides NumPy and SciPy.
     """
-    head = _git("describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+")
+    head = _git("rev-parse", "--short=12", "HEAD")
+    changed = "+" if head and _git("status", "--porcelain", "--", *_PRODUCT) else ""
     return {
         "command": " ".join(["python -m", module, *arguments]),
         "date": datetime.now(timezone.utc).date().isoformat(),
@@ -36,7 +39,7 @@ def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[st
         },
         "machine": platform.machine(),
         "code": code_of(*programs(module, arguments)),
-        **({"commit": head} if head else {}),
+        **({"commit": head + changed} if head else {}),
     }
 
 
