@@ -31,17 +31,16 @@ def main(arguments: Sequence[str] | None = None, parts: Sequence[Part] = PARTS) 
         "--from", dest="base", default="https://github.com", help="where the repositories are"
     )
     options = parser.parse_args(arguments)
+    base = str(Path(options.base).resolve()) if Path(options.base).is_dir() else options.base
     folder = data_folder()
-    lacking = 0
-    for part in parts:
-        if part.name not in options.only:
-            continue
+    lacking: dict[str, list[str]] = {}
+    for part in (part for part in parts if part.name in options.only):
         try:
-            said = _fetch(part, options.base, folder)
+            progress(f"{part.name}: {_fetch(part, base, folder)}")
         except (OSError, ValueError) as error:
-            lacking += 1
-            said = f"not to be had now: {error}"
-        progress(f"{part.name}: {said}")
+            lacking.setdefault(str(error), []).append(part.name)
+    for reason, missing in lacking.items():
+        progress(f"{', '.join(missing)}: not to be had now: {reason}")
     progress(f"{folder}: {'something is missing' if lacking else 'complete'}")
     return 1 if lacking else 0
 

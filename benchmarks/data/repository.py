@@ -1,9 +1,12 @@
 """Some files of a git repository at one commit, and nothing else of it."""
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+
+_UNREACHABLE = re.compile(r"unable to access '[^']*': (.*)")
 
 
 def check_out(repository: str, commit: str, files: Sequence[str], folder: Path) -> None:
@@ -42,8 +45,10 @@ def check_out(repository: str, commit: str, files: Sequence[str], folder: Path) 
         except FileNotFoundError:
             raise OSError("git is not installed") from None
         except subprocess.CalledProcessError as error:
-            said = error.stderr.strip().splitlines() or [f"git {arguments[0]} failed"]
-            raise OSError(f"{repository}: {said[-1]}") from None
+            *_, said = error.stderr.strip().splitlines() or [f"git {arguments[0]} failed"]
+            if reason := _UNREACHABLE.search(said):  # the same for all repositories of a host
+                raise OSError(reason[1]) from None
+            raise OSError(f"{repository}: {said}") from None
 
     git("init", "--quiet")
     git("remote", "add", "origin", repository)

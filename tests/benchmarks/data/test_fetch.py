@@ -132,24 +132,29 @@ class TestFetch:
         ]
         assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before
 
-    def test_a_damaged_file_is_fetched_again(self, base, parts, folder):
-        assert main(["--from", str(base)], parts) == 0
+    def test_damaged_files_are_fetched_again(self, base, parts, folder, monkeypatch):
+        monkeypatch.chdir(base)
+        assert main(["--from", "."], parts) == 0
         model = folder / "yahpo" / "family" / "model.onnx"
         model.write_text("half a mod", encoding="utf-8")
-        assert main(["--from", str(base)], parts) == 0
+        instance = folder / "iise" / "new.npz"
+        instance.write_bytes(instance.read_bytes()[:100])
+        assert main(["--from", "."], parts) == 0
         assert model.read_text("utf-8") == "a model"
+        assert load_instance(instance).variance == 0.25
 
     def test_a_part_alone(self, base, parts, folder):
-        assert main(["--from", str(base), "--only", "instances"], parts) == 0
+        assert main(["--from", f"file://{base}", "--only", "instances"], parts) == 0
         assert not (folder / "yahpo").exists()
 
 
 class TestWhatGoesWrong:
     def test_without_a_network_it_says_so_in_a_line(self, parts, folder, capsys):
         # The port of discard on this machine: nobody listens, and no name is looked up.
-        assert main(["--from", "http://127.0.0.1:9"], parts[:1]) == 1
+        assert main(["--from", "http://127.0.0.1:9"], parts) == 1
         first, second = capsys.readouterr().err.splitlines()
-        assert first.startswith("surrogates: not to be had now: http://127.0.0.1:9/authors/")
+        assert first.startswith("surrogates, instances: not to be had now: ")
+        assert "127.0.0.1" in first
         assert second.endswith("something is missing")
 
     def test_other_contents_than_results_rest_on_are_not_kept(self, base, parts, folder, capsys):
