@@ -1,5 +1,6 @@
 """Which commands measure the results, at which sizes."""
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +29,7 @@ class Benchmark:
 
     def commands(self, size: str, folder: Path, data: Path) -> list[list[str]]:
         """What is run in turn, as after `python -m`, to write FOLDER/NAME.json."""
-        given = (self.small if size == "small" else self.full).split()
+        given = shlex.split(self.small if size == "small" else self.full)
         if self.module == "benchmarks.hpo":
             records = ["--records", str(folder / ".hpo-records")] if size == "small" else []
             flags = [flag for flag in given if flag in ("--quick", "--seeds=1")]
@@ -47,20 +48,24 @@ BENCHMARKS = (
     Benchmark("mf_ucb", "benchmarks.papers.mf_ucb", "--quick"),
     Benchmark("nash", "benchmarks.papers.nash", "--games 2 --applications 0"),
     Benchmark(
-        "rcucb", "benchmarks.papers.rcucb", "--repetitions 2 --rounds 5000", "--repetitions 40"
+        "rcucb", "benchmarks.papers.rcucb", "--repetitions 1 --rounds 2000", "--repetitions 40"
     ),
     Benchmark("rcucb_forest", "benchmarks.papers.rcucb_forest", "--build --repetitions 2"),
     Benchmark("rcucb_seconds", "benchmarks.papers.rcucb_seconds", "--cases tables"),
-    Benchmark("delta_correctness", "benchmarks.delta_correctness", "--instances 50"),
+    Benchmark("delta_correctness", "benchmarks.delta_correctness", "--instances 10"),
     Benchmark("assumptions", "benchmarks.assumptions", "--races 5 --only shared"),
     Benchmark("certificate_cost", "benchmarks.certificate_cost", "--seeds 10 --pools 1", data="."),
     Benchmark("certify", "benchmarks.certify", "--seeds 1", data="yahpo"),
-    Benchmark("certificates", "benchmarks.hpo.certificates", "--runs 12 --sigma 0.5", data="yahpo"),
-    Benchmark("certainty", "benchmarks.hpo.certainty", "--arms 50 --seeds 1", data="yahpo"),
+    Benchmark("certificates", "benchmarks.hpo.certificates", "--runs 4 --sigma 0.5", data="yahpo"),
+    Benchmark("certainty", "benchmarks.hpo.certainty", "--arms 20 --seeds 1", data="yahpo"),
     Benchmark("hpo", "benchmarks.hpo", "--quick --seeds=1 --minutes 3"),
     Benchmark("small_spaces", "benchmarks.hpo.small_spaces", "--seeds 2"),
     Benchmark(
-        "search_limits", "benchmarks.hpo.clock.limits", "--seeds 1", "--seeds 4", data="yahpo"
+        "search_limits",
+        "benchmarks.hpo.clock.limits",
+        "--seeds 1 --tasks 'lcbench 3945'",
+        "--seeds 4",
+        data="yahpo",
     ),
     Benchmark("quickstart", "benchmarks.quickstart", "--seeds 1 --splits 20"),
     Benchmark("sklearn_search", "benchmarks.sklearn_search", "--seeds 1 --splits 5"),
