@@ -12,7 +12,7 @@ from benchmarks.hpo.problems.scikit_learn import DATA_SETS, MODELS, LiveProblem
 from benchmarks.hpo.problems.synthetic import SYNTHETIC, Synthetic
 from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, table_file
 
-__all__ = ["DEVELOPMENT_TASKS", "LIVE", "SYNTHETIC", "problem_named", "tables"]
+__all__ = ["DEVELOPMENT_TASKS", "LIVE", "NAS", "RECORDED", "SYNTHETIC", "problem_named", "tables"]
 
 DEVELOPMENT_TASKS = (
     *(f"lcbench {task}" for task in _lcbench.DEVELOPMENT_TASKS),
@@ -23,10 +23,16 @@ DEVELOPMENT_TASKS = (
 LIVE = tuple(f"{model} {data_set}" for model in MODELS for data_set in DATA_SETS)
 """Models that are trained; with " table" behind the name, their recorded trainings."""
 
+NAS = "nas digits"
+"""Architectures of small networks; only their table can be played."""
+
+RECORDED = (*LIVE, NAS)
+"""What there may be tables of."""
+
 
 def tables(folder: Path = FOLDER) -> tuple[str, ...]:
     """Names of the problems whose tables are there."""
-    return tuple(f"{name} table" for name in LIVE if table_file(name, folder).is_file())
+    return tuple(f"{name} table" for name in RECORDED if table_file(name, folder).is_file())
 
 
 def problem_named(
@@ -41,7 +47,7 @@ def problem_named(
     ----------
     name
         "lcbench TASK" and "rbv2_xgboost TASK", such as "lcbench 3945"; one of `SYNTHETIC`, such as
-        "branin"; one of `LIVE`, such as "svm digits", or "svm digits table".
+        "branin"; one of `LIVE`, such as "svm digits"; one of `RECORDED` with " table" behind it.
     data
         YAHPO's folder, holding lcbench/ and rbv2_xgboost/; by default ``$MFHPO_DATA/yahpo``.
     sigma
@@ -80,7 +86,7 @@ def problem_named(
     if name in SYNTHETIC:
         return Synthetic(name, **options)
     recorded = name.removesuffix(" table")
-    if recorded not in LIVE:
+    if recorded not in (LIVE if recorded == name else RECORDED):
         raise ValueError(f"no problem is named {name!r}: see problem_named for what there is.")
     if sigma is not None:
         raise ValueError(f"sigma={sigma!r} cannot be set for {name!r}: it has noise of its own.")
