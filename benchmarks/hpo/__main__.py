@@ -1,6 +1,6 @@
 """Hyperparameter optimisers side by side, at equal cost, on the same runs.
 
-    python -m benchmarks.hpo run --quick      # ten minutes on two cores: ours and Optuna
+    python -m benchmarks.hpo run --quick      # ten minutes on two cores, also without any data
     python -m benchmarks.hpo run              # all, in hours; goes on where it was stopped
     python -m benchmarks.hpo report
     python -m benchmarks.hpo clock            # play and report on a virtual clock; resumable
@@ -33,13 +33,14 @@ from benchmarks.hpo.reference import reference
 from benchmarks.hpo.report import Report, pinned
 from benchmarks.hpo.runs import Environment, Plan, environments, jobs, play_all
 from benchmarks.hpo.scores import BUDGETS
-from benchmarks.hpo.tasks import ALL_TASKS, CLOCK_TASKS, QUICK_TASKS, label_of
+from benchmarks.hpo.tasks import ALL_TASKS, CLOCK_TASKS, grouped, label_of, quick_tasks
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, write
 
 _RESULTS = Path(__file__).parents[1] / "results"
 _QUICK_SEEDS, _QUICK_MINUTES = 5, 9.5
 _QUICK_PEERS = ("random_search", "optuna")
+_NAS_PEER = "regularised_evolution"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -274,8 +275,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--sigma must be finite and at least 0, got {options.sigma:g}.")
     options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
     known = CLOCK_TASKS if options.command == "clock" else ALL_TASKS
-    quick = tuple(task for task in QUICK_TASKS if task in known)
-    options.tasks = options.tasks or (quick if options.quick else known)
+    if options.quick and not options.tasks:
+        options.tasks = tuple(task for task in quick_tasks(options.data) if task in known)
+    options.tasks = options.tasks or known
     if options.command == "clock" and min(*options.workers, options.processes) < 1:
         parser.error(f"--workers and --processes must be at least 1, got {options.workers}.")
     if options.command == "run":
@@ -283,7 +285,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
             parser.error(f"--workers must be at least 1, got {options.workers}.")
         if options.quick:
             options.minutes = options.minutes or _QUICK_MINUTES
-            options.peers = options.peers or [OURS, *_QUICK_PEERS]
+            peers = [OURS, *_QUICK_PEERS, *([_NAS_PEER] if "NAS" in grouped(options.tasks) else [])]
+            options.peers = options.peers or peers
     elif options.output is None:
         options.output = _RESULTS / ".hpo-quick" if options.quick else _RESULTS
     return options

@@ -1,8 +1,10 @@
 """Which tasks optimisers are compared on, and how they are grouped."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
-from benchmarks.hpo.problems import DEVELOPMENT_TASKS, SYNTHETIC, tables
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS, NAS, SYNTHETIC, tables
+from benchmarks.hpo.problems.surrogate import surrogates_are_there
 
 ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *tables())
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
@@ -20,8 +22,23 @@ QUICK_TASKS = (
 )
 """A few of each kind."""
 
+QUICK_TASKS_WITHOUT_DATA = (
+    "logistic_regression digits table",
+    "svm digits table",
+    "gradient_boosting breast_cancer table",
+    "branin",
+    "hartmann6",
+    *(task for task in tables() if task.startswith(NAS)),
+)
+"""Those of them that need nothing fetched, and recorded trainings instead of the others."""
 
-ACCURACIES = frozenset({"LCBench", "rbv2_xgboost", "scikit-learn"})
+
+def quick_tasks(data: Path | str | None = None) -> tuple[str, ...]:
+    """What a quick comparison is of, with the surrogates in YAHPO's folder or without any."""
+    return QUICK_TASKS if surrogates_are_there(data) else QUICK_TASKS_WITHOUT_DATA
+
+
+ACCURACIES = frozenset({"LCBench", "rbv2_xgboost", "scikit-learn", "NAS"})
 """Kinds of tasks whose values are all accuracies in percent, and so have points in common."""
 
 
@@ -44,6 +61,8 @@ def _group_of(task: str) -> str:
         return "LCBench"
     if task.startswith("rbv2_xgboost "):
         return "rbv2_xgboost"
+    if task.startswith(NAS):
+        return "NAS"
     return "scikit-learn" if " " in task.partition(",")[0] else "synthetic"
 
 

@@ -50,6 +50,11 @@ def scenario_folder(name: str, data: Path | str | None) -> Path:
     return Path(root) / "yahpo" / name
 
 
+def surrogates_are_there(data: Path | str | None) -> bool:
+    """Whether there is a folder of scenarios: one that is named, or ``$MFHPO_DATA/yahpo``."""
+    return data is not None or bool(os.environ.get("MFHPO_DATA"))
+
+
 def _file(folder: Path, name: str) -> Path:
     if not (folder / name).is_file():
         raise FileNotFoundError(
