@@ -43,9 +43,10 @@ class Training:
         x_train, x_test, y_train, y_test = train_test_split(
             pixels / 16, digit, test_size=0.5, random_state=self.seed
         )
-        for self.epochs in range(self.epochs + 1, epochs + 1):
+        for _ in range(self.epochs, epochs):
             for batch in np.array_split(self.rng.permutation(len(x_train)), len(x_train) // BATCH):
                 self.network.descend(x_train[batch], y_train[batch], rate)
+        self.epochs = epochs
         return float(np.mean(self.network.predict(x_test) == y_test))
 
 

@@ -35,7 +35,7 @@ _ALONG = {"none": None, "batch": 1, "layer": 2}  # the axis whose mean becomes 0
 
 
 def trained_networks(
-    architecture: Configuration, epochs: Sequence[int], seeds: Sequence[int]
+    architecture: Configuration, epochs: Sequence[float], seeds: Sequence[int]
 ) -> FloatArray:
     """Train one architecture with every seed, and test it on the way.
 
@@ -69,14 +69,14 @@ def trained_networks(
     ((2, 3), True, True)
     """
     parts = [split("digits", seed) for seed in seeds]
-    x, x_test = (np.stack([part[k] for part in parts]).astype(np.float32) / 16 for k in (0, 1))
-    y, y_test = (np.stack([part[k] for part in parts]) for k in (2, 3))
+    x, x_test = (np.stack([part[k] / 16 for part in parts]).astype(np.float32) for k in (0, 1))
+    y, y_test = (np.stack([part[k] for part in parts]).astype(np.int64) for k in (2, 3))
     rngs = [np.random.default_rng(seed) for seed in seeds]
     network = Networks(architecture, x.shape[-1], rngs)
     networks, rows = y.shape
     wanted = np.eye(_CLASSES, dtype=np.float32)[y]
     found, seconds = [], 0.0
-    for epoch in range(1, epochs[-1] + 1):
+    for epoch in range(1, int(epochs[-1]) + 1):
         began = time.process_time()
         order = np.stack([rng.permutation(rows) for rng in rngs])
         shuffled = (np.take_along_axis(array, order[..., None], axis=1) for array in (x, wanted))
@@ -217,7 +217,9 @@ class _Layer:
 
     def _normalised(self, z: Array, learns: bool) -> Array:
         if not learns and self._along == _ALONG["batch"]:
-            return (z - self._mean) / np.sqrt(self._variance + _EPSILON)
+            z -= self._mean
+            z /= np.sqrt(self._variance + _EPSILON)
+            return z
         mean = z.mean(self._along, keepdims=True)
         z -= mean
         variance = np.square(z).mean(self._along, keepdims=True)
@@ -268,5 +270,4 @@ def _views(flat: Array, shapes: Sequence[tuple[int, int]]) -> list[Array]:
 
 def _log_softmax(scores: Array) -> Array:
     scores = scores - scores.max(-1, keepdims=True)
-    result: Array = scores - np.log(np.exp(scores).sum(-1, keepdims=True))
-    return result
+    return np.asarray(scores - np.log(np.exp(scores).sum(-1, keepdims=True)))

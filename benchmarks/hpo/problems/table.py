@@ -86,15 +86,15 @@ class Table:
             "fidelity": [self.fidelity.name, self.fidelity.levels, self.fidelity.continues],
             "conditions": {key: [one.parent, one.values] for key, one in self.conditions.items()},
         }
-        arrays = {"values": self.values, "seconds": self.seconds}
+        arrays = {
+            "described": np.array(json.dumps(described)),
+            "values": self.values.astype(np.float32),
+            "seconds": self.seconds.astype(np.float32),
+        }
         if self.log_loss is not None:
-            arrays["log_loss"] = self.log_loss
+            arrays["log_loss"] = self.log_loss.astype(np.float32)
         with file.open("wb") as stream:
-            np.savez_compressed(
-                stream,
-                described=np.array(json.dumps(described)),
-                **{name: array.astype(np.float32) for name, array in arrays.items()},
-            )
+            np.savez_compressed(stream, allow_pickle=False, **arrays)
 
     @classmethod
     def load(cls, file: Path) -> Table:

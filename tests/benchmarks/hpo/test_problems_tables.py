@@ -2,11 +2,14 @@ import numpy as np
 import pytest
 
 from benchmarks.hpo.problem import FidelitySpace
+from benchmarks.hpo.problems import problem_named
 from benchmarks.hpo.problems.scikit_learn import MODELS
 from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, table_file
+from benchmarks.hpo.reference import reference
 from benchmarks.hpo.space import Categorical, Condition, Integer
 from benchmarks.hpo.tables import __main__ as command
 from benchmarks.hpo.tables import grids
+from benchmarks.hpo.tasks import QUICK_TASKS, grouped, quick_tasks
 
 GRID = {"C": (1.0, 2.0), "gamma": (0.25, 0.5, 1.0)}
 
@@ -141,3 +144,15 @@ def test_tables(name):
     ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
     assert 0.3 < np.corrcoef(ranks[:, 0], ranks[:, -1])[0, 1] < 0.995
     assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()
+
+
+def test_a_quick_comparison_takes_what_there_is(monkeypatch):
+    monkeypatch.setenv("MFHPO_DATA", "somewhere")
+    assert quick_tasks() == QUICK_TASKS
+    monkeypatch.delenv("MFHPO_DATA")
+    assert quick_tasks(data="somewhere") == QUICK_TASKS
+    tasks = quick_tasks()
+    assert {"scikit-learn", "synthetic"} <= set(grouped(tasks))
+    for task in tasks:
+        problem = problem_named(task)
+        assert reference(problem).median < problem.best_value
