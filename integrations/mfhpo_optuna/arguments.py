@@ -1,8 +1,11 @@
 """A sampler's arguments as JSON, so that a stored study says how it was run, and back.
 
 A sampler writes them into its study when it runs its first trial. `mfhpo_optuna.report` reads them.
+Workers that run a study at the same time must have the same, which `Settings` compare.
 """
 
+import hashlib
+import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -22,11 +25,20 @@ _DATA = {
     for kind in (Bias, Bounded, EstimatedNoise, Fidelity, Gaussian, Linear, SubGaussian)
 }
 
+# The version of what samplers write into studies and trials. It rises when an earlier version of
+# the library would read it wrongly.
+STATE_VERSION = 1
+
+# Arguments in which the workers of one study may differ.
+_FREE = ("lease", "progress")
+
+_NOT_COMPARED = {"unknown": None}
+
 # Bytes of all arguments as JSON, which is ASCII: MySQL holds 65,535 in an attribute.
 _MOST_BYTES = 60_000
 
-# Characters that are shown of an argument that JSON does not hold.
-_SHOWN = 200
+# Characters that are shown of an argument that JSON does not hold, and of one in a refusal.
+_SHOWN, _SHOWN_OF_EACH = 200, 60
 
 
 class StandIn(RandomSampler):
@@ -42,6 +54,80 @@ def name_of(sampler: BaseSampler) -> str:
     return sampler.name if isinstance(sampler, StandIn) else type(sampler).__name__
 
 
+class Settings:
+    """What all workers that run a study at the same time must have in common.
+
+    What was not given is a default. What JSON does not hold is not compared.
+    """
+
+    def __init__(self, sampler: BaseSampler, arguments: Mapping[str, Any]) -> None:
+        self._sampler, self._given = type(sampler).__name__, arguments
+        parameters = inspect.signature(type(sampler)).parameters.values()
+        defaults = {
+            each.name: each.default for each in parameters if each.default is not each.empty
+        }
+        self._defaults = _compared(_each_encoded(defaults))
+        self._all = {**self._defaults, **_compared(_each_encoded(arguments))}
+        content = [STATE_VERSION, self._sampler, sorted(self._all.items())]
+        # The same for equal settings, in all processes; trials say by it how they were chosen.
+        self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+    @property
+    def note(self) -> dict[str, Any]:
+        """What a study is told of the sampler that runs it; `from_json` reads the arguments."""
+        return {
+            "sampler": self._sampler,
+            "arguments": to_json(self._given),
+            "digest": self.digest,
+            "version": STATE_VERSION,
+        }
+
+    def objection_to(self, note: Any, others: Sequence[str]) -> str:
+        """Why a worker with these must not run a study whose note is this; "" if it may.
+
+        `others` are trials under way, in words, that were begun with other settings. Whoever comes
+        later may go on with other ones, as with a larger budget. Of workers that run the study at
+        the same time, those that the study has noted may. Notes may have been written by any
+        version of the library, or by anybody.
+        """
+        noted = note if isinstance(note, Mapping) else {}
+        if is_of_later_version(noted):
+            return (
+                f"was run by a later mfhpo, which writes version {noted['version']} of a study's "
+                f"state; this one knows version {STATE_VERSION}. Upgrade mfhpo, or begin another "
+                f"study."
+            )
+        if not others or noted.get("digest") == self.digest:
+            return ""
+        return (
+            f"is run with other arguments by another worker: {others[0]}. "
+            f"{self._differences(noted)}Give all workers the same arguments, or wait until the "
+            f"others have ended; a trial whose worker is dead ends with "
+            f"study.tell(number, state=optuna.trial.TrialState.FAIL)."
+        )
+
+    def _differences(self, noted: Mapping[str, Any]) -> str:
+        """How these differ from those that a study has noted, as sentences."""
+        version = noted.get("version", STATE_VERSION)
+        if version != STATE_VERSION:
+            return f"It writes version {version} of a study's state, and this one {STATE_VERSION}. "
+        if noted.get("sampler") != self._sampler:
+            return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
+        given = noted.get("arguments")
+        theirs = {**self._defaults, **_compared(given if isinstance(given, Mapping) else {})}
+        return "".join(
+            f"It has {name}={_cut(theirs.get(name))}, and this one {name}={_cut(mine)}. "
+            for name, mine in self._all.items()
+            if theirs.get(name) not in (mine, _NOT_COMPARED)
+        )
+
+
+def is_of_later_version(note: Mapping[str, Any]) -> bool:
+    """Whether this version of the library does not know what the sampler of a note writes."""
+    version = note.get("version")
+    return isinstance(version, int) and version > STATE_VERSION
+
+
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments as plain JSON values; of what has no such form, the text alone.
 
@@ -52,7 +138,7 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     >>> to_json({"fidelity": Fidelity("epochs"), "arms": 8})["arms"]
     8
     """
-    found = {name: _encoded(value) for name, value in arguments.items()}
+    found = _each_encoded(arguments)
     bytes_of = {name: len(json.dumps(encoded)) for name, encoded in found.items()}
     for name in sorted(bytes_of, key=lambda name: -bytes_of[name]):
         if len(json.dumps(found)) <= _MOST_BYTES:
@@ -78,6 +164,32 @@ def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError as error:
             raise ValueError(f"{name}={error}") from error
     return found
+
+
+def _each_encoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _encoded(value) for name, value in arguments.items()}
+
+
+def _compared(encoded: Mapping[str, Any]) -> dict[str, Any]:
+    """Of encoded arguments those that count, equal for what means the same."""
+    return {name: _normal(value) for name, value in encoded.items() if name not in _FREE}
+
+
+def _normal(encoded: Any) -> Any:
+    if isinstance(encoded, float) and encoded.is_integer():
+        return int(encoded)
+    if isinstance(encoded, list):
+        return [_normal(item) for item in encoded]
+    if isinstance(encoded, Mapping):
+        if "unknown" in encoded:
+            return _NOT_COMPARED
+        return {name: _normal(item) for name, item in encoded.items()}
+    return encoded
+
+
+def _cut(encoded: Any) -> str:
+    text = json.dumps(encoded)
+    return text if len(text) <= _SHOWN_OF_EACH else f"{text[:_SHOWN_OF_EACH]}..."
 
 
 def _encoded(value: Any) -> Any:

@@ -21,6 +21,9 @@ _FIRST_LOOK = 2
 # Differences within blocks vary little, so that few rounds decide: the count rho is for as many.
 _TUNED_FOR = 0.25
 
+# Blocks beyond the first incomplete one that may be begun at least.
+_AHEAD = 20
+
 # A value so many times farther from the median than usual, in absolute deviations, is odd: once in
 # a thousand normal values.
 _ODD = 5.0
@@ -109,7 +112,10 @@ class BlockElimination(BlockPolicy):
     # Pulls.
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
-        """Propose pulls (see `Policy.ask`), each with its block."""
+        """Propose pulls (see `Policy.ask`), each with its block.
+
+        There are fewer, or none, where all that is needed next is under way.
+        """
         if n < 1:
             raise ValueError(f"n must be at least 1, got {n}.")
         taken = self._taken(pending)
@@ -153,7 +159,21 @@ class BlockElimination(BlockPolicy):
         if not left:
             return None
         block, arm = min(left, key=lambda each: self._blocks.place(each[0]))
+        if self._must_wait(block, arms, taken):
+            return None
         return Pull(arm, self.problem.target, block=block)
+
+    def _must_wait(self, block: int, arms: Sequence[int], taken: Mapping[int, set[int]]) -> bool:
+        """Whether nothing counts that is told of a block until an earlier one is complete.
+
+        As many blocks as are complete may be begun beyond the first one that is not, and one for
+        each evaluation under way.
+        """
+        first = self._blocks.next_round
+        if len(arms) < 2 or not any(first in taken.get(arm, ()) for arm in arms):
+            return False
+        ahead = max(_AHEAD, len(self._blocks.rounds))
+        return block > first + ahead + sum(len(blocks) for blocks in taken.values())
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
         return self._open_pull({})

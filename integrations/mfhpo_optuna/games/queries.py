@@ -9,6 +9,7 @@ from optuna.trial import FrozenTrial
 from mfhpo.games import Query
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
+from mfhpo_optuna.study.attributes import ARGUMENTS, WORKER
 
 # User attribute of a trial: the query that it is.
 QUERY_KEY = "mfhpo:query"
@@ -21,6 +22,12 @@ def planned(trial: FrozenTrial) -> Query | None:
     """
     tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
     return Query(tag.get("profile", {}), tuple(tag["levels"])) if "levels" in tag else None
+
+
+def signature_of(trial: FrozenTrial) -> tuple[str | None, str | None]:
+    """The process that evaluates a trial, and the digest of its arguments, if they are noted."""
+    tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
+    return tag.get(WORKER), tag.get(ARGUMENTS)
 
 
 def tag_of(plan: Query) -> dict[str, Any]:

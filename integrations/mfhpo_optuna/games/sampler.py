@@ -164,6 +164,8 @@ class NashSampler(StudySampler[NashStudy]):
         self._check_objectives(study)
         with self._lock:
             game = self._playable(self._of(study))
+            if trial.number in game.refused:
+                raise ValueError(game.refused[trial.number])
             if trial.number in game.over:
                 raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
             return game.value_for(trial, param_name, param_distribution)
@@ -177,7 +179,11 @@ class NashSampler(StudySampler[NashStudy]):
             game = self._read(study)
             if game.trouble:
                 return
-            self._note_arguments(study)
+            refusal = self._join(study, game.chosen_by(trial.number))
+            if refusal:
+                game.refused[trial.number] = refusal  # raised by the first suggestion
+                stop(study)
+                return
             for _ in range(_CHOICES):
                 ahead = game.ahead_of(trial.number)
                 game, plan = self._propose(study, game, trial)
@@ -186,7 +192,7 @@ class NashSampler(StudySampler[NashStudy]):
                     return
                 game.under_way[trial.number] = trial, plan
                 game.begun_here.add(trial.number)
-                write_attribute(study, trial, QUERY_KEY, tag_of(plan))
+                write_attribute(study, trial, QUERY_KEY, tag_of(plan) | self._signature())
                 # Of workers that choose at the same moment, those that came later choose again.
                 game = self._read(study)
                 if game.ahead_of(trial.number) == ahead:

@@ -14,13 +14,13 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
-from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned
+from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned, signature_of
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.attributes import parameters_before
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
-from mfhpo_optuna.study.under_way import default_lease
+from mfhpo_optuna.study.under_way import default_lease, is_surely_dead
 
 # User attribute of a study: the game that is played.
 GAME_KEY = "mfhpo:game"
@@ -50,6 +50,7 @@ class NashStudy:
         self.told_of_cut = False  # whether the user knows what an `optimize` has left of the budget
         self.begun_here: set[int] = set()  # trials whose worker is this process
         self.over: set[int] = set()  # trials that began when nothing was left for them
+        self.refused: dict[int, str] = {}  # running trials that must not be run, and why
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
         self._study_name = study.study_name
@@ -209,12 +210,21 @@ class NashStudy:
 
     def _pending(self, trial_number: int) -> list[Query]:
         """Queries under way, but for the given trial's and those whose lease is over."""
-        others = [of for number, of in sorted(self.under_way.items()) if number != trial_number]
-        waited_for = [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
-        queries = (self._query_of(trial, plan) for trial, plan in waited_for)
+        queries = (self._query_of(trial, plan) for trial, plan in self._waited_for(trial_number))
         return [query for query in queries if query is not None]
 
+    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
+        """The other trials that are waited for, with their workers and digests of arguments."""
+        return [(t.number, *signature_of(t)) for t, _ in self._waited_for(trial_number)]
+
+    def _waited_for(self, trial_number: int) -> list[tuple[FrozenTrial, Query]]:
+        others = [of for number, of in sorted(self.under_way.items()) if number != trial_number]
+        return [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
+
     def _expired(self, trial: FrozenTrial, plan: Query) -> bool:
+        worker, _ = signature_of(trial)
+        if is_surely_dead(worker):
+            return True
         if trial.datetime_start is None:
             return False
         lease = self._lease

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import optuna
 from optuna.trial import FrozenTrial
 
-from mfhpo_optuna.arguments import from_json
+from mfhpo_optuna.arguments import from_json, is_of_later_version
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.best_arm import (
@@ -148,6 +148,8 @@ def _parts_of(note: Any) -> tuple[str, dict[str, Any]]:
     """Name and arguments of a sampler as they are noted; ValueError if they are not there."""
     if isinstance(note, dict):
         name, arguments = note.get("sampler"), note.get("arguments")
+        if is_of_later_version(note):
+            raise ValueError(_CANNOT_BE_USED.format("a later mfhpo has written it"))
         if isinstance(name, str) and isinstance(arguments, dict):
             return name, arguments
     raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))

@@ -20,9 +20,13 @@ more, so that the number of answers grows as the logarithm of the number of eval
 on the study alone, not on which worker looks or when it was resumed. Of several workers, one that
 knows of fewer evaluations than are behind the last answer adds none. Nothing takes the place of a
 certified answer but another answer at the end of a race.
+
+Several workers may find at the same moment that a race is over. Each notes that on the trial that
+it has under way, and lets those answer first that have noted it before.
 """
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -30,16 +34,31 @@ from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
-from optuna.trial import FrozenTrial, create_trial
+from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SO_FAR_KEY, WITHHELD_KEY
+from mfhpo_optuna.study.attributes import (
+    ANSWERING_KEY,
+    CERTIFICATE_KEY,
+    SO_FAR_KEY,
+    WITHHELD_KEY,
+    WORKER,
+    write_attribute,
+)
 from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.under_way import is_surely_dead, worker_name
 
 # For so many evaluations each is looked at, and then every so many times as many.
 _EACH, _GROWTH = 50, 1.02
 
+# Seconds that a worker is given to answer, since it may have died, and between two looks at it.
+_ANSWERING, _PERIOD = 5.0, 0.2
+
 # How many times as many evaluations an arm needs to answer once more because it promises more.
 _MANY_MORE = 2.0
+
+
+# Whether an earlier answer says all that another one says, both as they are recorded.
+IsRepeat = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
 
 
 @dataclass(frozen=True)
@@ -108,14 +127,13 @@ def add_answer(
     study: optuna.Study,
     race: StudyRace,
     answer: Answer,
-    is_repeat: Callable[[Mapping[str, Any], Mapping[str, Any]], bool],
+    is_repeat: IsRepeat,
 ) -> None:
     """Add the answer at the end of a race, unless there is none or an earlier one says the same.
 
     While it is withheld, it promises nothing.
     """
-    withheld = race.policy is not None and bool(race.policy.withheld)
-    if withheld:
+    if _is_withheld(race):
         # Whatever is known once the trials have ended takes its place.
         attributes = {**answer.attributes, WITHHELD_KEY: True}
         answer = replace(answer, value=-race.sign * math.inf, attributes=attributes)
@@ -124,12 +142,7 @@ def add_answer(
             f"the race ended without an answer: {answer.reason}. {answer.remedy}", stacklevel=5
         )
         return
-    earlier = (
-        trial.user_attrs[CERTIFICATE_KEY]
-        for trial in race.certificates
-        if SO_FAR_KEY not in trial.user_attrs and (WITHHELD_KEY in trial.user_attrs) == withheld
-    )
-    if any(is_repeat(answer.attributes[CERTIFICATE_KEY], one) for one in earlier):
+    if is_said(race, answer, is_repeat):
         return
     value = _add(study, race, answer)
     # The next number beyond a tie is no flattery.
@@ -147,6 +160,60 @@ def add_answer(
             f"sampler.recommendation(study).",
             stacklevel=5,
         )
+
+
+def is_said(race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> bool:
+    """Whether an earlier answer at the end of the race says all that this one says."""
+    earlier = (
+        trial.user_attrs
+        for trial in race.certificates
+        if SO_FAR_KEY not in trial.user_attrs
+        and (WITHHELD_KEY in trial.user_attrs) == _is_withheld(race)
+    )
+    now = answer.attributes[CERTIFICATE_KEY]
+    return any(is_repeat(now, attributes[CERTIFICATE_KEY]) for attributes in earlier)
+
+
+def claims_the_same(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """Whether later values have changed figures alone; trials under way may change them again."""
+    return all(now.get(name) == earlier.get(name) for name in ("arm", "limit", "certified"))
+
+
+def _is_withheld(race: StudyRace) -> bool:
+    return race.policy is not None and bool(race.policy.withheld)
+
+
+def wait_for_others(study: optuna.Study, trial: FrozenTrial) -> None:
+    """Let workers in other processes answer that came to it before the one with this trial."""
+    if not _others_under_way(study, trial):
+        return
+    mine = time.time(), trial.number
+    write_attribute(study, trial, ANSWERING_KEY, {WORKER: worker_name(), "since": mine[0]})
+    until = time.monotonic() + _ANSWERING
+    others = _others_that_answer(study, trial)
+    try:
+        while others and time.monotonic() < until:
+            time.sleep(_PERIOD)  # by then those that came to it before have said so
+            others = [other for other in _others_that_answer(study, trial) if other < mine]
+    except KeyboardInterrupt:
+        return  # the study ends anyway
+
+
+def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTrial]:
+    under_way = study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+    return [other for other in under_way if other.number != trial.number]
+
+
+def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[tuple[float, int]]:
+    """When workers in other processes have come to answer, and with which trials."""
+    found, me, now = [], worker_name(), time.time()
+    for other in _others_under_way(study, trial):
+        note = other.user_attrs.get(ANSWERING_KEY)
+        if note is None or note[WORKER] == me or now - note["since"] > _ANSWERING:
+            continue
+        if not is_surely_dead(note[WORKER]):
+            found.append((note["since"], other.number))
+    return found
 
 
 def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:

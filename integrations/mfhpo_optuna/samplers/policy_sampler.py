@@ -12,14 +12,21 @@ from optuna.pruners import HyperbandPruner
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.samplers.answer import Answer, add_answer, add_answer_so_far, is_news
+from mfhpo_optuna.samplers.answer import (
+    Answer,
+    add_answer,
+    add_answer_so_far,
+    claims_the_same,
+    is_news,
+    is_said,
+    wait_for_others,
+)
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     NO_ANSWER,
-    WORKER,
     parameters_before,
     write_attribute,
 )
@@ -27,7 +34,6 @@ from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.progress.report import ProgressLike
 from mfhpo_optuna.study.study_race import StudyRace
-from mfhpo_optuna.study.under_way import worker_name
 
 RaceT = TypeVar("RaceT", bound=StudyRace)
 
@@ -145,6 +151,8 @@ class PolicySampler(StudySampler[RaceT]):
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)
+            if trial.number in race.refused:
+                raise ValueError(race.refused[trial.number])
             if trial.number in race.over:
                 raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
             if trial.number in race.idle:
@@ -171,15 +179,19 @@ class PolicySampler(StudySampler[RaceT]):
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
         if self.objection_to(study):
             return  # the first suggestion raises; raising here would leave the trial running
-        self._note_arguments(study)
         self._watch_for_end(study)
         waited = self._wait(study, trial)
         with self._lock:
             race = self._read(study)
+            refusal = self._join(study, race.chosen_by(trial.number))
+            if refusal:
+                race.refused[trial.number] = refusal  # raised by the first suggestion
+                stop(study)
+                return
             if self._is_over(race) and stop(study):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
-                self._conclude(study, race)
+                self._conclude(study, race, trial)
                 self._progress.show(race.progress, is_last=True)
                 if "fixed_params" in trial.system_attrs:
                     warnings.warn(
@@ -230,10 +242,10 @@ class PolicySampler(StudySampler[RaceT]):
             self._progress.show(race.progress)
             if self._is_over(race):
                 self._progress.show(race.progress, is_last=True)
-                self._conclude(study, race)
+                self._conclude(study, race, trial)
                 stop(study)
             elif race.answer_is_stale:
-                self._conclude(study, race)
+                self._conclude(study, race, trial)
             elif is_news(race):
                 race = self._read(study)  # other workers may have said it meanwhile
                 add_answer_so_far(study, race, self._answer(race))
@@ -331,7 +343,7 @@ class PolicySampler(StudySampler[RaceT]):
     ) -> None:
         """Tell other workers of a trial, and with a pull which process evaluates it."""
         for key, value in attributes.items():
-            by = {WORKER: worker_name()} if key == ARM_KEY else {}
+            by = self._signature() if key == ARM_KEY else {}
             write_attribute(study, trial, key, {**value, **by} if by else value)
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> RaceT:
@@ -357,7 +369,18 @@ class PolicySampler(StudySampler[RaceT]):
             race = self._of(study)
             return arms_only_study(study, race, self._values_of_arms(race))
 
-    def _conclude(self, study: optuna.Study, race: RaceT) -> None:
-        """Add the trial that `best_trial` is to show: the recommended arm."""
+    def _conclude(self, study: optuna.Study, race: RaceT, trial: FrozenTrial | None = None) -> None:
+        """Add the trial that `best_trial` is to show: the recommended arm.
+
+        `trial` has found that the race is over, as others may have at the same moment.
+        """
         race = self._read(study)
-        add_answer(study, race, self._answer(race), self._is_repeat)
+        answer = self._answer(race)
+        if trial is not None and answer.arm is not None:
+            goes_on = bool(race.chosen_by(trial.number))
+            if is_said(race, answer, claims_the_same if goes_on else self._is_repeat):
+                return
+            wait_for_others(study, trial)
+            race = self._read(study)
+            answer = self._answer(race)
+        add_answer(study, race, answer, self._is_repeat)

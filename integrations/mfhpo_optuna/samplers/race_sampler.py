@@ -204,7 +204,7 @@ class RaceSampler(FidelitySampler):
             )
         elif not race.goes_on_here:
             # Else whoever ends last concludes; other processes may be lost, or conclude anew.
-            self._conclude(study, race)
+            self._conclude(study, race, trial)
 
     def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:
         policy = race.policy

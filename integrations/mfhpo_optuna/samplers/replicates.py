@@ -229,9 +229,11 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
                 race.warned.add("hidden noise")
                 warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=5)
 
-    def _conclude(self, study: optuna.Study, race: ReplicateRace) -> None:
+    def _conclude(
+        self, study: optuna.Study, race: ReplicateRace, trial: FrozenTrial | None = None
+    ) -> None:
         if not race.certification.noise_is_hidden:
-            super()._conclude(study, race)
+            super()._conclude(study, race, trial)
 
     def _say_if_cut_short(self, read: ReplicateRace) -> None:
         """Nothing: `certify` returns what is known."""

@@ -4,7 +4,8 @@ import abc
 import threading
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 import optuna
@@ -13,10 +14,11 @@ from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_limit
-from mfhpo_optuna.arguments import to_json
-from mfhpo_optuna.study.attributes import SAMPLER_KEY
+from mfhpo_optuna.arguments import Settings
+from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER
 from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
 from mfhpo_optuna.study.progress.report import ProgressLike, ProgressReport
+from mfhpo_optuna.study.under_way import described, worker_name
 
 
 class ReadStudy(Protocol):
@@ -65,6 +67,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
         with self._lock:
             self._progress.end()
+            # Until the next one, others may run the study, with other arguments.
+            self._noted.pop((study._study_id, id(study._storage)), None)
             # An error of the objective says more than what would have been left.
             if error is None or isinstance(error, KeyboardInterrupt):
                 self._say_if_cut_short(self._of(study))
@@ -103,15 +107,43 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     def reseed_rng(self) -> None:
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
-    def _note_arguments(self, study: optuna.Study) -> None:
-        """Say in the study how it is run, for whoever reads it from its storage."""
-        key = (study._study_id, id(study._storage))
-        if key in self._noted:
-            return
+    @cached_property
+    def _settings(self) -> Settings:
+        return Settings(self, self._arguments)
+
+    def _signature(self) -> dict[str, str]:
+        """What a trial under way says of who has chosen it, with its pull or its query."""
+        by = {ARGUMENTS: self._settings.digest} if self._arguments else {}
+        return {WORKER: worker_name(), **by}
+
+    def _join(
+        self, study: optuna.Study, under_way: Iterable[tuple[int, str | None, str | None]]
+    ) -> str:
+        """Say in the study how it is run, for others and for whoever reads it later.
+
+        Return why this worker must not run it, or "". `under_way` are the other trials that are
+        waited for: numbers, workers, and digests of their arguments if they tell. Of this process
+        they may have been asked for and given up, before another sampler was made.
+        """
+        if not self._arguments:
+            return ""
+        mine, key = self._settings, (study._study_id, id(study._storage))
+        others = [
+            f"trial {number}, which {described(worker)} has begun"
+            for number, worker, digest in under_way
+            if digest not in (None, mine.digest) and worker != worker_name()
+        ]
+        if key in self._noted and not others:
+            return ""
+        before = study.user_attrs
+        objection = mine.objection_to(before.get(SAMPLER_KEY), others)
+        if objection:
+            return f"study {study.study_name!r} {objection}"
         for name, note in self._notes().items():
-            if study.user_attrs.get(name) != note:
+            if before.get(name) != note:
                 study.set_user_attr(name, note)
         self._noted[key] = study._storage
+        return ""
 
     def _notes(self) -> dict[str, Any]:
         """What a study is told about how it is run, by attribute: only before a trial.
@@ -120,8 +152,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         """
         if not self._arguments:
             return {}
-        note = {"sampler": type(self).__name__, "arguments": to_json(self._arguments)}
-        return {SAMPLER_KEY: note}
+        return {SAMPLER_KEY: self._settings.note}
 
     def _of(self, study: optuna.Study) -> ReadT:
         """What is known of a study, as it was last read; the lock is held, as in `_anew`."""

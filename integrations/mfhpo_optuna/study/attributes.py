@@ -5,9 +5,13 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial
 
-# The pull that a trial evaluates, and in it the process that does so.
+# The pull that a trial evaluates, and in it the process that does so, and the digest of the
+# arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
 ARM_KEY = "mfhpo:pull"
-WORKER = "worker"
+WORKER, ARGUMENTS = "worker", "arguments"
+
+# Of a trial whose worker is about to add the answer: the process, and since when.
+ANSWERING_KEY = "mfhpo:answering"
 
 # The certificate of a trial that answers, and whether it was added while nothing was certified.
 CERTIFICATE_KEY = "mfhpo:certificate"

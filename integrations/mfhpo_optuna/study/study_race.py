@@ -24,6 +24,7 @@ from mfhpo.racing.claims import joined
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import (
+    ARGUMENTS,
     ARM_KEY,
     CERTIFICATE_KEY,
     SECONDS_KEY,
@@ -37,7 +38,7 @@ from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
-_ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
+_ALL_ARE_TAKEN = "trials under way evaluate the replicates that are needed next"
 
 Listener = Callable[[int, Pull, Observation], None]
 
@@ -64,6 +65,7 @@ class StudyRace(abc.ABC):
         self.listener: Listener | None = None
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
         self.over: set[int] = set()  # running trials that began after the race had ended
+        self.refused: dict[int, str] = {}  # running trials that must not be run, and why
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
         self.announced = False  # whether the sampler has said what it found out or chose
         self.reseeded = False  # whether the sampler of the arms has new randomness after a restart
@@ -188,8 +190,10 @@ class StudyRace(abc.ABC):
         is_new = number not in self._running
         self._begun += is_new
         if is_new or number not in self._begun_here:
-            worker = trial.user_attrs[ARM_KEY].get(WORKER)
-            self._running[number] = Running(pull, trial.datetime_start, worker=worker)
+            tag = trial.user_attrs[ARM_KEY]
+            self._running[number] = Running(
+                pull, trial.datetime_start, worker=tag.get(WORKER), arguments=tag.get(ARGUMENTS)
+            )
         self._running[number] = self._as_seen(self._running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
 
@@ -292,7 +296,7 @@ class StudyRace(abc.ABC):
 
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
-        told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
+        told = ("over", "refused", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
@@ -402,6 +406,13 @@ class StudyRace(abc.ABC):
             (number, running.pull)
             for number, running in self._running.items()
             if number != trial_number and not self._expired(running, now)
+        ]
+
+    def chosen_by(self, trial_number: int) -> list[tuple[int, str | None, str | None]]:
+        """The other trials that are waited for, with their workers and digests of arguments."""
+        return [
+            (number, self._running[number].worker, self._running[number].arguments)
+            for number, _ in self._under_way(trial_number)
         ]
 
     def _cost_of(self, pull: Pull) -> float:

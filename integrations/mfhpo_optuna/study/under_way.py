@@ -5,6 +5,7 @@ import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from optuna.trial import FrozenTrial
@@ -29,6 +30,7 @@ class Running:
     since: datetime | None
     blind: bool = False  # begun before the policy could choose
     worker: str | None = None  # see `worker_name`; None: this process
+    arguments: str | None = None  # the digest of its sampler's, if it tells; None: this one's
     level_is_open: bool = False  # it may still be evaluated at another level than the pull's
 
 
@@ -123,6 +125,13 @@ def worker_name() -> str:
     return f"{_machine()} {os.getpid()}@{began}"
 
 
+def described(name: str | None) -> str:
+    """A process in words, by the name that it has given itself."""
+    machine, _, process = (name or "").rpartition(" ")
+    number, _, _ = process.partition("@")
+    return f"process {number} on {machine.partition(' ')[0]}" if machine else "a process"
+
+
 def is_surely_dead(name: str | None) -> bool:
     """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
     machine, _, process = (name or "").rpartition(" ")
@@ -157,6 +166,12 @@ def _machine() -> str:
 
     Machines may share their names, and containers that of the machine, but not the numbers.
     """
+    return _machine_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _machine_of(number: int) -> str:
+    """The machine of this process, which keeps it; one that was forked may not have the same."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())

@@ -446,3 +446,19 @@ def test_a_tolerance_that_is_found_to_be_nothing_ends_a_race_of_arms_that_are_al
     answer = policy.recommend()
     assert not answer.certified
     assert ("exactly the same values on 10 replicates" in answer.reason) == ends
+
+
+def test_a_value_that_never_comes_holds_back_no_more_than_as_many_blocks_as_are_complete():
+    policy, n = BlockElimination(Problem(3, costs=(1.0,)), epsilon=0.0, measure=2), 0
+    lost = Pull(1, 0, block=10)
+    noise = np.random.default_rng(0)
+    while True:
+        asked = policy.ask(1, [lost])
+        if not asked:
+            break
+        n += 1
+        policy.tell(asked[0], Observation(noise.normal()))
+    assert 3 * (10 + 20) <= n <= 3 * (10 + 20 + 3)
+    assert not policy.recommend().certified
+    [again] = policy.ask()
+    assert again == lost

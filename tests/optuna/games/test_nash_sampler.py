@@ -141,15 +141,15 @@ def test_attributes_are_small_and_plain(finished):
     game = {"players": PLAYERS, "fidelity": [], "levels": [], "costs": [[1.0], [1.0]]}
     model = {"beta": 1.5, "probability": 0.9, "averaging": False}
     players = {"mapping": [[name, list(owned)] for name, owned in PLAYERS.items()]}
-    sampler = {
-        "sampler": "NashSampler",
-        "arguments": {"players": players, "budget": 16, **model, "seed": 0},
-    }
-    assert finished.user_attrs == {GAME: game, SAMPLER_KEY: sampler}
+    assert finished.user_attrs.keys() == {GAME, SAMPLER_KEY}
+    assert finished.user_attrs[GAME] == game
+    note = finished.user_attrs[SAMPLER_KEY]
+    assert note["sampler"] == "NashSampler"
+    assert note["arguments"] == {"players": players, "budget": 16, **model, "seed": 0}
     for trial in finished.trials:
         assert list(trial.user_attrs) == [QUERY]
         assert not trial.system_attrs
-        assert len(json.dumps(trial.user_attrs)) < 200
+        assert len(json.dumps(trial.user_attrs)) < 350
 
 
 def test_the_seed_makes_a_study_repeatable(coarse):

@@ -6,7 +6,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
-from mfhpo_optuna.games.queries import tag_of
+from mfhpo_optuna.games.queries import planned
 from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
 from tests.optuna.workers import game, start, wait
 
@@ -75,7 +75,7 @@ def test_who_comes_later_gives_way():
     one, two = worker(storage, 5.0), worker(storage, 5.0)
     one.optimize(tracking, n_trials=3)
     first = one.ask()
-    hidden = first.user_attrs[QUERY]
+    hidden = planned(first)
     read = two.sampler._read(two)
     propose, seen = read.propose, []
 
@@ -91,8 +91,8 @@ def test_who_comes_later_gives_way():
     read.ahead_of = lambda number: ahead_of(number) if seen else {}
     second = two.ask()
     assert len(seen) == 2
-    assert tag_of(seen[0]) == hidden
-    assert second.user_attrs[QUERY] == tag_of(seen[1]) != hidden
+    assert seen[0] == hidden
+    assert planned(second) == seen[1] != hidden
 
 
 def test_nothing_is_left_for_who_comes_later():

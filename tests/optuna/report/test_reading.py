@@ -204,10 +204,9 @@ def test_the_newest_arguments_are_noted():
         trial = study.ask()
         trial.suggest_float("x", 0, 1)
         study.tell(trial, 1.0)
-        assert study.user_attrs[SAMPLER_KEY] == {
-            "sampler": "RCUCBSampler",
-            "arguments": {"arms": 2, "limits": [limit]},
-        }
+        note = study.user_attrs[SAMPLER_KEY]
+        assert note["sampler"] == "RCUCBSampler"
+        assert note["arguments"] == {"arms": 2, "limits": [limit]}
 
 
 def test_a_trial_outside_the_race_costs_it_nothing():

@@ -73,8 +73,13 @@ def pulls(study):
     return [trial for trial in study.trials if PULL in trial.user_attrs]
 
 
+def chosen(trial):
+    """What a trial was to evaluate, whoever has chosen it with which arguments."""
+    return {**trial.user_attrs[PULL], "worker": None, "arguments": None}
+
+
 def sequence(study):
-    return [(tuple(t.user_attrs[PULL].values()), t.params) for t in pulls(study)]
+    return [(chosen(trial), trial.params) for trial in pulls(study)]
 
 
 def answers(study):
@@ -123,6 +128,4 @@ def counted_for_their_arm(study):
 def finished(study):
     """What succeeded: pulls, whichever worker made them, parameters and values."""
     done = [trial for trial in pulls(study) if trial.state == TrialState.COMPLETE]
-    return [
-        ({**t.user_attrs[PULL], "worker": None, "blind": None}, t.params, t.value) for t in done
-    ]
+    return [({**chosen(trial), "blind": None}, trial.params, trial.value) for trial in done]

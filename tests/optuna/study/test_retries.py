@@ -114,3 +114,23 @@ def test_a_game_counts_what_was_really_evaluated():
     assert planned == pytest.approx(lost.params)  # each range is from 0 to 1
     study.tell(again, play(again))
     assert sampler.equilibrium(study).trials == 6
+
+
+@pytest.mark.filterwarnings("ignore:.*but nobody enforces it")
+@pytest.mark.parametrize("make", [search, search_in_blocks, limits])
+def test_a_trial_made_anew_after_the_end_counts_and_changes_no_answer(make):
+    last = "split" if make is search_in_blocks else "epochs"
+    study = optuna.create_study(study_name="lost", sampler=make(0))
+    study.optimize(lambda trial: objective(trial, last), n_trials=12)
+    lost = study.ask()
+    objective(lost, last)
+    study.optimize(lambda trial: objective(trial, last))
+    before = study.sampler.recommendation(study)
+    study.tell(lost, state=TrialState.FAIL)
+    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+    made_anew = len(study.trials) - 1
+    study.optimize(lambda trial: objective(trial, last))
+    after = study.sampler.recommendation(study)
+    assert study.trials[made_anew].state == TrialState.COMPLETE
+    assert study.trials[made_anew].params == lost.params
+    assert (after.arm, after.trials) == (before.arm, before.trials + 1)

@@ -1,0 +1,246 @@
+"""Workers that join a study which others run: with the same arguments, or not at all."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+from optuna.storages import InMemoryStorage
+from optuna.trial import TrialState
+
+from mfhpo_optuna import Fidelity, IISESampler, MFLUCBSampler, NashSampler, RaceSampler
+from mfhpo_optuna.arguments import STATE_VERSION, Settings
+from mfhpo_optuna.report.reading import stored_sampler
+from mfhpo_optuna.study.attributes import SAMPLER_KEY
+from mfhpo_optuna.study.under_way import worker_name
+from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
+from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
+from tests.optuna.workers import search, start
+
+REFUSED = "is run with other arguments by another worker"
+
+
+def worker(storage, sampler):
+    return optuna.create_study(
+        storage=storage, study_name="shared", load_if_exists=True, sampler=sampler
+    )
+
+
+def iise(**options):
+    return IISESampler("epochs", ARMS, seed=0, **options)
+
+
+def another_process(number):
+    """The name of a process of this machine; the parent of this one surely runs."""
+    machine, _, _ = worker_name().rpartition(" ")
+    return f"{machine} {number}@"
+
+
+def begun_elsewhere(study, key=PULL, number=None):
+    """A trial under way of a worker in another process."""
+    trial = study.ask()
+    tag = {**trial.user_attrs[key], "worker": another_process(number or os.getppid())}
+    study._storage.set_trial_user_attr(trial._trial_id, key, tag)
+    return trial
+
+
+def a_dead_process():
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    return child.pid
+
+
+@pytest.fixture
+def storage():
+    return InMemoryStorage()
+
+
+def test_other_arguments_are_refused_while_another_process_runs_the_study(storage):
+    one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
+    trial = begun_elsewhere(one)
+    words = (
+        f"study 'shared' {REFUSED}: trial 0, which process {os.getppid()} on "
+        f"{os.uname().nodename} has begun. It has epsilon=0.1, and this one epsilon=0.3. "
+    )
+    with pytest.raises(ValueError, match=re.escape(words)):
+        other.optimize(bowl, n_trials=5)
+    assert [t.state for t in one.trials] == [TrialState.RUNNING, TrialState.FAIL]
+    assert one.user_attrs[SAMPLER_KEY]["arguments"]["epsilon"] == 0.1
+    one.optimize(bowl, n_trials=3)  # nobody has changed anything for those that were there
+    one.tell(trial, bowl(trial))
+    other.optimize(bowl, n_trials=3)  # nobody else runs it now
+    assert one.user_attrs[SAMPLER_KEY]["arguments"]["epsilon"] == 0.3
+    assert len(pulls(one)) == 7
+
+
+def test_who_catches_errors_is_refused_once(storage):
+    one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
+    begun_elsewhere(one)
+    other.optimize(bowl, n_trials=50, catch=(Exception,))
+    assert len(one.trials) == 2
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (iise(), iise(epsilon=None, delta=0.05, measure=10)),  # the defaults
+        (iise(epsilon=1), iise(epsilon=1.0)),
+        (iise(), iise(lease=5.0, progress=False)),
+        (
+            iise(arm_sampler=optuna.samplers.RandomSampler(seed=1)),
+            iise(arm_sampler=optuna.samplers.RandomSampler(seed=1)),
+        ),
+        (
+            IISESampler(Fidelity("epochs", (1, 9)), ARMS, budget=np.float64(90)),
+            IISESampler(Fidelity("epochs", [1, 9]), tuple(ARMS), budget=90),
+        ),
+    ],
+)
+def test_what_means_the_same_is_not_refused(mine, theirs, storage):
+    assert Settings(mine, mine.arguments).digest == Settings(theirs, theirs.arguments).digest
+    begun_elsewhere(worker(storage, mine))
+    worker(storage, theirs).optimize(bowl, n_trials=1)
+    assert len(pulls(worker(storage, mine))) == 2
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "words"),
+    [
+        (IISESampler("epochs", ARMS, seed=1), iise(), "It has seed=0, and this one seed=1"),
+        (MFLUCBSampler("epochs", ARMS, seed=0), iise(), "It has IISESampler, and this one MFLUCB"),
+        (IISESampler("epochs", ARMS[:2], seed=0), iise(), "this one arms="),
+        (
+            IISESampler("epochs", {"x": FloatDistribution(0, 1, step=0.5)}),
+            IISESampler("epochs", {"x": FloatDistribution(0, 2, step=0.5)}),
+            "this one arms=",
+        ),
+    ],
+)
+def test_what_differs_is_named(mine, theirs, words, storage):
+    begun_elsewhere(worker(storage, theirs))
+    with pytest.raises(ValueError, match=f"{REFUSED}.*{words}"):
+        worker(storage, mine).optimize(bowl)
+
+
+def test_a_dead_worker_and_one_whose_lease_is_over_are_not_waited_for(storage):
+    begun_elsewhere(worker(storage, iise(epsilon=0.1)), number=a_dead_process())
+    other = worker(storage, iise(epsilon=0.3))
+    other.optimize(bowl, n_trials=1)
+    begun_elsewhere(other)
+    third = worker(storage, iise(epsilon=0.2, lease=1e-6))
+    third.optimize(bowl, n_trials=1)
+    assert len(pulls(third)) == 4
+
+
+def test_a_trial_of_the_same_process_that_was_given_up_refuses_nobody(storage):
+    worker(storage, iise(epsilon=0.1)).ask()
+    worker(storage, iise(epsilon=0.3)).optimize(bowl, n_trials=1)
+
+
+@pytest.mark.parametrize("version", [STATE_VERSION + 1, STATE_VERSION + 7])
+def test_a_study_of_a_later_version_is_refused_and_not_read(version, storage):
+    study = worker(storage, iise())
+    study.optimize(bowl, n_trials=2)
+    study.set_user_attr(SAMPLER_KEY, {**study.user_attrs[SAMPLER_KEY], "version": version})
+    with pytest.raises(ValueError, match=f"later mfhpo, which writes version {version} of a"):
+        worker(storage, iise()).optimize(bowl)
+    assert len(pulls(study)) == 2
+    with pytest.raises(ValueError, match="a later mfhpo has written it"):
+        stored_sampler(study)
+
+
+def test_a_worker_of_an_earlier_version_is_named(storage):
+    one = worker(storage, iise())
+    trial = begun_elsewhere(one)
+    tag = {**storage.get_trial(trial._trial_id).user_attrs[PULL], "arguments": "another digest"}
+    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
+    note = {**one.user_attrs[SAMPLER_KEY], "version": 0, "digest": "another digest"}
+    one.set_user_attr(SAMPLER_KEY, note)
+    words = f"It writes version 0 of a study's state, and this one {STATE_VERSION}"
+    with pytest.raises(ValueError, match=words):
+        worker(storage, iise()).optimize(bowl)
+
+
+@pytest.mark.parametrize(
+    "note", [None, 7, "x", [], {}, {"arguments": 3}, {"version": "new"}, {"arguments": {"a": []}}]
+)
+def test_notes_that_nobody_can_read_break_nothing(note, storage):
+    one = worker(storage, iise(epsilon=0.1))
+    begun_elsewhere(one)
+    one.set_user_attr(SAMPLER_KEY, note)
+    with pytest.raises(ValueError, match=REFUSED):
+        worker(storage, iise(epsilon=0.3)).optimize(bowl)
+    worker(storage, iise(epsilon=0.1)).optimize(bowl, n_trials=1)
+    assert one.user_attrs[SAMPLER_KEY]["arguments"]["epsilon"] == 0.1
+
+
+def test_of_two_that_begin_at_the_same_moment_the_one_that_is_noted_goes_on(storage):
+    one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
+    begun_elsewhere(one)
+    one.set_user_attr(SAMPLER_KEY, other.sampler._settings.note)
+    other.optimize(bowl, n_trials=1)
+    begun_elsewhere(other)
+    with pytest.raises(ValueError, match=r"It has epsilon=0\.3, and this one epsilon=0\.1"):
+        one.optimize(bowl)
+
+
+def test_a_trial_without_a_digest_refuses_nobody(storage):
+    one = worker(storage, iise(epsilon=0.1))
+    trial = begun_elsewhere(one)
+    tag = dict(storage.get_trial(trial._trial_id).user_attrs[PULL])
+    del tag["arguments"]
+    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
+    worker(storage, iise(epsilon=0.3)).optimize(bowl, n_trials=1)
+
+
+def test_a_search_is_refused_as_well(storage):
+    begun_elsewhere(worker(storage, RaceSampler("epochs", budget=100, seed=0)))
+    with pytest.raises(ValueError, match="It has budget=100, and this one budget=200"):
+        worker(storage, RaceSampler("epochs", budget=200, seed=0)).optimize(bowl)
+
+
+def test_a_game_is_refused_as_well(storage):
+    def player(budget):
+        return optuna.create_study(
+            storage=storage,
+            study_name="game",
+            load_if_exists=True,
+            directions=["minimize"] * 2,
+            sampler=NashSampler(PLAYERS, budget=budget, seed=0),
+        )
+
+    one = player(9)
+    trial = begun_elsewhere(one, QUERY)
+    with pytest.raises(ValueError, match="It has budget=9, and this one budget=12"):
+        player(12).optimize(tracking)
+    one.tell(trial, tracking(trial))
+    player(12).optimize(tracking, n_trials=1)
+
+
+@pytest.mark.parametrize("path", ["study.db", "study.log"])
+def test_a_real_process_is_named(path, tmp_path):
+    path = str(tmp_path / path)
+    search(path, n_trials=0)
+    other = start(f"search({path!r}, lease=None, n_trials=1, pause=60)")
+    try:
+        study = search(path, n_trials=0)
+        while not study.trials or "epochs" not in study.trials[0].params:
+            assert other.poll() is None, other.communicate()
+            time.sleep(0.05)
+        with pytest.raises(
+            ValueError, match=rf"process {other.pid} .* It has budget=200, and this one budget=300"
+        ):
+            search(path, budget=300, lease=None)
+        newer = "import mfhpo_optuna.arguments as arguments; arguments.STATE_VERSION += 1"
+        later = start(f"{newer}; search({path!r}, lease=None)")
+        _, errors = later.communicate(timeout=60)
+        assert f"It writes version {STATE_VERSION} of a study's state, and this one" in errors
+    finally:
+        other.kill()
+        other.communicate()
+    search(path, budget=300, lease=None, n_trials=1)  # the other is dead now
