@@ -104,7 +104,7 @@ time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a tim
 ray-tune: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## Ray Tune: a certificate's cost beside ASHA's, and the schedulers' own time
 	$(RUN) -m benchmarks.ray_tune --output $(RESULTS)/ray_tune.json --figure $(RESULTS)/ray_tune.html $(ARGS)
 
-bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; needs make data
+bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; before make data on what needs none
 	$(RUN) -m benchmarks.hpo run --quick $(ARGS)
 	$(RUN) -m benchmarks.hpo report --quick
 

@@ -1,6 +1,6 @@
 """Hyperparameter optimisers side by side, at equal cost, on the same runs.
 
-    python -m benchmarks.hpo run --quick      # ten minutes on two cores: ours and Optuna
+    python -m benchmarks.hpo run --quick      # ten minutes on two cores, also without any data
     python -m benchmarks.hpo run              # all, in hours; goes on where it was stopped
     python -m benchmarks.hpo report
     python -m benchmarks.hpo run --judged     # once per release, on tasks kept to judge methods
@@ -38,13 +38,21 @@ from benchmarks.hpo.reference import reference
 from benchmarks.hpo.report import Report, pinned
 from benchmarks.hpo.runs import Environment, Plan, environments, jobs, play_all
 from benchmarks.hpo.scores import BUDGETS
-from benchmarks.hpo.tasks import ALL_TASKS, CLOCK_TASKS, QUICK_TASKS, judged_tasks, label_of
+from benchmarks.hpo.tasks import (
+    ALL_TASKS,
+    CLOCK_TASKS,
+    grouped,
+    judged_tasks,
+    label_of,
+    quick_tasks,
+)
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, write
 
 _RESULTS = Path(__file__).parents[1] / "results"
 _QUICK_SEEDS, _QUICK_MINUTES = 5, 9.5
 _QUICK_PEERS = ("random_search", "optuna")
+_NAS_PEER = "regularised_evolution"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -302,7 +310,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
             parser.error(f"--workers must be at least 1, got {options.workers}.")
         if options.quick:
             options.minutes = options.minutes or _QUICK_MINUTES
-            options.peers = options.peers or [OURS, *_QUICK_PEERS]
+            peers = [OURS, *_QUICK_PEERS, *([_NAS_PEER] if "NAS" in grouped(options.tasks) else [])]
+            options.peers = options.peers or peers
     elif options.output is None:
         options.output = _RESULTS / ".hpo-quick" if options.quick else _RESULTS
     return options
@@ -314,7 +323,9 @@ def _tasks(options: argparse.Namespace) -> tuple[str, ...]:
             return found
         raise FileNotFoundError(f"no surrogate is there, whose tasks judge the methods: {HOW}.")
     known = CLOCK_TASKS if options.command == "clock" else ALL_TASKS
-    return tuple(task for task in QUICK_TASKS if task in known) if options.quick else known
+    if not options.quick:
+        return known
+    return tuple(task for task in quick_tasks(options.data) if task in known)
 
 
 if __name__ == "__main__":

@@ -213,7 +213,7 @@ class Report:
             f"{_same(self.comparison.seeds)} for all methods, with 95 % bands"
         )
         ranked = [name for name in self._by_rank() if name in shown]
-        return overview(panels[:2], styles_of(ranked, self.ours), caption)
+        return overview(panels, styles_of(ranked, self.ours), caption)
 
     def _by_rank(self) -> list[str]:
         ranks = np.mean([found.ranks for found in self.rankings(self.comparison)], axis=0)

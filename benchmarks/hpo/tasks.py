@@ -4,8 +4,9 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.hpo.problems import DEVELOPMENT_TASKS, SYNTHETIC, tables
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS, NAS, SYNTHETIC, tables
 from benchmarks.hpo.problems.families import FAMILIES, families_there, tasks_of
+from benchmarks.hpo.problems.surrogate import surrogates_are_there
 
 ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *tables())
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
@@ -23,10 +24,26 @@ QUICK_TASKS = (
 )
 """A few of each kind."""
 
+QUICK_TASKS_WITHOUT_DATA = (
+    "logistic_regression digits table",
+    "svm digits table",
+    "gradient_boosting breast_cancer table",
+    "branin",
+    "hartmann6",
+    *(task for task in tables() if task.startswith(NAS)),
+)
+"""Those of them that need nothing fetched, and recorded trainings instead of the others."""
+
+
+def quick_tasks(data: Path | str | None = None) -> tuple[str, ...]:
+    """What a quick comparison is of, with the surrogates in YAHPO's folder or without any."""
+    return QUICK_TASKS if surrogates_are_there(data) else QUICK_TASKS_WITHOUT_DATA
+
+
 _JUDGED = 12  # of each family, so that none outweighs the others
 
 _LCBENCH = "LCBench"
-ACCURACIES = frozenset({_LCBENCH, *FAMILIES, "scikit-learn"} - {"lcbench"})
+ACCURACIES = frozenset({_LCBENCH, *FAMILIES, "scikit-learn", "NAS"} - {"lcbench"})
 """Kinds of tasks whose values are all accuracies in percent, and so have points in common."""
 
 
@@ -83,6 +100,8 @@ def _group_of(task: str) -> str:
     family = task.partition(" ")[0]
     if family in FAMILIES:
         return _LCBENCH if family == "lcbench" else family
+    if task.startswith(NAS):
+        return "NAS"
     return "scikit-learn" if " " in task.partition(",")[0] else "synthetic"
 
 

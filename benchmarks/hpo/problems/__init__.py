@@ -11,7 +11,7 @@ from benchmarks.hpo.problems.scikit_learn import DATA_SETS, MODELS, LiveProblem
 from benchmarks.hpo.problems.synthetic import SYNTHETIC, Synthetic
 from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, table_file
 
-__all__ = ["DEVELOPMENT_TASKS", "LIVE", "SYNTHETIC", "problem_named", "tables"]
+__all__ = ["DEVELOPMENT_TASKS", "LIVE", "NAS", "RECORDED", "SYNTHETIC", "problem_named", "tables"]
 
 DEVELOPMENT_TASKS = tuple(
     f"{name} {task}" for name, family in FAMILIES.items() for task in family.development
@@ -21,10 +21,16 @@ DEVELOPMENT_TASKS = tuple(
 LIVE = tuple(f"{model} {data_set}" for model in MODELS for data_set in DATA_SETS)
 """Models that are trained; with " table" behind the name, their recorded trainings."""
 
+NAS = "nas digits"
+"""Architectures of small networks; only their table can be played."""
+
+RECORDED = (*LIVE, NAS)
+"""What there may be tables of."""
+
 
 def tables(folder: Path = FOLDER) -> tuple[str, ...]:
     """Names of the problems whose tables are there."""
-    return tuple(f"{name} table" for name in LIVE if table_file(name, folder).is_file())
+    return tuple(f"{name} table" for name in RECORDED if table_file(name, folder).is_file())
 
 
 def problem_named(
@@ -39,7 +45,7 @@ def problem_named(
     ----------
     name
         "FAMILY TASK" of a surrogate, such as "lcbench 3945"; one of `SYNTHETIC`, such as "branin";
-        one of `LIVE`, such as "svm digits", or "svm digits table".
+        one of `LIVE`, such as "svm digits"; one of `RECORDED` with " table" behind it.
     data
         YAHPO's folder, holding lcbench/ and others; by default that in the data folder.
     sigma
@@ -76,7 +82,7 @@ def problem_named(
     if name in SYNTHETIC:
         return Synthetic(name, **options)
     recorded = name.removesuffix(" table")
-    if recorded not in LIVE:
+    if recorded not in (LIVE if recorded == name else RECORDED):
         raise ValueError(f"no problem is named {name!r}: see problem_named for what there is.")
     if sigma is not None:
         raise ValueError(f"sigma={sigma!r} cannot be set for {name!r}: it has noise of its own.")

@@ -1,6 +1,7 @@
 """YAHPO Gym's surrogates (Pfisterer et al., AutoML 2022), run by ONNX."""
 
 import json
+import os
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -37,6 +38,12 @@ def scenario_folder(name: str, data: Path | str | None) -> Path:
         Folder that holds the scenarios; by default YAHPO's in the data folder.
     """
     return (data_folder() / "yahpo" if data is None else Path(data)) / name
+
+
+def surrogates_are_there(data: Path | str | None) -> bool:
+    """Whether there is a folder of scenarios, or one is named in vain."""
+    named = data is not None or bool(os.environ.get("MFHPO_DATA"))
+    return named or scenario_folder("", data).is_dir()
 
 
 def is_there(folder: Path) -> bool:
