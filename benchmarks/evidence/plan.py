@@ -74,4 +74,4 @@ BENCHMARKS = (
     Benchmark("import_time", "benchmarks.import_time", "--rounds 3"),
     Benchmark("time_limit", "benchmarks.time_limit", "--trials 20"),
 )
-"""In the order of the pages; `make test-faults` measures reliability, and needs databases."""
+"""In the order of the pages; `make test-faults` and `make scale` measure the rest, on databases."""
