@@ -146,13 +146,16 @@ def test_tables(task):
     assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()
 
 
-def test_a_quick_comparison_takes_what_there_is(monkeypatch):
+def test_a_quick_comparison_takes_what_there_is(monkeypatch, tmp_path):
     monkeypatch.setenv("MFHPO_DATA", "somewhere")
     assert quick_tasks() == QUICK_TASKS
     monkeypatch.delenv("MFHPO_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert quick_tasks(data="somewhere") == QUICK_TASKS
     tasks = quick_tasks()
     assert {"scikit-learn", "synthetic"} <= set(grouped(tasks))
     for task in tasks:
         problem = problem_named(task)
         assert reference(problem).median < problem.best_value
+    (tmp_path / "mfhpo" / "data" / "yahpo").mkdir(parents=True)
+    assert quick_tasks() == QUICK_TASKS
