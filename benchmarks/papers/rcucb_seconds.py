@@ -6,8 +6,9 @@ An arm is pulled by one training, which earns its accuracy (0 to 1) unless it is
 All methods have the same seconds, those of stopped trainings included. The gain of paper 004 is
 accuracy - PRICE x seconds, and a stopped training pays for its seconds too.
 
-"tables": an arm is a model on a data set, of three tables of `benchmarks.hpo`. A pull trains a random
-configuration of its grid; seconds are recorded CPU time, the mean over seeds, without a heavy tail.
+"tables": an arm is a model on a data set, of three tables of `benchmarks.hpo`. A pull trains a
+random configuration of its grid; seconds are recorded CPU time, the mean over seeds, without a
+heavy tail.
 "xgboost" and "lcbench": an arm is one of 32 random configurations, and a pull trains it on a random
 OpenML data set. YAHPO's surrogates predict accuracy and seconds; `make data` fetches them. Time is
 in units of the third quartile of all durations.
