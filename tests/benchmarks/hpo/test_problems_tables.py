@@ -139,6 +139,7 @@ def test_tables(task):
     assert table.fidelity == recording.fidelity
     assert table.values.shape[2] == recording.seeds
     assert ((table.values >= 0.0) & (table.values <= 100.0)).all()
+    assert table.log_loss is None or ((table.log_loss >= 0.0) & (table.log_loss < 50.0)).all()
     assert (table.seconds > 0.0).all()
     # The lowest level tells something of the target, but not all.
     ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
