@@ -9,6 +9,9 @@ from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
 
+# Fourth powers of such values, and sums of them, are still finite.
+_LARGEST = 1e50
+
 
 @dataclass(frozen=True, slots=True)
 class Pull:
@@ -40,7 +43,7 @@ class Observation:
     ----------
     value
         The noisy value, larger is better. None is a failure: the pull crashed, and nothing was
-        learned but that; so is a value that is not finite, or too large to be squared (1e150).
+        learned but that; so is a value that is not finite, or beyond 1e50.
     cost
         What was really paid, in the unit of the problem's costs. None: the declared cost of the
         fidelity; where costs are measured, only of a failure, as of a worker that died: it counts
@@ -58,7 +61,7 @@ class Observation:
         """Whether there is a value to learn from."""
         if self.censored_at is not None or self.value is None:
             return False
-        return abs(float(self.value)) < 1e150
+        return abs(float(self.value)) <= _LARGEST
 
     @property
     def failed(self) -> bool:

@@ -143,6 +143,10 @@ class GainEstimates:
         """Pulls of the arm that tell of each of its limits, N(i, tau), shape (m,)."""
         return self._column(arm, COUNT).astype(np.int64)
 
+    def pulled(self, arms: IntArray) -> IntArray:
+        """Those of some arms of which pulls tell anything, shape (n,)."""
+        return np.asarray(arms[self.tallies.cells[arms, :, COUNT].any(axis=1)])
+
     def gains(self, arm: int) -> FloatArray:
         """Estimated gain at each of the arm's limits (Eq. 10), NaN where nothing is known; (m,)."""
         points = range(self.tallies.points[arm])

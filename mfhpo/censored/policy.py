@@ -562,12 +562,11 @@ class CensoredPolicy(Policy):
         best, highest = None, -math.inf
         if self._gain is None:
             return None
-        for arm in self.active.tolist():
-            if self._gain.counts(arm).any():
-                bounds = self._lower_bounds(arm)
-                point = int(np.argmax(bounds))
-                if bounds[point] > highest:
-                    best, highest = (arm, point), float(bounds[point])
+        for arm in self._gain.pulled(self.active).tolist():
+            bounds = self._lower_bounds(arm)
+            point = int(np.argmax(bounds))
+            if bounds[point] > highest:
+                best, highest = (arm, point), float(bounds[point])
         return best
 
     def _estimate(self, arm: int, point: int) -> tuple[float, tuple[float, float]]:

@@ -186,6 +186,7 @@ class MFGrad(MFTopTwo):
         scale = self._cost_per_pull / (2.0 * costs)
         # Without noise a gradient would be infinite; this one can still be squared.
         gradient = scale * np.maximum(gradient, 0.0) ** 2 / np.maximum(variances, 1e-100)
+        gradient = np.minimum(gradient, 1e150)
         self._gradients[arms] += self._told_at_once * gradient
         self._largest_squares += self._told_at_once * float(gradient.max()) ** 2
         self._plan_pulls(arms, self._shares(arms))

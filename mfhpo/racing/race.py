@@ -434,9 +434,9 @@ class RacingPolicy(Policy):
         if too_often and not self._roster.withdrawn[arm]:
             warnings.warn(
                 f"{self.labels.arm(arm)} leaves the race: {failures} of {failures + values} pulls "
-                f"gave no value (they failed, were pruned or ran out of time), the last at "
-                f"{self.labels.fidelity(fidelity)}; mend the objective for this configuration, or "
-                f"raise max_failures={self._max_failures}",
+                f"gave no value (they failed, were pruned, ran out of time or gave no finite "
+                f"number), the last at {self.labels.fidelity(fidelity)}; mend the objective "
+                f"for this configuration, or raise max_failures={self._max_failures}",
                 ArmWithdrawnWarning,
                 stacklevel=4,
             )

@@ -55,4 +55,4 @@ def results():
 
 
 def _key(cell):
-    return cell["storage"], cell["sampler"], cell["fault"]
+    return tuple(cell.get(name) for name in ("storage", "sampler", "fault", "objective"))

@@ -133,7 +133,7 @@ class LimitedRace(StudyRace):
 
     def _within_range(self, trial: FrozenTrial, value: float) -> float:
         """The value, or the nearest one in the declared range, with a warning the first time."""
-        if self._reward_range is None or not math.isfinite(value):
+        if self._reward_range is None or not Observation(value).has_value:
             return value
         low, high = self._reward_range
         if not low <= value <= high:

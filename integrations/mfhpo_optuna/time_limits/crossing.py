@@ -58,8 +58,8 @@ class _RemoteTraceback(Exception):
         return f"\n{self.args[0].rstrip()}"
 
 
-class _Unpicklable:
-    """Stands in for a value that cannot cross, and looks like it."""
+class _LooksLike:
+    """Stands in for a value that is not to cross, and looks like it."""
 
     def __init__(self, shown: str) -> None:
         self._shown = shown
@@ -72,8 +72,11 @@ def pack_value(value: Any) -> PackedValue:
     """Pack what an objective returned.
 
     A value that cannot be pickled crosses as a number, if it can be made one, or else as
-    something that looks like it and is no number: Optuna then raises its own error.
+    something that looks like it and is no number: Optuna then raises its own error. So does a text,
+    which Optuna itself takes for a number if it reads like one, and then leaves the trial running.
     """
+    if isinstance(value, str):
+        return PackedValue(pickle.dumps(_LooksLike(repr(value))))
     try:
         return PackedValue(pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
     except Exception:
@@ -81,7 +84,7 @@ def pack_value(value: Any) -> PackedValue:
     try:
         return PackedValue(pickle.dumps(float(value)))
     except Exception:
-        return PackedValue(pickle.dumps(_Unpicklable(_text(repr, value))))
+        return PackedValue(pickle.dumps(_LooksLike(_text(repr, value))))
 
 
 def pack_error(error: BaseException) -> PackedError:

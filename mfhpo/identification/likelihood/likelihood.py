@@ -23,11 +23,14 @@ from collections.abc import Callable
 import numpy as np
 
 from mfhpo.identification.likelihood.one_sided import Pairs
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_prior
 
 # Without noise one value says it all; squares and products of finite weights stay finite.
 _MOST_PRECISION = 1e200
+
+# Of a mean: what it is off by if it is that of equal values.
+_ROUNDING = 1e-12
 
 
 def prior_count(level: float) -> float:
@@ -175,6 +178,9 @@ class PairLikelihood(abc.ABC):
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:
             return ratio
+        exact = (self.variances[:, -1] == 0.0) & (self._counts[:, -1] > 0)
+        equal = exact[leader] & exact[others] & self._no_gap(leader, others, epsilon)
+        ratio = np.where(equal, np.inf, ratio)
         penalties = self.penalties[leader][:, None] + self.penalties[others][:, None, :]
         together: FloatArray = (
             ratio - self.penalties[leader].sum() - self.penalties[others].sum(axis=1)
@@ -184,6 +190,14 @@ class PairLikelihood(abc.ABC):
         of_two = self._ratios_of_two(leader, others, epsilon) - penalties
         best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(n_fidelities**self._free)
         return np.asarray(np.maximum(together, best_two) - math.log(2.0))
+
+    def _no_gap(self, leader: int, others: IntArray, epsilon: float) -> BoolArray:
+        """Whether others have the leader's mean at the target, but for rounding, shape (n,).
+
+        Without noise they are not better then, though no distance is left to be explained.
+        """
+        gaps = self.means[leader, -1] - self.means[others, -1] + epsilon
+        return np.asarray(np.abs(gaps) <= _ROUNDING * np.abs(self.means[leader, -1]))
 
     @abc.abstractmethod
     def distances(
@@ -347,6 +361,9 @@ class TargetLikelihood(OrderBiasLikelihood):
         else:
             mine, theirs, degrees = self._of_pairs(leader, others)
         gaps = self.means[leader, 0] - self.means[others, 0] + epsilon
+        # What equal means without noise say does not depend on the unit, as with any other gap.
+        equal = (mine == 0.0) & (theirs == 0.0) & self._no_gap(leader, others, epsilon)
+        gaps = np.where(equal, 1.0, gaps)
         counts = np.stack([np.full(len(others), self._counts[leader, 0]), self._counts[others, 0]])
         variances = np.stack([mine, theirs])
         told = (gaps > 0.0) & (counts > 0).all(axis=0) & np.isfinite(variances).all(axis=0)

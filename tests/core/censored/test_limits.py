@@ -153,7 +153,7 @@ class TestTheRangeOfTheRewards:
         assert found.ask(4) == declared.ask(4)
 
     @pytest.mark.filterwarnings("error")
-    @pytest.mark.parametrize("first", [1e20, -1e149, 3e-300])
+    @pytest.mark.parametrize("first", [1e20, -1e49, 3e-300])
     def test_a_first_reward_of_any_size(self, first):
         # To add a half to it would be no range: a float cannot tell the ends apart.
         policy = RCUCB(2, [1.0, 4.0], reward_range=None)

@@ -144,6 +144,28 @@ class TestRace:
         )
         assert (result.arm, result.certified) == (3, True)
 
+    @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
+    @pytest.mark.parametrize("value", [0.0, 0.1, -1e49])
+    @pytest.mark.parametrize("bias", [Bias.max(0.0), Bias.max(0.1, 0.0), Bias.order(0.1, 0.0)])
+    @pytest.mark.parametrize("noise", [SubGaussian(0.0), EstimatedNoise()])
+    @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
+    def test_equal_values_without_noise_end_a_race(self, policy, noise, bias, value):
+        costs = (1.0, 9.0)[-len(bias.bounds) :]
+        race = policy(Problem(3, costs, bias, noise), epsilon=0.0)
+        while not race.finished and race.pulls < 200:
+            [pull] = race.ask()
+            race.tell(pull, Observation(value if pull.arm else value - abs(value) / 10.0 - 0.5))
+        answer = race.recommend()
+        assert answer.certified
+        assert answer.arm in (1, 2)
+
+    def test_equal_means_with_noise_are_not_told_apart(self):
+        race = MFTopTwo(Problem(2, (1.0,), Bias.max(0.0), EstimatedNoise()), epsilon=0.0)
+        for i in range(200):
+            tell(race, (0, 0, (-1.0) ** i), (1, 0, (-1.0) ** i))
+        assert race.active.tolist() == [0, 1]
+        assert not race.finished
+
     def test_a_radius_is_an_error(self):
         with pytest.raises(TypeError, match="radius: MFTopTwo decides by likelihood ratios"):
             three_arms(radius=MixtureRadius(1.0))

@@ -385,6 +385,19 @@ def test_when_all_of_the_shortlist_fail_the_race_ends():
     assert (answer.arm, answer.certified) == (3, False)  # what the search knows
 
 
+@pytest.mark.parametrize("value", [None, math.nan, math.inf, 1e308])
+def test_without_any_value_the_answer_says_so(value):
+    race = make(budget=100.0)
+    run = Run(race)
+    while asked := race.ask():
+        run.begin(asked[0])
+        race.tell(asked[0], Observation(value))
+    answer = race.recommend()
+    assert answer.finished
+    assert answer.arm is None
+    assert answer.reason == f"none of {answer.failures} evaluations gave a value"
+
+
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 def test_equal_values_are_certified_where_it_is_declared_that_there_is_no_noise():
     answer = played_out(finished_search(), lambda arm: 0.1 * arm)

@@ -47,6 +47,12 @@ def test_values_and_what_is_none_are_taken_as_without_limits(value):
     assert [(trial.state, trial.value) for trial in limited.trials] == expected
 
 
+@pytest.mark.parametrize("text", ["0.5", "5", "good"])
+def test_a_text_is_no_value(text):
+    study = run(lambda trial: text if trial.number == 0 else 1.0, n_trials=2, limit=30.0)
+    assert [trial.state.name for trial in study.trials] == ["FAIL", "COMPLETE"]
+
+
 def test_several_objectives():
     def objective(trial):
         return trial.suggest_float("x", 0.0, 1.0), 2.0
