@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 RESULTS := benchmarks/results
+DATA := $(or $(MFHPO_DATA),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mfhpo/data)
 RUN := $(VENV)/bin/python
 PIP_INSTALL := $(RUN) -m pip install --quiet --disable-pip-version-check
 
@@ -17,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +35,12 @@ test-all: $(VENV)/.for-test ## run all tests but test-faults: those of `make tes
 
 docs: $(VENV)/.for-docs ## build the documentation into build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --clean $(ARGS)
+
+data: $(VENV)/.for-benchmarks ## fetch published surrogates and instances into MFHPO_DATA, else ~/.cache/mfhpo/data
+	$(RUN) -m benchmarks.data $(ARGS)
+
+evidence: $(VENV)/.for-benchmarks $(VENV)/.for-ray ## run all benchmarks at a small size, and show on one page what they print; ARGS="--size full" takes days
+	$(RUN) -m benchmarks.evidence.run $(ARGS)
 
 readme-figures: $(VENV)/.for-benchmarks ## check that figures in README and docs are those of benchmarks/results; ARGS=--write renews them
 	$(RUN) -m benchmarks.evidence $(ARGS)
@@ -63,14 +70,14 @@ format: $(VENV)/.for-dev ## repair style and format
 	$(RUN) -m ruff check --fix .
 	$(RUN) -m ruff format .
 
-table1: $(VENV)/.for-benchmarks | $(RESULTS) ## repeat Table 1 of the IISE paper; needs MFHPO_DATA
-	$(RUN) -m benchmarks.papers.iise --data "$(MFHPO_DATA)/iise" --output $(RESULTS)/table1.json $(ARGS)
+table1: $(VENV)/.for-benchmarks | $(RESULTS) ## repeat Table 1 of the IISE paper; needs make data
+	$(RUN) -m benchmarks.papers.iise --data "$(DATA)/iise" --output $(RESULTS)/table1.json $(ARGS)
 
 mf-mab: $(VENV)/.for-benchmarks | $(RESULTS) ## repeat Table 3 and Figure 1 of the LUCB paper
 	$(RUN) -m benchmarks.papers.mf_mab --output $(RESULTS)/mf_mab.json --figure $(RESULTS)/mf_mab.html $(ARGS)
 
-mf-grad: $(VENV)/.for-benchmarks | $(RESULTS) ## what certificates cost, over the lower bounds; needs MFHPO_DATA
-	$(RUN) -m benchmarks.papers.mf_grad --data "$(MFHPO_DATA)/iise" --output $(RESULTS)/mf_grad.json --figure $(RESULTS)/mf_grad.html $(ARGS)
+mf-grad: $(VENV)/.for-benchmarks | $(RESULTS) ## what certificates cost, over the lower bounds; needs make data
+	$(RUN) -m benchmarks.papers.mf_grad --data "$(DATA)/iise" --output $(RESULTS)/mf_grad.json --figure $(RESULTS)/mf_grad.html $(ARGS)
 
 mf-ucb: $(VENV)/.for-benchmarks | $(RESULTS) ## reward: MF-UCB over UCB, and elimination's growth with the budget
 	$(RUN) -m benchmarks.papers.mf_ucb --output $(RESULTS)/mf_ucb.json --figure $(RESULTS)/mf_ucb.html $(ARGS)
@@ -83,6 +90,9 @@ rcucb: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits: the tables and figur
 
 rcucb-forest: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for 672 random forests (its Section 5.2); builds a table once
 	$(RUN) -m benchmarks.papers.rcucb_forest --build --output $(RESULTS)/rcucb_forest.json --figure $(RESULTS)/rcucb_forest.html $(ARGS)
+
+authors: $(VENV)/.for-benchmarks | $(RESULTS) ## two papers' own programs beside ours, from PROGRAMS=FOLDER with clones of mf-bai and adv-mf-bai
+	$(RUN) -m benchmarks.papers.authors --programs "$(PROGRAMS)" --output $(RESULTS)/authors.json $(ARGS)
 
 rcucb-seconds: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for trainings with heavy-tailed seconds, beside fixed limits and none
 	$(RUN) -m benchmarks.papers.rcucb_seconds --output $(RESULTS)/rcucb_seconds.json $(ARGS)
@@ -100,7 +110,7 @@ time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a tim
 ray-tune: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## Ray Tune: a certificate's cost beside ASHA's, and the schedulers' own time
 	$(RUN) -m benchmarks.ray_tune --output $(RESULTS)/ray_tune.json --figure $(RESULTS)/ray_tune.html $(ARGS)
 
-bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; needs MFHPO_DATA
+bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; before make data on what needs none
 	$(RUN) -m benchmarks.hpo run --quick $(ARGS)
 	$(RUN) -m benchmarks.hpo report --quick
 
@@ -108,38 +118,38 @@ bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## all tasks, 30 seeds, and
 	$(RUN) -m benchmarks.hpo run $(ARGS)
 	$(RUN) -m benchmarks.hpo report
 
-bench-clock: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a virtual clock with 1, 4, 16 and 64 workers, in many hours; resumable; needs MFHPO_DATA
+bench-clock: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a virtual clock with 1, 4, 16 and 64 workers, in many hours; resumable; needs make data
 	$(RUN) -m benchmarks.hpo clock $(ARGS)
 
 small-spaces: $(VENV)/.for-benchmarks .venvs/peer-optuna-gp/.made | $(RESULTS) ## one or two parameters at 20 full evaluations, beside Optuna's Gaussian process; resumable
 	$(RUN) -m benchmarks.hpo.small_spaces --output $(RESULTS)/small_spaces.json $(ARGS)
 
-search-limits: $(VENV)/.for-benchmarks | $(RESULTS) ## what limits of time save a search where a tenth of the configurations take 20 times as long; needs MFHPO_DATA
-	$(RUN) -m benchmarks.hpo.clock.limits --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/search_limits.json $(ARGS)
+search-limits: $(VENV)/.for-benchmarks | $(RESULTS) ## what limits of time save a search where a tenth of the configurations take 20 times as long; needs make data
+	$(RUN) -m benchmarks.hpo.clock.limits --data "$(DATA)/yahpo" --output $(RESULTS)/search_limits.json $(ARGS)
 
-certificates: $(VENV)/.for-benchmarks | $(RESULTS) ## how often a search's certificates are right, and what they cost it; needs MFHPO_DATA
-	$(RUN) -m benchmarks.hpo.certificates --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/certificates.json $(ARGS)
+certificates: $(VENV)/.for-benchmarks | $(RESULTS) ## how often a search's certificates are right, and what they cost it; needs make data
+	$(RUN) -m benchmarks.hpo.certificates --data "$(DATA)/yahpo" --output $(RESULTS)/certificates.json $(ARGS)
 
-certainty: $(VENV)/.for-benchmarks | $(RESULTS) ## what being sure of the best of 200 costs, with and without bounds on the bias; needs MFHPO_DATA
-	$(RUN) -m benchmarks.hpo.certainty --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/certainty.json --figure $(RESULTS)/certainty.html $(ARGS)
+certainty: $(VENV)/.for-benchmarks | $(RESULTS) ## what being sure of the best of 200 costs, with and without bounds on the bias; needs make data
+	$(RUN) -m benchmarks.hpo.certainty --data "$(DATA)/yahpo" --output $(RESULTS)/certainty.json --figure $(RESULTS)/certainty.html $(ARGS)
 
 quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's race costs, by which policy
 	$(RUN) -m benchmarks.quickstart --output $(RESULTS)/quickstart.json $(ARGS)
 
-certificate-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what a certificate costs, by what is declared; needs MFHPO_DATA
-	$(RUN) -m benchmarks.certificate_cost --data "$(MFHPO_DATA)" --output $(RESULTS)/certificate_cost.json $(ARGS)
+certificate-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what a certificate costs, by what is declared; needs make data
+	$(RUN) -m benchmarks.certificate_cost --data "$(DATA)" --output $(RESULTS)/certificate_cost.json $(ARGS)
 
 delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 	$(RUN) -m benchmarks.delta_correctness --output $(RESULTS)/delta_correctness.json $(ARGS)
 
-certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 216 finished studies, and its cost; needs MFHPO_DATA
-	$(RUN) -m benchmarks.certify --data "$(MFHPO_DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
+certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 216 finished studies, and its cost; needs make data
+	$(RUN) -m benchmarks.certify --data "$(DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
 
 sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## RaceSearchCV beside scikit-learn's searches on five data sets
 	$(RUN) -m benchmarks.sklearn_search --output $(RESULTS)/sklearn_search.json $(ARGS)
 
-replay: $(VENV)/.for-benchmarks $(VENV)/.for-ray ## show that a refactoring changes no choice: ARGS="--output FILE" before it, "--against FILE" after; needs MFHPO_DATA
-	$(RUN) -m benchmarks.replay --data "$(MFHPO_DATA)" $(ARGS)
+replay: $(VENV)/.for-benchmarks $(VENV)/.for-ray ## show that a refactoring changes no choice: ARGS="--output FILE" before it, "--against FILE" after; needs make data
+	$(RUN) -m benchmarks.replay --data "$(DATA)" $(ARGS)
 
 # Other optimisers, each in an environment of its own, pinned for one version of Python.
 PEER_PYTHON ?= python3.11

@@ -300,7 +300,7 @@ def _duel(gains: np.ndarray[Any, Any]) -> dict[str, Any]:
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark from the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, help="YAHPO's folder (default: $MFHPO_DATA/yahpo)")
+    parser.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     parser.add_argument(
         "--seeds", type=int, default=9, help="studies for each task and noise (default: 9)"
     )

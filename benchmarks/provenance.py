@@ -1,15 +1,22 @@
-"""What makes a result repeatable: the command, the date, the versions."""
+"""What makes a result repeatable: the command, the date, the versions, the code."""
 
 import platform
+import subprocess
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
 
 import mfhpo
+from benchmarks.dependencies import ROOT, code_of
+
+_PRODUCT = ("mfhpo", "integrations")
 
 
 def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[str, object]:
     """Describe a run of a benchmark.
+
+    "code" is a hash of what was measured, see `benchmarks.dependencies`; "commit" names the state
+    of the repository, if there is one, with a + if the product has been changed since.
 
     Parameters
     ----------
@@ -20,6 +27,8 @@ def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[st
     packages
         Distributions whose versions matter, besides NumPy and SciPy.
     """
+    head = _git("rev-parse", "--short=12", "HEAD")
+    changed = "+" if head and _git("status", "--porcelain", "--", *_PRODUCT) else ""
     return {
         "command": " ".join(["python -m", module, *arguments]),
         "date": datetime.now(timezone.utc).date().isoformat(),
@@ -29,4 +38,25 @@ def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[st
             **{name: version(name) for name in ("numpy", "scipy", *packages)},
         },
         "machine": platform.machine(),
+        "code": code_of(*programs(module, arguments)),
+        **({"commit": head + changed} if head else {}),
     }
+
+
+def programs(module: str, arguments: Sequence[str]) -> list[str]:
+    """What `code_of` is asked for: the module, or all files of a folder of tests."""
+    if module != "pytest":
+        return [module]
+    return [
+        file.relative_to(ROOT).as_posix() for file in sorted((ROOT / arguments[0]).glob("*.py"))
+    ]
+
+
+def _git(*arguments: str) -> str:
+    try:
+        found = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return found.stdout.strip()

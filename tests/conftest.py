@@ -5,6 +5,9 @@ import os
 import pytest
 from hypothesis import settings
 
+from benchmarks.data.folder import HOW
+from benchmarks.data.folder import data_folder as data_folder_of_user
+
 # "ci" draws the same examples everywhere, so that a failure is the change's own and not the day's;
 # HYPOTHESIS_PROFILE=explore looks further.
 settings.register_profile("ci", deadline=None, derandomize=True, max_examples=50)
@@ -22,4 +25,6 @@ def data_folder(pytestconfig):
         return folder.resolve()
     if named:
         pytest.fail(f"MFHPO_DATA must name a folder, got {named!r}, seen from {root}.")
-    pytest.skip("published instances are not shipped: set MFHPO_DATA to the folder that holds them")
+    if data_folder_of_user().is_dir():
+        return data_folder_of_user()
+    pytest.skip(f"published instances are not shipped: {HOW}")

@@ -87,7 +87,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="scenarios whose names contain this")
     parser.add_argument("--by", default="", help="contestants, separated by commas (default: all)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write JSON, and .md beside it")
-    parser.add_argument("--resume", action="store_true", help="keep the rows that the file has")
+    parser.add_argument(
+        "--resume", action="store_true", help="keep the rows that the present code has written"
+    )
     options = parser.parse_args(arguments)
     chosen = options.by.split(",") if options.by else list(CONTESTANTS)
     command = ["--races", str(options.races)]
@@ -96,8 +98,9 @@ def main(arguments: list[str] | None = None) -> int:
     report = provenance("benchmarks.assumptions", command) | {"delta": 0.05}
     done = {}
     if options.resume and options.output and options.output.exists():
-        rows = json.loads(options.output.read_text(encoding="utf-8"))["rows"]
-        done = {_key(row): row for row in rows if row["races"] == options.races}
+        earlier = json.loads(options.output.read_text(encoding="utf-8"))
+        if earlier.get("code") == report["code"]:
+            done = {_key(row): row for row in earlier["rows"] if row["races"] == options.races}
     rows = []
     for scenario in SCENARIOS:
         if options.only not in scenario.name:

@@ -8,6 +8,8 @@ A page says which figures it wants between two comments:
     <!-- figures: rank -->
     <!-- end of figures -->
 
+Below figures that were measured with other code than today's the page says so by itself.
+
 The pictures that pages show are copies, so that they lie beside them.
 """
 
@@ -16,6 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from textwrap import fill
 
 from benchmarks.evidence import (
     certificates,
@@ -27,7 +30,8 @@ from benchmarks.evidence import (
     scale,
     search,
 )
-from benchmarks.evidence.tables import RESULTS
+from benchmarks.evidence.freshness import is_of_present_code
+from benchmarks.evidence.tables import RESULTS, reading, result
 
 ROOT = Path(__file__).parents[2]
 FIGURES: dict[str, Callable[[], str]] = {
@@ -52,11 +56,24 @@ def pages() -> list[Path]:
 def renewed(text: str) -> str:
     """A page with the figures of today; a KeyError names figures that there are not."""
     return _PART.sub(
-        lambda part: (
-            f"<!-- figures: {part[1]} -->\n\n{FIGURES[part[1]]()}\n\n<!-- end of figures -->"
-        ),
+        lambda part: f"<!-- figures: {part[1]} -->\n\n{marked(part[1])}\n\n<!-- end of figures -->",
         text,
     )
+
+
+def marked(name: str) -> str:
+    """Figures, and below them which of their results are of an earlier version of the code."""
+    with reading() as names:
+        figures = FIGURES[name]()
+    earlier = [
+        f"{one} ({result(one)['date']})"
+        for one in sorted(names)
+        if not is_of_present_code(result(one))
+    ]
+    if not earlier:
+        return figures
+    mark = f"*Of an earlier version of the code: {', '.join(earlier)}.*"
+    return f"{figures}\n\n{fill(mark, 100, break_long_words=False, break_on_hyphens=False)}"
 
 
 def current() -> dict[Path, str]:

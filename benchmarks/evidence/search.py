@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from benchmarks.evidence.tables import only, percent, result, table
+from benchmarks.evidence.tables import is_there, only, percent, result, table
+from benchmarks.hpo.judged import NAME as JUDGED
 
 OURS = "mfhpo search"
 GROUPS = ("LCBench", "rbv2_xgboost")
@@ -63,8 +64,30 @@ def rank() -> str:
     return f"{table([*head, 'ms per evaluation'], rows)}\n\n{_verdict()}"
 
 
-def _verdict() -> str:
-    rankings = result("hpo")["groups"]["all tasks"]["rankings"]
+def judged() -> str:
+    """Mean rank on the tasks that judge the search, if they have been played."""
+    if not is_there(JUDGED):
+        return "This version has not been judged yet."
+    found = result(JUDGED)
+    methods = found["groups"]["all tasks"]["methods"]
+    rows = [
+        [NAMES.get(row["method"], row["method"]), *(f"{rank:.1f}" for rank in row["rank"])]
+        for row in sorted(methods, key=lambda row: row["rank"][-1])
+    ]
+    head = ["mean rank", *(f"after {budget:g}" for budget in found["budgets"])]
+    groups = [
+        f"{len(group['tasks'])} of {name}"
+        for name, group in found["groups"].items()
+        if name != "all tasks"
+    ]
+    return (
+        f"{table(head, rows)}\n\nVersion {found['versions']['mfhpo']}, on {found['date']}; "
+        f"{len(found['seeds'])} seeds; tasks: {', '.join(groups)}.\n\n{_verdict(JUDGED)}"
+    )
+
+
+def _verdict(name: str = "hpo") -> str:
+    rankings = result(name)["groups"]["all tasks"]["rankings"]
     first = sum(ranking["order"][0] == OURS for ranking in rankings)
     alike = sum(any(OURS in clique for clique in ranking["alike"]) for ranking in rankings)
     return (
@@ -167,6 +190,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "regret on LCBench": regret("LCBench"),
     "regret on rbv2_xgboost": regret("rbv2_xgboost"),
     "rank": rank,
+    "judged": judged,
     "five seeds": five_seeds,
     "over Optuna": over_optuna,
     "losses of the search": losses,

@@ -1,7 +1,8 @@
 """Results as they are read from their files, and tables of them in Markdown."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,34 @@ from typing import Any
 RESULTS = Path(__file__).parents[1] / "results"
 
 
-@cache
+_readers: list[set[str]] = []
+
+
 def result(name: str) -> Any:
     """What a benchmark has written to `benchmarks/results/{name}.json`."""
+    for names in _readers:
+        names.add(name)
+    return _read(name)
+
+
+def is_there(name: str) -> bool:
+    """Whether a result has been measured."""
+    return (RESULTS / f"{name}.json").is_file()
+
+
+@contextmanager
+def reading() -> Iterator[set[str]]:
+    """Names of the results that are read inside."""
+    names: set[str] = set()
+    _readers.append(names)
+    try:
+        yield names
+    finally:
+        _readers.remove(names)
+
+
+@cache
+def _read(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 

@@ -1,8 +1,10 @@
 """Hyperparameter optimisers side by side, at equal cost, on the same runs.
 
-    python -m benchmarks.hpo run --quick      # ten minutes on two cores: ours and Optuna
+    python -m benchmarks.hpo run --quick      # ten minutes on two cores, also without any data
     python -m benchmarks.hpo run              # all, in hours; goes on where it was stopped
     python -m benchmarks.hpo report
+    python -m benchmarks.hpo run --judged     # once per release, on tasks kept to judge methods
+    python -m benchmarks.hpo report --judged
     python -m benchmarks.hpo clock            # play and report on a virtual clock; resumable
     python -m benchmarks.hpo keep             # the records, compressed, with the project
     python -m benchmarks.hpo restore          # and back, to report on them or to add to them
@@ -21,9 +23,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.data.folder import HOW
+from benchmarks.hpo import judged
 from benchmarks.hpo.archive import keep, restore
 from benchmarks.hpo.clock.in_seconds import InSeconds
 from benchmarks.hpo.clock.report import ClockReport
+from benchmarks.hpo.identity import identity_of
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems import problem_named
@@ -33,18 +38,25 @@ from benchmarks.hpo.reference import reference
 from benchmarks.hpo.report import Report, pinned
 from benchmarks.hpo.runs import Environment, Plan, environments, jobs, play_all
 from benchmarks.hpo.scores import BUDGETS
-from benchmarks.hpo.tasks import ALL_TASKS, CLOCK_TASKS, QUICK_TASKS, label_of
+from benchmarks.hpo.tasks import (
+    ALL_TASKS,
+    CLOCK_TASKS,
+    grouped,
+    judged_tasks,
+    label_of,
+    quick_tasks,
+)
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, write
 
 _RESULTS = Path(__file__).parents[1] / "results"
 _QUICK_SEEDS, _QUICK_MINUTES = 5, 9.5
 _QUICK_PEERS = ("random_search", "optuna")
+_NAS_PEER = "regularised_evolution"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line."""
-    options = _options(arguments)
     commands = {
         "run": _run,
         "report": _report,
@@ -53,6 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "restore": _restore,
     }
     try:
+        options = _options(arguments)
         return commands[options.command](options)
     except (FileNotFoundError, ValueError) as error:
         progress(f"python -m benchmarks.hpo: {error}")
@@ -60,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if options.judged:
+        judged.check_first_time(_RESULTS, {identity_of(OURS)})
     tasks = tuple(_problems(options))  # what is missing is said before anything is played
     if options.quick:
         progress(
@@ -131,7 +146,7 @@ def _report(options: argparse.Namespace) -> int:
     ]
     if not records:
         raise ValueError(f"{options.records} holds no records of this; play them by run.")
-    found, _ = environments([OURS])
+    ours, _ = environments([OURS])
     report = Report.of(
         records,
         references={label: reference(problem) for label, problem in problems.items()},
@@ -140,18 +155,24 @@ def _report(options: argparse.Namespace) -> int:
             for label, problem in problems.items()
             if problem.seconds is not None
         },
-        ours=[name for environment in found for name in environment.methods],
+        ours=[name for environment in ours for name in environment.methods],
     )
     tables = [report.markdown(), *(report.markdown_of_duels(name) for name in report.ours)]
     print("\n\n".join([*tables, report.notes()]))
-    command = ["report", *(["--quick"] if options.quick else []), f"--seeds {len(options.seeds)}"]
+    flags = [f"--{name}" for name in ("quick", "judged") if getattr(options, name)]
+    command = ["report", *flags, f"--seeds {len(options.seeds)}"]
     figures = provenance("benchmarks.hpo", command, "optuna", "onnxruntime")
-    figures |= {"peers": pinned()} | report.figures()
-    write(options.output / "hpo.json", as_json(figures))
-    write(options.output / "hpo.svg", report.picture())
+    found = report.figures()
+    figures |= {"peers": pinned()} | found
+    name = judged.NAME if options.judged else "hpo"
+    if options.judged:
+        of_ours = {one for method in found["ours"] for one in found["identities"][method]}
+        judged.check_first_time(options.output, of_ours)
+    write(options.output / f"{name}.json", as_json(figures))
+    write(options.output / f"{name}.svg", report.picture())
     pictures = report.pictures()
-    write(options.output / "hpo.html", html_page("Hyperparameter optimisers", pictures))
-    progress(f"hpo.json, hpo.svg and hpo.html are in {options.output}")
+    write(options.output / f"{name}.html", html_page("Hyperparameter optimisers", pictures))
+    progress(f"{name}.json, {name}.svg and {name}.html are in {options.output}")
     return 0
 
 
@@ -226,11 +247,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True)
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--quick", action="store_true", help="fewer tasks, seeds and peers")
+    common.add_argument(
+        "--judged", action="store_true", help="tasks that methods were not developed on"
+    )
     common.add_argument("--tasks", nargs="+", metavar="TASK", help="names of problems")
     common.add_argument("--methods", nargs="+", metavar="NAME", help="default: all there are")
     common.add_argument("--seeds", type=int, help="number of seeds (default: 30)")
     common.add_argument("--sigma", type=float, help="noise, if not the tasks' usual one")
-    common.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    common.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     folders = argparse.ArgumentParser(add_help=False)
     folders.add_argument(
         "--records", type=Path, default=_RESULTS / ".hpo-records", help="folder of the raw records"
@@ -273,9 +297,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.sigma is not None and not (math.isfinite(options.sigma) and options.sigma >= 0.0):
         parser.error(f"--sigma must be finite and at least 0, got {options.sigma:g}.")
     options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
-    known = CLOCK_TASKS if options.command == "clock" else ALL_TASKS
-    quick = tuple(task for task in QUICK_TASKS if task in known)
-    options.tasks = options.tasks or (quick if options.quick else known)
+    if options.judged and (options.quick or options.command == "clock"):
+        parser.error("--judged is neither quick nor played on the clock.")
+    part = options.tasks or options.methods or len(options.seeds) < 30
+    if options.judged and part and options.command == "report" and options.output is None:
+        parser.error("--judged: README quotes the whole of it; give a part's report --output.")
+    options.tasks = options.tasks or _tasks(options)
     if options.command == "clock" and min(*options.workers, options.processes) < 1:
         parser.error(f"--workers and --processes must be at least 1, got {options.workers}.")
     if options.command == "run":
@@ -283,10 +310,22 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
             parser.error(f"--workers must be at least 1, got {options.workers}.")
         if options.quick:
             options.minutes = options.minutes or _QUICK_MINUTES
-            options.peers = options.peers or [OURS, *_QUICK_PEERS]
+            peers = [OURS, *_QUICK_PEERS, *([_NAS_PEER] if "NAS" in grouped(options.tasks) else [])]
+            options.peers = options.peers or peers
     elif options.output is None:
         options.output = _RESULTS / ".hpo-quick" if options.quick else _RESULTS
     return options
+
+
+def _tasks(options: argparse.Namespace) -> tuple[str, ...]:
+    if options.judged:
+        if found := judged_tasks(options.data):
+            return found
+        raise FileNotFoundError(f"no surrogate is there, whose tasks judge the methods: {HOW}.")
+    known = CLOCK_TASKS if options.command == "clock" else ALL_TASKS
+    if not options.quick:
+        return known
+    return tuple(task for task in quick_tasks(options.data) if task in known)
 
 
 if __name__ == "__main__":

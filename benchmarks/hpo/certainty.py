@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.data.folder import HOW
 from benchmarks.hpo.certainty_answers import Outcome, Race
 from benchmarks.hpo.certainty_biases import pool_figures
 from benchmarks.hpo.certainty_contenders import CONTENDERS, play
@@ -158,7 +159,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name in ("lcbench", "rbv2_xgboost"):
         file = options.data / name / "model.onnx"
         if not file.is_file():
-            parser.error(f"{file} is missing: --data must be the folder of the surrogates.")
+            parser.error(f"{file} is missing: --data must be YAHPO's folder; {HOW}.")
     return options
 
 

@@ -88,7 +88,7 @@ def draw_pool(
     n_arms, seed
         Number of configurations, and source of the draw.
     data
-        YAHPO's folder; by default ``$MFHPO_DATA/yahpo``.
+        YAHPO's folder; by default that in the data folder.
     """
     problem = problem_named(task, data, levels=levels)
     if not isinstance(problem, NoisyProblem):

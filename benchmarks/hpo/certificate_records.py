@@ -6,12 +6,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.dependencies import code_of
 from benchmarks.hpo.certificate_outcomes import Outcome
 from benchmarks.hpo.certificate_summary import Row, holds
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
 from benchmarks.provenance import provenance
 from benchmarks.report import write
 
+_PROGRAM = "benchmarks.hpo.certificates"
 _GROWING = ("runs", "sigma")  # settings of which a report may be given more
 
 
@@ -21,7 +23,8 @@ def begun(
     """The runs of a report that can be gone on with.
 
     That is one that was stopped, or is complete with fewer runs or noises than are wanted; its
-    settings are the same but for these, and none of its runs may be missing among the wanted.
+    settings and the code are the same but for these, and none of its runs may be missing among the
+    wanted.
 
     Parameters
     ----------
@@ -47,6 +50,8 @@ def begun(
         for name in {**report["settings"], **settings}
         if name not in _GROWING and report["settings"].get(name) != settings.get(name)
     ]
+    if report.get("code") != code_of(_PROGRAM):
+        different.append("code")
     if report["complete"]:
         return outcomes if not different and there < set(wanted) else []
     if different or not there <= set(wanted):
@@ -77,7 +82,7 @@ def save(
     rows
         Their summary; None as long as not all of them are there.
     """
-    report = provenance("benchmarks.hpo.certificates", _command(settings), "onnxruntime") | {
+    report = provenance(_PROGRAM, _command(settings), "onnxruntime") | {
         "unit": "costs in full evaluations, the rest in percent of accuracy",
         "complete": rows is not None,
         "settings": settings,

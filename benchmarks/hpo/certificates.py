@@ -110,7 +110,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.hpo.certificates", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    parser.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     parser.add_argument("--runs", type=int, default=500, help="for each noise (default: 500)")
     parser.add_argument(
         "--sigma",

@@ -170,7 +170,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=_seeds, default=range(30), help="first:end (0:30)")
     parser.add_argument("--sigma", type=float, help="noise, if not the problem's usual one")
     parser.add_argument("--workers", type=int, help="play on a virtual clock with so many")
-    parser.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    parser.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     parser.add_argument("--output", type=Path, help="folder of the records")
     options = parser.parse_args(arguments)
     if not options.budget > 0:

@@ -29,7 +29,7 @@ from benchmarks.hpo.scores import (
     summary,
 )
 from benchmarks.hpo.statistics import Ranking, friedman, ranking
-from benchmarks.hpo.tasks import ACCURACIES, grouped
+from benchmarks.hpo.tasks import ACCURACIES, grouped, is_kept_for_judging
 
 Row: TypeAlias = dict[str, Any]
 
@@ -125,6 +125,10 @@ class Report:
             },
             "seeds": list(self.comparison.seeds),
             "left_out": dict(self.comparison.left_out),
+            "identities": {
+                method: sorted({one.identity for one in self.comparison.of_method(method)})
+                for method in self.comparison.methods
+            },
             "ours": list(self.ours),
             "headline": self.headline,
             "epsilon": self.epsilon,
@@ -209,7 +213,7 @@ class Report:
             f"{_same(self.comparison.seeds)} for all methods, with 95 % bands"
         )
         ranked = [name for name in self._by_rank() if name in shown]
-        return overview(panels[:2], styles_of(ranked, self.ours), caption)
+        return overview(panels, styles_of(ranked, self.ours), caption)
 
     def _by_rank(self) -> list[str]:
         ranks = np.mean([found.ranks for found in self.rankings(self.comparison)], axis=0)
@@ -281,8 +285,8 @@ class Report:
             lines += [
                 "Won / tied / lost: tasks, by Wilcoxon's signed-rank test over the seeds at .05, "
                 "adjusted by Holm's method; then the probability that a run of ours is better.",
-                "Our methods were developed on these tasks; the peers were not tuned. Where we "
-                f"lose is judged by {self.headline} alone.",
+                f"{self._developed_on()} The peers were not tuned. Where we lose is judged by "
+                f"{self.headline} alone.",
             ]
         lines += [
             f"{name} at budgets below {BUDGETS[-1]:g} is a run with budget {BUDGETS[-1]:g} that "
@@ -307,6 +311,14 @@ class Report:
         for name, part in self.groups.items():
             lines += [*self._over_optuna(name, part), *self._lost(name, part)]
         return "\n".join(lines)
+
+    def _developed_on(self) -> str:
+        kept = sum(map(is_kept_for_judging, self.comparison.tasks))
+        if kept == len(self.comparison.tasks):
+            return "Our methods were developed on other tasks; these were kept to judge them."
+        if kept:
+            return f"Our methods were developed on other tasks than {kept} of these."
+        return "Our methods were developed on these tasks."
 
     def _over_optuna(self, name: str, part: Comparison) -> list[str]:
         """Our mean regret over that of the best configuration of Optuna, in words."""

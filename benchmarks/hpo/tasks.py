@@ -1,8 +1,12 @@
-"""Which tasks optimisers are compared on, and how they are grouped."""
+"""Which tasks methods are developed on and which judge them, and how tasks are grouped."""
 
+import hashlib
 from collections.abc import Iterable
+from pathlib import Path
 
-from benchmarks.hpo.problems import DEVELOPMENT_TASKS, SYNTHETIC, tables
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS, NAS, SYNTHETIC, tables
+from benchmarks.hpo.problems.families import FAMILIES, families_there, tasks_of
+from benchmarks.hpo.problems.surrogate import surrogates_are_there
 
 ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *tables())
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
@@ -20,9 +24,62 @@ QUICK_TASKS = (
 )
 """A few of each kind."""
 
+QUICK_TASKS_WITHOUT_DATA = (
+    "logistic_regression digits table",
+    "svm digits table",
+    "gradient_boosting breast_cancer table",
+    "branin",
+    "hartmann6",
+    *(task for task in tables() if task.startswith(NAS)),
+)
+"""Those of them that need nothing fetched, and recorded trainings instead of the others."""
 
-ACCURACIES = frozenset({"LCBench", "rbv2_xgboost", "scikit-learn"})
+
+def quick_tasks(data: Path | str | None = None) -> tuple[str, ...]:
+    """What a quick comparison is of, with the surrogates in YAHPO's folder or without any."""
+    return QUICK_TASKS if surrogates_are_there(data) else QUICK_TASKS_WITHOUT_DATA
+
+
+_JUDGED = 12  # of each family, so that none outweighs the others
+
+_LCBENCH = "LCBench"
+ACCURACIES = frozenset({_LCBENCH, *FAMILIES, "scikit-learn", "NAS"} - {"lcbench"})
 """Kinds of tasks whose values are all accuracies in percent, and so have points in common."""
+
+
+def judged_tasks(data: Path | str | None = None) -> tuple[str, ...]:
+    """Tasks that judge the methods: none of them was developed on.
+
+    They are those of every family of surrogates that is there. Of a family's tasks without those
+    for development it takes the first twelve in the order of their names' SHA-256, which nobody
+    has chosen.
+
+    Parameters
+    ----------
+    data
+        YAHPO's folder; by default that in the data folder.
+    """
+    return tuple(
+        f"{family} {task}"
+        for family in families_there(data)
+        for task in sorted(
+            set(tasks_of(family, data)) - set(FAMILIES[family].development),
+            key=lambda task: hashlib.sha256(f"{family} {task}".encode()).digest(),
+        )[:_JUDGED]
+    )
+
+
+def is_kept_for_judging(task: str) -> bool:
+    """Whether methods must not be developed on a task.
+
+    Examples
+    --------
+    >>> is_kept_for_judging("lcbench 126025"), is_kept_for_judging("lcbench 3945")
+    (True, False)
+    >>> is_kept_for_judging("branin")
+    False
+    """
+    return task.partition(" ")[0] in FAMILIES and task not in DEVELOPMENT_TASKS
 
 
 def grouped(tasks: Iterable[str]) -> dict[str, list[str]]:
@@ -40,10 +97,11 @@ def grouped(tasks: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _group_of(task: str) -> str:
-    if task.startswith("lcbench "):
-        return "LCBench"
-    if task.startswith("rbv2_xgboost "):
-        return "rbv2_xgboost"
+    family = task.partition(" ")[0]
+    if family in FAMILIES:
+        return _LCBENCH if family == "lcbench" else family
+    if task.startswith(NAS):
+        return "NAS"
     return "scikit-learn" if " " in task.partition(",")[0] else "synthetic"
 
 

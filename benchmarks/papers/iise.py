@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from benchmarks.blocks import run_rounds
+from benchmarks.data.folder import HOW
 from benchmarks.provenance import provenance
 from benchmarks.report import progress
 from mfhpo.identification.elimination import (
@@ -135,9 +136,8 @@ def load_instance(
     """
     if not path.is_file():
         raise FileNotFoundError(
-            f"There is no file {path}. mfhpo does not ship the instances that were published with "
-            f"the papers 'Multi-Fidelity Best-Arm Identification' (NeurIPS 2022) and 'Optimal "
-            f"Multi-Fidelity Best-Arm Identification' (NeurIPS 2024); put them there."
+            f"{path} is missing, an instance of 'Multi-Fidelity Best-Arm Identification' (NeurIPS "
+            f"2022) or its follow-up of 2024 that is not shipped: {HOW}."
         )
     with np.load(path, allow_pickle=False) as archive:
         arrays = dict(archive)
@@ -230,7 +230,7 @@ def measure(
         errors = 0
         started = time.process_time()
         for number in range(count):
-            policy = _policy(algorithm, instance, delta, mfe_fraction)
+            policy = policy_of(algorithm, instance, delta, mfe_fraction)
             rng = np.random.default_rng([*seed, ALGORITHMS.index(algorithm), number])
             result = run_rounds(policy, instance, rng, resolution=resolution)
             costs[number] = result.cost
@@ -252,7 +252,8 @@ def measure(
     return figures
 
 
-def _policy(algorithm: str, instance: Instance, delta: float, mfe_fraction: float) -> Elimination:
+def policy_of(algorithm: str, instance: Instance, delta: float, mfe_fraction: float) -> Elimination:
+    """One of `ALGORITHMS` as the paper has it."""
     problem = instance.problem("order" if algorithm == "IISE-gamma" else "max")
     radius = HoeffdingRadius(math.sqrt(instance.variance))
     if algorithm == "SE":

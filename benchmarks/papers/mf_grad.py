@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.blocks import run_lucb, run_repeats, run_rounds
+from benchmarks.data.folder import HOW
 from benchmarks.papers.iise import load_instance
 from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
 from benchmarks.provenance import provenance
@@ -288,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.instances:
         file = options.data / f"{name.removesuffix('_top20')}.npz"
         if not file.is_file():
-            parser.error(f"{file} is missing: --data must be the folder of the instances.")
+            parser.error(f"{file} is missing: --data must be the folder of the instances; {HOW}.")
 
     plan = []
     for number, case in enumerate(CASES):

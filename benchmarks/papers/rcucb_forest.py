@@ -18,7 +18,6 @@ PAR-10, lambda(x) = 10 x.
 """
 
 import argparse
-import os
 import sys
 import time
 import zipfile
@@ -31,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.data.folder import cache_folder
 from benchmarks.papers.rcucb import (
     COLOURS,
     DEFAULT,
@@ -89,8 +89,7 @@ class ForestTable:
 
 def default_table() -> Path:
     """Where the table is kept: in the user's cache folder."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "mfhpo" / "random_forest.npz"
+    return cache_folder() / "random_forest.npz"
 
 
 def build(splits: int = SPLITS, seed: int = 0) -> ForestTable:

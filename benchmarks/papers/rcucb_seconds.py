@@ -6,11 +6,12 @@ An arm is pulled by one training, which earns its accuracy (0 to 1) unless it is
 All methods have the same seconds, those of stopped trainings included. The gain of paper 004 is
 accuracy - PRICE x seconds, and a stopped training pays for its seconds too.
 
-"tables": an arm is a model on a data set, of the tables of `benchmarks.hpo`. A pull trains a random
-configuration of its grid; seconds are recorded CPU time, the mean over seeds, without a heavy tail.
+"tables": an arm is a model on a data set, of three tables of `benchmarks.hpo`. A pull trains a
+random configuration of its grid; seconds are recorded CPU time, the mean over seeds, without a
+heavy tail.
 "xgboost" and "lcbench": an arm is one of 32 random configurations, and a pull trains it on a random
-OpenML data set. YAHPO's surrogates predict accuracy and seconds; they need `MFHPO_DATA`. Time is in
-units of the third quartile of all durations.
+OpenML data set. YAHPO's surrogates predict accuracy and seconds; `make data` fetches them. Time is
+in units of the third quartile of all durations.
 
 RCUCB has ten limits between the quartiles, z-RCUCB starts at the third one. RCUCB with a single
 limit chooses arms only. UCB has no limit but the longest duration. Successive halving divides its
@@ -30,10 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.hpo.problems.lcbench import lcbench
-from benchmarks.hpo.problems.rbv2_xgboost import rbv2_xgboost
-from benchmarks.hpo.problems.surrogate import SurrogateProblem, scenario_folder, surrogate
-from benchmarks.hpo.problems.table import FOLDER, Table
+from benchmarks.hpo.problems.families import FAMILIES, family_problem
+from benchmarks.hpo.problems.surrogate import scenario_folder, surrogate
+from benchmarks.hpo.problems.table import Table, table_file
 from benchmarks.papers.rcucb import one_seed, standard_error
 from benchmarks.papers.rcucb_baselines import LimitUCB
 from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstance
@@ -46,6 +46,7 @@ from mfhpo.knowledge.arrays import FloatArray
 PRICE = 0.5
 N_ARMS = 32
 N_LIMITS = 10
+_TABLES = ("gradient_boosting breast_cancer", "logistic_regression digits", "svm digits")
 _FIRST_ROUNDS = 500  # after so many, and twice as many each time, the seconds are counted
 _CHARGES: dict[str, Any] = {"cost": Linear(PRICE), "penalty": Linear(PRICE)}
 Instance = ReplayedCensoredInstance
@@ -53,7 +54,7 @@ Instance = ReplayedCensoredInstance
 
 def tables() -> Instance:
     """The recorded trainings at the target level, an arm for each table."""
-    found = [Table.load(file) for file in sorted(FOLDER.glob("*.npz"))]
+    found = [Table.load(table_file(name)) for name in _TABLES]
     rewards = [table.values[:, -1].ravel() / 100.0 for table in found]
     seconds = [np.repeat(table.seconds[:, -1], table.values.shape[2]) for table in found]
     size = max(map(len, rewards))
@@ -61,10 +62,10 @@ def tables() -> Instance:
     return _scaled(*of_one_size)
 
 
-def surrogates(make: Callable[[str], SurrogateProblem], name: str, task: str) -> Instance:
-    """Random configurations, each trained on all data sets of a scenario."""
-    codes = surrogate(scenario_folder(name, None)).encoding[task]
-    problems = [make(each) for each in sorted(codes) if each != "#na#"]
+def surrogates(family: str) -> Instance:
+    """Random configurations, each trained on all data sets of a family."""
+    codes = surrogate(scenario_folder(family, None)).encoding[FAMILIES[family].task]
+    problems = [family_problem(family, each) for each in sorted(codes) if each != "#na#"]
     rng = np.random.default_rng(0)
     drawn = [problems[0].space.draw(rng) for _ in range(N_ARMS)]
     values, seconds = np.array([one.trainings(drawn) for one in problems]).transpose(1, 2, 0)
@@ -77,8 +78,8 @@ def _scaled(rewards: FloatArray, seconds: FloatArray) -> Instance:
 
 CASES: dict[str, Callable[[], Instance]] = {
     "tables": tables,
-    "xgboost": partial(surrogates, rbv2_xgboost, "rbv2_xgboost", "task_id"),
-    "lcbench": partial(surrogates, lcbench, "lcbench", "OpenML_task_id"),
+    "xgboost": partial(surrogates, "rbv2_xgboost"),
+    "lcbench": partial(surrogates, "lcbench"),
 }
 instance_of = cache(lambda name: CASES[name]())
 

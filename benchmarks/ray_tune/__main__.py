@@ -19,13 +19,13 @@ IISEScheduler has 60 seeds of each configuration, and ends uncertified when they
 
 import argparse
 import logging
-import os
 import sys
 import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.data.folder import data_folder
 from benchmarks.provenance import provenance
 from benchmarks.ray_tune import comparison, overhead
 from benchmarks.ray_tune.methods import DELTA, LEVELS, METHODS, SLOTS
@@ -104,15 +104,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    named = os.environ.get("MFHPO_DATA")
+    found = data_folder() / "yahpo"
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.ray_tune", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument(
         "--data",
         type=Path,
-        default=Path(named, "yahpo") if named else None,
-        help="folder of the surrogates (default: $MFHPO_DATA/yahpo; without it, synthetic tasks)",
+        default=found if found.is_dir() else None,
+        help="YAHPO's folder (default: in the data folder; without it, synthetic tasks)",
     )
     parser.add_argument("--parts", nargs="+", choices=_PARTS, default=list(_PARTS))
     parser.add_argument(

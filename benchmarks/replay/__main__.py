@@ -6,12 +6,11 @@
 Played are our search on the development tasks, the papers' tables from few runs, and small races of
 every sampler, pruner, searcher and scheduler. Each choice, cost and answer must be exactly the
 same, so both times the machine and the versions of packages must be the same. The tables and the
-search need MFHPO_DATA.
+search need `make data`.
 """
 
 import argparse
 import json
-import os
 import sys
 import traceback
 import warnings
@@ -21,6 +20,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
+from benchmarks.data.folder import data_folder
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.replay.differences import first_difference
@@ -86,7 +86,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="runs whose names begin so")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     parser.add_argument(
-        "--data", type=Path, default=os.environ.get("MFHPO_DATA", "."), help="default: $MFHPO_DATA"
+        "--data", type=Path, default=data_folder(), help="default: where make data puts it"
     )
     options = parser.parse_args(arguments)
     options.only = tuple(options.only or [""])

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-OWN_TESTS = {"attacker_defender.py", "two_tenants.py"}
+OWN_TESTS = {"attacker_defender.py", "small_networks.py", "two_tenants.py"}
 # Options with which it takes less time, what it leaves behind, and a word of what it prints.
 EXPECTED = {
+    "architecture_search.py": (["--trainings", "20"], "race.html", "\n  shortlist   of "),
     "automl_service.py": (["--rounds", "12"], None, "\nRCUCB "),
     "certify_study.py": ([], None, "\nthe certificate promises "),
     "quickstart.py": ([], "race.html", "\nCERTIFIED"),

@@ -42,9 +42,13 @@ def results():
     file = os.environ.get(_RESULTS)
     if file and cells:
         path = Path(file)
-        earlier = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.exists() else []
+        earlier = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"cells": []}
         played = [_key(cell) for cell in cells]
-        kept = [cell for cell in earlier if _key(cell) not in played]
+        kept = [
+            {"code": earlier.get("code", ""), **cell}
+            for cell in earlier["cells"]
+            if _key(cell) not in played
+        ]
         packages = ("optuna", "sqlalchemy", "psycopg", "redis", "grpcio")
         report = provenance("pytest", ["tests/reliability"], *packages)
         write(path, as_json({**report, "cells": [*kept, *cells]}))

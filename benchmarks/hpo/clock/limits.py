@@ -89,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seeds", type=int, default=3, help="of each task (default: 3)")
     parser.add_argument("--workers", type=int, default=1, help="on the clock (default: 1)")
     parser.add_argument("--tasks", nargs="+", default=CLOCK_TASKS, metavar="TASK")
-    parser.add_argument("--data", type=Path, help="surrogates (default: $MFHPO_DATA/yahpo)")
+    parser.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     parser.add_argument("--processes", type=int, default=2, help="that play (default: 2)")
     parser.add_argument("--output", type=Path, help="also write the figures to this file")
     options = parser.parse_args(arguments)

@@ -6,27 +6,31 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.hpo.problem import Problem
-from benchmarks.hpo.problems import lcbench as _lcbench
-from benchmarks.hpo.problems import rbv2_xgboost as _rbv2_xgboost
+from benchmarks.hpo.problems.families import FAMILIES, family_problem
 from benchmarks.hpo.problems.scikit_learn import DATA_SETS, MODELS, LiveProblem
 from benchmarks.hpo.problems.synthetic import SYNTHETIC, Synthetic
 from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, table_file
 
-__all__ = ["DEVELOPMENT_TASKS", "LIVE", "SYNTHETIC", "problem_named", "tables"]
+__all__ = ["DEVELOPMENT_TASKS", "LIVE", "NAS", "RECORDED", "SYNTHETIC", "problem_named", "tables"]
 
-DEVELOPMENT_TASKS = (
-    *(f"lcbench {task}" for task in _lcbench.DEVELOPMENT_TASKS),
-    *(f"rbv2_xgboost {task}" for task in _rbv2_xgboost.DEVELOPMENT_TASKS),
+DEVELOPMENT_TASKS = tuple(
+    f"{name} {task}" for name, family in FAMILIES.items() for task in family.development
 )
 """Surrogates on which methods may be developed; other tasks are kept to judge them."""
 
 LIVE = tuple(f"{model} {data_set}" for model in MODELS for data_set in DATA_SETS)
 """Models that are trained; with " table" behind the name, their recorded trainings."""
 
+NAS = "nas digits"
+"""Architectures of small networks; only their table can be played."""
+
+RECORDED = (*LIVE, NAS)
+"""What there may be tables of."""
+
 
 def tables(folder: Path = FOLDER) -> tuple[str, ...]:
     """Names of the problems whose tables are there."""
-    return tuple(f"{name} table" for name in LIVE if table_file(name, folder).is_file())
+    return tuple(f"{name} table" for name in RECORDED if table_file(name, folder).is_file())
 
 
 def problem_named(
@@ -40,10 +44,10 @@ def problem_named(
     Parameters
     ----------
     name
-        "lcbench TASK" and "rbv2_xgboost TASK", such as "lcbench 3945"; one of `SYNTHETIC`, such as
-        "branin"; one of `LIVE`, such as "svm digits", or "svm digits table".
+        "FAMILY TASK" of a surrogate, such as "lcbench 3945"; one of `SYNTHETIC`, such as "branin";
+        one of `LIVE`, such as "svm digits"; one of `RECORDED` with " table" behind it.
     data
-        YAHPO's folder, holding lcbench/ and rbv2_xgboost/; by default ``$MFHPO_DATA/yahpo``.
+        YAHPO's folder, holding lcbench/ and others; by default that in the data folder.
     sigma
         Standard deviation of the noise; each problem has a default. What is trained has noise of
         its own, and cannot be given any.
@@ -73,14 +77,12 @@ def problem_named(
     given = {"sigma": sigma, "levels": None if levels is None else tuple(map(float, levels))}
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     family, _, rest = name.partition(" ")
-    if family == "lcbench":
-        return _lcbench.lcbench(rest, data, **options)
-    if family == "rbv2_xgboost":
-        return _rbv2_xgboost.rbv2_xgboost(rest, data, **options)
+    if family in FAMILIES:
+        return family_problem(family, rest, data, **options)
     if name in SYNTHETIC:
         return Synthetic(name, **options)
     recorded = name.removesuffix(" table")
-    if recorded not in LIVE:
+    if recorded not in (LIVE if recorded == name else RECORDED):
         raise ValueError(f"no problem is named {name!r}: see problem_named for what there is.")
     if sigma is not None:
         raise ValueError(f"sigma={sigma!r} cannot be set for {name!r}: it has noise of its own.")

@@ -1,4 +1,4 @@
-"""Models trained on data that ships with scikit-learn, in HPOBench's spaces.
+"""Models trained on data that scikit-learn ships or generates, in HPOBench's spaces.
 
 The spaces are those of HPOBench's machine-learning benchmarks (Eggensperger et al., "HPOBench: a
 collection of reproducible multi-fidelity benchmark problems for HPO", NeurIPS 2021), with LightGBM
@@ -19,17 +19,39 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.problems.known import checked_level, require_valid
 from benchmarks.hpo.space import Configuration, ConfigurationSpace, Float, Integer, Parameter
 from mfhpo.knowledge.arrays import FloatArray
 
-DATA_SETS = ("digits", "breast_cancer", "wine")
-"""Names of the data sets."""
+_GENERATED: Mapping[str, tuple[str, Mapping[str, Any]]] = {  # scikit-learn's function, arguments
+    "clusters": (  # six of them, in three classes, with wrong labels
+        "make_classification",
+        {"n_samples": 900, "n_features": 20, "n_informative": 5, "n_classes": 3, "flip_y": 0.1},
+    ),
+    "corners": (  # of a cube in six dimensions; no plane tells the classes apart
+        "make_classification",
+        {
+            "n_samples": 900,
+            "n_features": 6,
+            "n_informative": 6,
+            "n_redundant": 0,
+            "n_clusters_per_class": 16,
+            "class_sep": 1.5,
+        },
+    ),
+    "wide": (  # few rows, many features that say nothing
+        "make_classification",
+        {"n_samples": 300, "n_features": 100, "n_informative": 10, "n_redundant": 0},
+    ),
+}
+DATA_SETS = ("digits", "breast_cancer", "wine", *_GENERATED)
+"""Names of the data sets: three that ship with scikit-learn, three that it generates."""
 
 _HELD_OUT = 1 / 3
 _COUNTS = (3.0, 9.0, 27.0, 81.0)
@@ -225,16 +247,35 @@ class LiveProblem(Problem):
         """Train the model and test it on what is held out."""
         checked_level(self.fidelity, fidelity)
         require_valid(self.space, configuration)
-        return trained(self._model, self._data_set, configuration, fidelity, seed)
+        result = trained(self._model, self._data_set, configuration, fidelity, seed)
+        return Evaluation(result.accuracy, result.seconds)
 
     def true_value(self, configuration: Configuration) -> None:
         """Not known: None."""
         require_valid(self.space, configuration)
 
 
+class Training(NamedTuple):
+    """What a training gave on the part held out, and the CPU seconds that it took.
+
+    Parameters
+    ----------
+    accuracy
+        In percent.
+    log_loss
+        In nats; probabilities are clipped as scikit-learn's `log_loss` does.
+    seconds
+        Of the training alone.
+    """
+
+    accuracy: float
+    log_loss: float
+    seconds: float
+
+
 def trained(
     model: str, data_set: str, configuration: Configuration, fidelity: float, seed: int
-) -> Evaluation:
+) -> Training:
     """Train a model once.
 
     Parameters
@@ -248,11 +289,13 @@ def trained(
 
     Returns
     -------
-    Evaluation
-        Its accuracy on the part held out, in percent, and the CPU seconds that the training took.
+    Training
+        What it gave and took.
     """
+    from sklearn.metrics import log_loss
+
     seed %= 2**31  # as large as LightGBM takes
-    train, held_out, train_target, held_out_target = _split(data_set, seed)
+    train, held_out, train_target, held_out_target = split(data_set, seed)
     if MODELS[model].fidelity.name == "share":
         train, train_target = _share(train, train_target, fidelity, seed)
     if MODELS[model].scaled:
@@ -265,8 +308,21 @@ def trained(
         began = time.process_time()
         untrained.fit(train, train_target)
         seconds = time.process_time() - began
-        accuracy = np.mean(untrained.predict(held_out) == held_out_target)
-    return Evaluation(100.0 * float(accuracy), seconds)
+        accuracy = 100.0 * np.mean(untrained.predict(held_out) == held_out_target)
+        loss = log_loss(held_out_target, _probabilities(untrained, held_out))
+    return Training(float(accuracy), float(loss), seconds)
+
+
+def _probabilities(model: Any, features: FloatArray) -> FloatArray:
+    """Of the classes; a model without any has its decision values taken as their logarithms."""
+    if hasattr(model, "predict_proba"):
+        probabilities: FloatArray = model.predict_proba(features)
+        return probabilities
+    scores = model.decision_function(features)
+    if scores.ndim == 1:  # for the second of two classes
+        scores = np.stack([np.zeros_like(scores), scores], axis=1)
+    probabilities = softmax(scores, axis=1)
+    return probabilities
 
 
 def _at_levels(fidelity: FidelitySpace, levels: tuple[float, ...] | None) -> FidelitySpace:
@@ -286,7 +342,7 @@ def _full_cost(model: str, data_set: str, target: float) -> float:
     space = ConfigurationSpace(MODELS[model].parameters)
     trained(model, data_set, space.draw(rng), target, 0)  # takes the time of imports
     costs = [
-        trained(model, data_set, space.draw(rng), target, seed).cost
+        trained(model, data_set, space.draw(rng), target, seed).seconds
         for seed in range(_FOR_FULL_COST)
     ]
     return float(np.median(costs))
@@ -296,11 +352,16 @@ def _full_cost(model: str, data_set: str, target: float) -> float:
 def _data(name: str) -> tuple[FloatArray, FloatArray]:
     from sklearn import datasets
 
-    features, target = getattr(datasets, f"load_{name}")(return_X_y=True)
+    if name in _GENERATED:
+        function, arguments = _GENERATED[name]
+        features, target = getattr(datasets, function)(**arguments, random_state=0)
+    else:
+        features, target = getattr(datasets, f"load_{name}")(return_X_y=True)
     return features, target
 
 
-def _split(data_set: str, seed: int) -> list[FloatArray]:
+def split(data_set: str, seed: int) -> list[FloatArray]:
+    """Features to learn from and held out, then their classes; one third is held out."""
     from sklearn.model_selection import train_test_split
 
     features, target = _data(data_set)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.data.folder import HOW, data_folder
 from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems.known import NoisyProblem
 from benchmarks.hpo.space import (
@@ -23,38 +24,44 @@ from benchmarks.hpo.space import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 
+_FILES = ("model.onnx", "encoding.json", "config_space.json")
+
 
 def scenario_folder(name: str, data: Path | str | None) -> Path:
-    """Folder of a scenario's files.
+    """Folder of a scenario's files, whether they are there or not.
 
     Parameters
     ----------
     name
         Of the scenario, such as "lcbench".
     data
-        Folder that holds the scenarios; by default ``$MFHPO_DATA/yahpo``.
+        Folder that holds the scenarios; by default YAHPO's in the data folder.
+    """
+    return (data_folder() / "yahpo" if data is None else Path(data)) / name
+
+
+def surrogates_are_there(data: Path | str | None) -> bool:
+    """Whether there is a folder of scenarios, or one is named in vain."""
+    named = data is not None or bool(os.environ.get("MFHPO_DATA"))
+    return named or scenario_folder("", data).is_dir()
+
+
+def is_there(folder: Path) -> bool:
+    """Whether a scenario's folder has all its files."""
+    return all((folder / name).is_file() for name in _FILES)
+
+
+def file_of(folder: Path, name: str) -> Path:
+    """A file of a scenario.
 
     Raises
     ------
     FileNotFoundError
-        If the folder is not given and MFHPO_DATA is not set.
+        If it is missing.
     """
-    if data is not None:
-        return Path(data) / name
-    root = os.environ.get("MFHPO_DATA")
-    if not root:
-        raise FileNotFoundError(
-            f"surrogates of {name} are not shipped: set MFHPO_DATA to a folder whose subfolder "
-            f"yahpo/{name} holds {name} of github.com/slds-lmu/yahpo_data."
-        )
-    return Path(root) / "yahpo" / name
-
-
-def _file(folder: Path, name: str) -> Path:
     if not (folder / name).is_file():
         raise FileNotFoundError(
-            f"{folder / name} is missing: the folder must hold {folder.name} of "
-            "github.com/slds-lmu/yahpo_data."
+            f"{folder / name} is missing, a surrogate of YAHPO Gym that is not shipped: {HOW}."
         )
     return folder / name
 
@@ -71,6 +78,8 @@ class Surrogate:
     ----------
     encoding
         By categorical input, the code of each of its values.
+    widths
+        Number of its continuous and of its categorical inputs, as x_cont and x_cat.
 
     Raises
     ------
@@ -79,14 +88,15 @@ class Surrogate:
     """
 
     def __init__(self, folder: Path) -> None:
-        model = _file(folder, "model.onnx")
-        text = _file(folder, "encoding.json").read_text(encoding="utf-8")
+        model = file_of(folder, "model.onnx")
+        text = file_of(folder, "encoding.json").read_text(encoding="utf-8")
         self.encoding: dict[str, dict[str, int]] = json.loads(text)
         import onnxruntime  # here, so that other problems do without it
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session: Any = onnxruntime.InferenceSession(str(model), options)
+        self.widths = {one.name: one.shape[1] for one in self._session.get_inputs()}
         # Replicates and repeated recommendations ask for the same row again.
         self._remembered = lru_cache(maxsize=10_000)(self._predict_one)
 
@@ -149,7 +159,7 @@ def space_of(folder: Path, left_out: tuple[str, ...]) -> ConfigurationSpace:
     FileNotFoundError
         If the file is missing.
     """
-    described = json.loads(_file(folder, "config_space.json").read_text(encoding="utf-8"))
+    described = json.loads(file_of(folder, "config_space.json").read_text(encoding="utf-8"))
     parameters = {
         given["name"]: _parameter(given)
         for given in described["hyperparameters"]
@@ -213,6 +223,12 @@ class SurrogateProblem(NoisyProblem):
         self._value, self._time, self._percent = output
         self._fixed = dict(fixed)
         codes = surrogate(folder).encoding
+        widths = {"x_cont": len(continuous), "x_cat": len(categorical)}
+        if surrogate(folder).widths != widths:
+            raise ValueError(
+                f"{folder / 'model.onnx'} must take {widths} numbers, and takes "
+                f"{surrogate(folder).widths}: it is of another release."
+            )
         for column in categorical:
             if column in fixed and fixed[column] not in codes[column]:
                 raise ValueError(

@@ -1,79 +1,63 @@
-"""Record trainings on data that ships with scikit-learn, to be replayed by the comparison.
+"""Record trainings on data that need not be fetched, to be replayed by the comparison.
 
-    python -m benchmarks.hpo.tables --problems "svm digits" --seeds 10 --workers 2
+    python -m benchmarks.hpo.tables --problems "nas digits" "svm digits" --workers 2
 
 Every configuration of a grid is trained at every level with every seed; seconds are CPU time of the
-process. What one seed gave is kept in the folder until all seeds are there, so a command that was
-interrupted goes on where it ended. Without --problems, all tables that are not there are built:
-the networks take hours.
+process. What some configurations gave is kept in the folder until all are there, so a command that
+was interrupted goes on where it ended. Without --problems, all tables that are not there are built:
+the networks of scikit-learn take hours.
 """
 
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-from benchmarks.hpo.problems import LIVE
-from benchmarks.hpo.problems.scikit_learn import MODELS, trained
+from benchmarks.hpo.problems import RECORDED
 from benchmarks.hpo.problems.table import FOLDER, Table, configurations_of, table_file
+from benchmarks.hpo.tables.grids import Recording, recording_of
 from benchmarks.parallel import mapped
 from benchmarks.report import progress
 
-
-def _powers(base: float, low: float, high: float, count: int) -> tuple[float, ...]:
-    return tuple(float(base**exponent) for exponent in np.linspace(low, high, count))
+_ROWS = 9  # configurations of a part: what is lost at worst when the command is stopped
 
 
-GRIDS: Mapping[str, Mapping[str, tuple[float, ...]]] = {
-    "logistic_regression": {"alpha": _powers(10, -5, 0, 11), "eta0": _powers(10, -5, 0, 11)},
-    "svm": {"C": _powers(2, -10, 10, 11), "gamma": _powers(2, -10, 10, 11)},
-    "random_forest": {
-        "max_depth": (1, 3, 7, 18, 50),
-        "min_samples_split": (2, 16, 128),
-        "max_features": (0.0, 0.33, 0.67, 1.0),
-        "min_samples_leaf": (1, 7, 20),
-    },
-    "gradient_boosting": {
-        "learning_rate": _powers(2, -10, 0, 6),
-        "max_depth": (1, 3, 7, 18),
-        "colsample_bytree": (0.1, 0.4, 1.0),
-        "reg_lambda": _powers(2, -10, 10, 5),
-    },
-    "mlp": {
-        "depth": (1, 2, 3),
-        "width": (16, 64, 256),
-        "batch_size": (16, 64, 256),
-        "alpha": _powers(10, -8, 0, 3),
-        "learning_rate_init": _powers(10, -5, 0, 6),
-    },
-}
-"""By model and parameter, the values that are tried; all of them are in its space."""
+class _Part(NamedTuple):
+    """Some configurations, with all seeds, and the file that keeps what they gave."""
+
+    recording: Recording
+    rows: range
+    seeds: int
+    file: Path
 
 
 def build(
     name: str,
     folder: Path,
-    seeds: int,
+    seeds: int | None = None,
     workers: int = 1,
-    grid: Mapping[str, tuple[float, ...]] | None = None,
+    recording: Recording | None = None,
 ) -> Path:
     """Build one table; what is there already is kept.
 
     Parameters
     ----------
     name
-        One of `LIVE`.
+        One of `RECORDED`.
     folder
-        Where the table is written, and meanwhile what each seed gave.
+        Where the table is written, and meanwhile what its parts gave.
     seeds
-        Number of splits, each with a seed of the model.
+        Number of splits, each with a seed of the model; by default the recording's.
     workers
-        Number of processes; a seed is one's task.
-    grid
-        Instead of the model's in `GRIDS`.
+        Number of processes.
+    recording
+        How; by default as the name says.
 
     Returns
     -------
@@ -83,44 +67,54 @@ def build(
     file = table_file(name, folder)
     if file.is_file():
         return file
-    model, _, data_set = name.partition(" ")
-    grid = GRIDS[model] if grid is None else grid
-    parts = [file.with_suffix(f".seed-{seed}.npy") for seed in range(seeds)]
-    missing = [seed for seed, part in enumerate(parts) if not part.is_file()]
+    recording = recording_of(name) if recording is None else recording
+    seeds = recording.seeds if seeds is None else seeds
+    rows = len(configurations_of(recording.grid, recording.conditions))
     folder.mkdir(parents=True, exist_ok=True)
-    tasks = [(model, data_set, grid, seed, parts[seed]) for seed in missing]
-    for done, seed in enumerate(mapped(_record, tasks, workers), seeds - len(missing) + 1):
-        progress(f"{name}: seed {seed}, {done} of {seeds}")
-    recorded = np.stack([np.load(part) for part in parts], axis=-1)
-    fidelity = MODELS[model].fidelity
-    Table(name, grid, fidelity, recorded[0], recorded[1].mean(axis=-1)).save(file)
+    parts = [
+        _Part(
+            recording,
+            range(start, min(start + _ROWS, rows)),
+            seeds,
+            file.with_suffix(f".{seeds}-seeds-{start}.npy"),
+        )
+        for start in range(0, rows, _ROWS)
+    ]
+    missing = [part for part in parts if not part.file.is_file()]
+    began = time.monotonic()
+    for done, stop in enumerate(mapped(_record, missing, workers), 1):
+        left = (time.monotonic() - began) / done * (len(missing) - done) / 60
+        progress(f"{name}: {stop} of {rows} configurations, about {left:.0f} more minutes")
+    recorded = np.concatenate([np.load(part.file) for part in parts], axis=1)
+    accuracy, log_loss, seconds = recorded
+    Table(
+        name,
+        recording.grid,
+        recording.fidelity,
+        accuracy,
+        seconds.mean(axis=-1),
+        log_loss,
+        recording.conditions,
+    ).save(file)
     for part in parts:
-        part.unlink()
+        part.file.unlink()
     return file
 
 
-def _record(task: tuple[str, str, Mapping[str, tuple[float, ...]], int, Path]) -> int:
-    """Train all configurations at all levels with one seed; write values and seconds."""
-    model, data_set, grid, seed, file = task
-    levels = MODELS[model].fidelity.levels
-    configurations = configurations_of(grid)
-    trained(model, data_set, configurations[0], levels[0], seed)  # takes the time of imports
-    found = np.array(
-        [
-            [
-                (result.value, result.cost)
-                for result in (
-                    trained(model, data_set, configuration, level, seed) for level in levels
-                )
-            ]
-            for configuration in configurations
-        ]
-    )
-    unfinished = file.with_suffix(".unfinished")
+def _record(part: _Part) -> int:
+    """Train configurations at all levels with all seeds, and keep what they gave."""
+    recording = part.recording
+    levels = recording.fidelity.levels
+    configurations = configurations_of(recording.grid, recording.conditions)
+    recording.train(configurations[0], levels[:1], [0])  # takes the time of imports
+    seeds = range(part.seeds)
+    with threadpool_limits(1):  # the time of several would be counted, and disturb what runs beside
+        found = [recording.train(configurations[row], levels, seeds) for row in part.rows]
+    unfinished = part.file.with_suffix(".unfinished")
     with unfinished.open("wb") as stream:
-        np.save(stream, np.moveaxis(found, -1, 0))
-    unfinished.replace(file)
-    return seed
+        np.save(stream, np.stack(found, axis=1))
+    unfinished.replace(part.file)
+    return part.rows.stop
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,11 +127,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--output", type=Path, default=FOLDER, help="folder of the tables (default: the package's)"
     )
-    parser.add_argument("--problems", nargs="+", choices=LIVE, default=LIVE, metavar="NAME")
-    parser.add_argument("--seeds", type=int, default=10, help="trainings of each configuration")
+    parser.add_argument("--problems", nargs="+", choices=RECORDED, default=RECORDED, metavar="NAME")
+    parser.add_argument(
+        "--seeds", type=int, help="trainings of each configuration (default: 10; networks 5)"
+    )
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
-    if options.seeds < 1 or options.workers < 1:
+    if (options.seeds is not None and options.seeds < 1) or options.workers < 1:
         parser.error("--seeds and --workers must be at least 1.")
     for name in options.problems:
         print(build(name, options.output, options.seeds, options.workers))

@@ -4,6 +4,7 @@ import math
 import pytest
 
 from benchmarks.hpo import ours
+from benchmarks.hpo.ask_tell import Setting
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import HEADLINE, OURS, methods_of
 from benchmarks.hpo.play import play
@@ -17,10 +18,12 @@ from benchmarks.hpo.space import (
     Integer,
     same_configuration,
 )
+from benchmarks.peers.regularised_evolution import Evolution
 from mfhpo_optuna import Fidelity
 
-METHODS = {**methods_of("random_search"), **methods_of("optuna"), **methods_of("ray")}
-TARGET_ONLY = ("random", "optuna random", "optuna tpe")
+PEERS = ("random_search", "regularised_evolution", "optuna", "ray")
+METHODS = {name: method for peer in PEERS for name, method in methods_of(peer).items()}
+TARGET_ONLY = ("random", "regularised evolution", "optuna random", "optuna tpe")
 EPOCHS = (2, 6, 17, 52)
 # What a training at the target level falls short by, at the other levels.
 BIAS = (20.0, 10.0, 3.0, 0.0)
@@ -115,6 +118,24 @@ def test_failures_are_survived_and_not_recommended(name):
     assert meter.failures > 0
     assert meter.steps
     assert all(step.configuration["layers"] % 2 for step in meter.steps)
+
+
+def test_evolution_draws_one_parameter_anew_and_forgets_the_oldest():
+    evolution = Evolution(Setting(Curves(), budget=100.0, workers=1, seed=0))
+    told = []
+    for number in range(40):
+        job = evolution.ask()
+        if number >= 10:  # the first ones are drawn, and the very best leaves with them
+            assert any(differences(job.configuration, one) == 1 for one in told[-10:])
+        told.append(job.configuration)
+        evolution.tell(job, 100.0 - number, seconds=1.0)
+    assert evolution.advice() == (told[0], 100.0)
+
+
+def differences(one, other):
+    """Number of parameters that differ; what one of two solvers has comes with it."""
+    names = {*one, *other} - ({"momentum"} if one["solver"] != other["solver"] else set())
+    return sum(one[name] != other[name] for name in names)
 
 
 @pytest.mark.slow

@@ -2,10 +2,13 @@ import numpy as np
 import pytest
 
 from benchmarks.hpo.problem import FidelitySpace
-from benchmarks.hpo.problems.scikit_learn import MODELS
-from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, configurations_of, table_file
-from benchmarks.hpo.space import Integer
+from benchmarks.hpo.problems import problem_named, tables
+from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, table_file
+from benchmarks.hpo.reference import reference
+from benchmarks.hpo.space import Categorical, Condition, Integer
 from benchmarks.hpo.tables import __main__ as command
+from benchmarks.hpo.tables import grids
+from benchmarks.hpo.tasks import QUICK_TASKS, grouped, quick_tasks
 
 GRID = {"C": (1.0, 2.0), "gamma": (0.25, 0.5, 1.0)}
 
@@ -42,34 +45,118 @@ class TestReplay:
         assert (again.name, again.grid, again.fidelity) == (table.name, GRID, table.fidelity)
         np.testing.assert_array_equal(again.values, table.values)
         np.testing.assert_array_equal(again.seconds, table.seconds)
-        assert configurations_of(again.grid)[1] == {"C": 1.0, "gamma": 0.5}
+        assert again.log_loss is None
+        assert again.configurations[1] == {"C": 1.0, "gamma": 0.5}
+
+
+def layers():
+    # Row r of three: one layer, two without a shortcut, two with one.
+    grid = {"depth": (1, 2), "skip": ("no", "yes")}
+    values = 10.0 * np.arange(3.0)[:, None, None] * np.ones((1, 1, 2))
+    return Table(
+        "nas digits",
+        grid,
+        FidelitySpace("epochs", (9,), True),
+        values,
+        seconds=np.ones((3, 1)),
+        log_loss=-values,
+        conditions={"skip": Condition("depth", (2,))},
+    )
+
+
+class TestConditions:
+    def test_what_does_not_apply_makes_no_other_configuration(self):
+        problem = TableProblem(layers())
+        assert dict(problem.space.parameters) == {
+            "depth": Integer(0, 1),
+            "skip": Categorical(("no", "yes")),
+        }
+        assert problem.true_value({"depth": 0}) == 0.0
+        assert problem.true_value({"depth": 1, "skip": "no"}) == 10.0
+        assert problem.true_value({"depth": 1, "skip": "yes"}) == 20.0
+        with pytest.raises(ValueError, match="what applies"):
+            problem.true_value({"depth": 0, "skip": "yes"})
+
+    def test_saved_and_loaded(self, tmp_path):
+        table, file = layers(), tmp_path / "table.npz"
+        table.save(file)
+        again = Table.load(file)
+        assert (again.grid, again.conditions) == (table.grid, table.conditions)
+        np.testing.assert_array_equal(again.log_loss, table.log_loss)
+
+
+def test_a_recording_that_was_stopped_goes_on(tmp_path):
+    # Trainings that say which configuration, level and seed they are of, until one is stopped.
+    calls = []
+    stopped = KeyboardInterrupt()
+
+    def train(given, levels, seeds):
+        calls.append(given["width"])
+        if calls.count(14) == 1 and given["width"] == 14:
+            raise stopped
+        place = 100.0 * given["width"] + np.add.outer(10.0 * np.asarray(levels), seeds)
+        return np.stack([place, -place, 0.0 * place + 2.0])
+
+    recording = grids.Recording(
+        {"width": tuple(range(20))}, FidelitySpace("epochs", (1, 2), True), train, seeds=3
+    )
+    with pytest.raises(KeyboardInterrupt):
+        command.build("nas digits", tmp_path, recording=recording)
+    before = len(calls)
+    table = Table.load(command.build("nas digits", tmp_path, recording=recording))
+    assert [path.name for path in tmp_path.iterdir()] == ["nas-digits.npz"]
+    assert before > 14
+    assert set(calls[before:]) == {0, *range(9, 20)}  # 0 before each part, for the imports
+    width, level, seed = np.ogrid[:20, 1:3, :3]
+    np.testing.assert_array_equal(table.values, 100 * width + 10 * level + seed)
+    np.testing.assert_array_equal(table.log_loss, -table.values)
+    assert (table.seconds == 2.0).all()
 
 
 @pytest.mark.slow
 def test_real_trainings(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
+    monkeypatch.setattr(grids, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
     arguments = ["--problems", "svm wine", "--seeds=2", "--workers=1", f"--output={tmp_path}"]
     assert command.main(arguments) == 0
-    problem = TableProblem(Table.load(table_file("svm wine", tmp_path)))
+    table = Table.load(table_file("svm wine", tmp_path))
+    assert table.log_loss[table.values > 90.0].max() < 1.0
+    problem = TableProblem(table)
     assert problem.best_value > 90.0
     assert problem.true_value({"C": 0, "gamma": 1}) < 60.0
     with pytest.raises(SystemExit):
         command.main(["--seeds=0"])
 
 
-@pytest.mark.parametrize(
-    "name", ["logistic_regression digits", "svm digits", "gradient_boosting breast_cancer"]
-)
-def test_tables(name):
-    file = table_file(name)
-    assert file.parent == FOLDER
-    assert file.stat().st_size < 300_000
-    table = Table.load(file)
-    model = name.split()[0]
-    assert table.grid == command.GRIDS[model]
-    assert table.fidelity == MODELS[model].fidelity
-    assert table.values.shape[2] == 10
+def test_tables_are_small():
+    assert sum(file.stat().st_size for file in FOLDER.glob("*.npz")) < 20_000_000
+
+
+@pytest.mark.parametrize("task", tables())
+def test_tables(task):
+    name = task.removesuffix(" table")
+    table, recording = Table.load(table_file(name)), grids.recording_of(name)
+    assert (table.grid, table.conditions) == (recording.grid, recording.conditions)
+    assert table.fidelity == recording.fidelity
+    assert table.values.shape[2] == recording.seeds
+    assert ((table.values >= 0.0) & (table.values <= 100.0)).all()
+    assert table.log_loss is None or ((table.log_loss >= 0.0) & (table.log_loss < 50.0)).all()
+    assert (table.seconds > 0.0).all()
     # The lowest level tells something of the target, but not all.
     ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
     assert 0.3 < np.corrcoef(ranks[:, 0], ranks[:, -1])[0, 1] < 0.995
     assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()
+
+
+def test_a_quick_comparison_takes_what_there_is(monkeypatch, tmp_path):
+    monkeypatch.setenv("MFHPO_DATA", "somewhere")
+    assert quick_tasks() == QUICK_TASKS
+    monkeypatch.delenv("MFHPO_DATA")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert quick_tasks(data="somewhere") == QUICK_TASKS
+    tasks = quick_tasks()
+    assert {"scikit-learn", "synthetic"} <= set(grouped(tasks))
+    for task in tasks:
+        problem = problem_named(task)
+        assert reference(problem).median < problem.best_value
+    (tmp_path / "mfhpo" / "data" / "yahpo").mkdir(parents=True)
+    assert quick_tasks() == QUICK_TASKS

@@ -143,6 +143,6 @@ class TestInstances:
 
     def test_no_file(self, tmp_path):
         with pytest.raises(
-            FileNotFoundError, match=r"no file .*a\.npz\. .*published with the pape"
+            FileNotFoundError, match=r"a\.npz is missing, an instance of .*`make data`"
         ):
             load_instance(tmp_path / "a.npz")

@@ -1,0 +1,1 @@
+"""Published data that benchmarks read: where they are kept, and how they are fetched."""

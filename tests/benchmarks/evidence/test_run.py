@@ -1,0 +1,116 @@
+"""All benchmarks one after the other, with programs that are made up."""
+
+import json
+import shlex
+
+import pytest
+
+from benchmarks.dependencies import code_of
+from benchmarks.evidence import run
+from benchmarks.evidence.plan import BENCHMARKS, Benchmark
+from benchmarks.evidence.tables import RESULTS
+
+PROGRAM = """
+import json, sys
+arguments = sys.argv[1:]
+print("arguments:", *arguments[:2])
+if "--break" in arguments:
+    sys.exit("it broke")
+report = {report}
+with open(arguments[arguments.index("--output") + 1], "w") as file:
+    json.dump(report, file)
+sys.exit(1 if "--not-held" in arguments else 0)
+"""
+OF_TODAY = {"command": "python -m benchmarks.size", "code": code_of("benchmarks.size")}
+
+
+@pytest.fixture
+def played(tmp_path, monkeypatch, capsys):
+    """Runs the command with benchmarks of a made-up program; returns status, page and lines."""
+    (tmp_path / "made_up.py").write_text(PROGRAM.format(report=OF_TODAY), encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("MFHPO_DATA", str(tmp_path / "data"))
+
+    def play(*benchmarks, arguments=()):
+        monkeypatch.setattr(run, "BENCHMARKS", benchmarks)
+        status = run.main([f"--output={tmp_path / 'out'}", *arguments])
+        text = (tmp_path / "out" / "evidence.md").read_text(encoding="utf-8")
+        return status, text, capsys.readouterr().err.splitlines()
+
+    return play
+
+
+def test_what_is_printed_is_on_the_page(played):
+    status, text, _ = played(
+        Benchmark("first", "made_up", "--runs 2", "--runs 100"),
+        Benchmark("second", "made_up", "--not-held --runs"),
+    )
+    assert status == 0
+    assert "# Evidence, small size" in text
+    assert "| `first` | `made_up` | done |" in text
+    assert "| `second` | `made_up` | done; something does not hold at this size |" in text
+    assert "## first\n\n```text\narguments: --runs 2\n```" in text
+
+
+def test_the_full_size_has_other_arguments(played):
+    one = Benchmark("first", "made_up", "--runs 2", "--runs 100")
+    _, text, _ = played(one, arguments=["--size", "full"])
+    assert "arguments: --runs 100" in text
+
+
+def test_what_the_present_code_has_measured_is_not_measured_again(played, tmp_path):
+    one = Benchmark("first", "made_up", "--runs 2")
+    played(one)
+    _, text, lines = played(one)
+    assert lines[0] == "first: was measured before, 0 s"
+    assert "arguments: --runs 2" in text
+    (tmp_path / "out" / "first.json").write_text(json.dumps({**OF_TODAY, "code": "another"}))
+    _, _, lines = played(one)
+    assert lines[0].startswith("first: done")
+
+
+def test_what_breaks_is_shown_and_stops_nothing(played):
+    status, text, lines = played(
+        Benchmark("first", "made_up", "--break"),
+        Benchmark("second", "no_such_module", "--runs"),
+        Benchmark("third", "made_up", ""),
+    )
+    assert status == 1
+    assert [line.partition(",")[0] for line in lines[:3]] == [
+        "first: broke",
+        "second: broke",
+        "third: done",
+    ]
+    assert "it broke" in text
+    assert "No module named no_such_module" in text
+
+
+def test_what_lacks_data_is_left_out(played, tmp_path):
+    one = Benchmark("first", "made_up", "--runs 2", data="iise")
+    _, text, lines = played(one)
+    assert "left out" in lines[0]
+    assert "`make data` fetches it" in lines[0]
+    (tmp_path / "data" / "iise").mkdir(parents=True)
+    _, text, _ = played(one)
+    assert f"--data {tmp_path}" not in text
+    assert "| done |" in text
+
+
+class TestPlan:
+    def test_it_measures_each_results_file_but_those_that_others_make(self):
+        others = {"hpo_five_seeds", "reliability", "scale"}  # the last two need databases
+        there = {file.stem for file in RESULTS.glob("*.json")} - others
+        assert {one.name for one in BENCHMARKS} == there - {"hpo_judged", "hpo_clock"}
+
+    @pytest.mark.parametrize("one", BENCHMARKS, ids=lambda one: one.name)
+    def test_a_result_was_measured_by_the_program_that_is_planned(self, one):
+        command = json.loads((RESULTS / f"{one.name}.json").read_text("utf-8"))["command"]
+        assert shlex.split(command)[2] == one.module
+
+    def test_the_comparison_is_played_and_then_reported(self, tmp_path):
+        [one] = [one for one in BENCHMARKS if one.name == "hpo"]
+        first, second = one.commands("small", tmp_path, tmp_path)
+        assert first[:2] == ["benchmarks.hpo", "run"]
+        assert second[:2] == ["benchmarks.hpo", "report"]
+        assert second[-2:] == ["--output", str(tmp_path)]
+        assert one.commands("full", tmp_path, tmp_path)[0] == ["benchmarks.hpo", "run"]

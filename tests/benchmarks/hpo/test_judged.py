@@ -1,0 +1,128 @@
+"""Tasks that methods are developed on, and those that judge them, once per release."""
+
+import json
+
+import pytest
+
+import mfhpo
+from benchmarks.hpo.__main__ import main
+from benchmarks.hpo.judged import check_first_time
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS
+from benchmarks.hpo.problems.families import FAMILIES, family_problem, tasks_of
+from benchmarks.hpo.reference import Reference
+from benchmarks.hpo.report import Report
+from benchmarks.hpo.tasks import ALL_TASKS, CLOCK_TASKS, QUICK_TASKS, grouped, judged_tasks
+from tests.benchmarks.hpo.made_up import record
+
+
+def add_family(name, tasks, data):
+    """The files of a family, of which nobody opens the model."""
+    described = {"name": FAMILIES[name].task, "type": "categorical", "choices": tasks}
+    (data / name).mkdir(parents=True)
+    for file in ("model.onnx", "encoding.json"):
+        (data / name / file).write_text("{}", encoding="utf-8")
+    space = {"hyperparameters": [described], "conditions": []}
+    (data / name / "config_space.json").write_text(json.dumps(space), encoding="utf-8")
+
+
+class TestTasks:
+    def test_none_is_both_developed_on_and_judged(self, data_folder):
+        judged = judged_tasks(data_folder / "yahpo")
+        assert not set(judged) & {*DEVELOPMENT_TASKS, *ALL_TASKS, *CLOCK_TASKS, *QUICK_TASKS}
+        groups = grouped(judged)
+        assert {"LCBench", "rbv2_xgboost"} <= set(groups)
+        assert {len(tasks) for tasks in groups.values()} == {12}
+        for name in judged:
+            family, _, task = name.partition(" ")
+            assert task in tasks_of(family, data_folder / "yahpo")
+
+    def test_they_are_always_the_same(self, data_folder):
+        first, *_, last = judged_tasks(data_folder / "yahpo")[:12]
+        assert (first, last) == ("lcbench 126029", "lcbench 189865")
+
+    def test_a_family_that_is_there_is_found(self, tmp_path):
+        assert judged_tasks(tmp_path) == ()
+        add_family("rbv2_svm", ["1", "2", "3"], tmp_path)
+        assert sorted(judged_tasks(tmp_path)) == ["rbv2_svm 1", "rbv2_svm 2", "rbv2_svm 3"]
+        assert list(grouped(judged_tasks(tmp_path))) == ["rbv2_svm"]
+
+    def test_a_family_of_which_a_file_is_missing_is_not(self, tmp_path):
+        add_family("rbv2_svm", ["1"], tmp_path)
+        (tmp_path / "rbv2_svm" / "model.onnx").unlink()
+        assert judged_tasks(tmp_path) == ()
+
+    def test_a_model_of_another_release_is_refused(self, data_folder, tmp_path):
+        (tmp_path / "rbv2_svm").mkdir()
+        for file in (data_folder / "yahpo" / "rbv2_xgboost").iterdir():
+            (tmp_path / "rbv2_svm" / file.name).write_bytes(file.read_bytes())
+        with pytest.raises(ValueError, match=r"must take .*'x_cont': 6.* of another release"):
+            family_problem("rbv2_svm", "16", tmp_path)
+
+
+class TestOnce:
+    @pytest.fixture
+    def judged(self, tmp_path):
+        """Writes what a release was judged with."""
+
+        def write(version, *identities):
+            report = {
+                "date": "2026-01-02",
+                "versions": {"mfhpo": version},
+                "identities": {"ours": list(identities)},
+            }
+            (tmp_path / "hpo_judged.json").write_text(json.dumps(report), encoding="utf-8")
+            return tmp_path
+
+        return write
+
+    def test_a_release_that_was_not_judged_may_be(self, judged, tmp_path):
+        check_first_time(tmp_path, {"code"})
+        check_first_time(judged("0.0.1", "other"), {"code"})
+
+    def test_going_on_with_the_same_code_is_no_second_time(self, judged):
+        check_first_time(judged(mfhpo.__version__, "code"), {"code"})
+
+    def test_other_code_of_the_same_release_is_refused(self, judged):
+        with pytest.raises(ValueError, match="was judged on 2026-01-02, by other code"):
+            check_first_time(judged(mfhpo.__version__, "other"), {"code"})
+
+
+class TestCommand:
+    def test_without_surrogates_it_says_how_to_get_them(self, tmp_path, capsys):
+        assert main(["run", "--judged", f"--data={tmp_path}"]) == 2
+        assert "`make data` fetches it" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["run", "--judged", "--quick"], "neither quick nor played on the clock"),
+            (["clock", "--judged"], "neither quick nor played on the clock"),
+            (["report", "--judged", "--seeds=5"], "give a part's report --output"),
+            (["report", "--judged", "--tasks", "lcbench 1"], "give a part's report --output"),
+        ],
+    )
+    def test_what_does_not_go_with_it_is_refused(self, arguments, words, capsys):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [
+        (["lcbench 3945", "branin"], "Our methods were developed on these tasks."),
+        (["lcbench 1", "rbv2_svm 2"], "developed on other tasks; these were kept to judge them."),
+        (["lcbench 1", "branin"], "developed on other tasks than 1 of these."),
+    ],
+)
+def test_a_report_says_what_its_methods_were_developed_on(tasks, words):
+    steps = [(8.0, 1.0, 1.0)]
+    records = [
+        record(method, task, seed, steps, identity="code")
+        for method in ("ours", "random")
+        for task in tasks
+        for seed in (0, 1)
+    ]
+    report = Report.of(records, {task: Reference(2.0, 0.0) for task in tasks}, {}, ["ours"])
+    assert words in report.notes()
+    assert report.figures()["identities"] == {"ours": ["code"], "random": ["code"]}

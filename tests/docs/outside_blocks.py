@@ -1,0 +1,171 @@
+"""Figures of README and docs outside filled blocks: where each comes from, or what it is.
+
+A new figure belongs into a filled block, see `benchmarks/evidence`. A size of an experiment is
+stated in a sentence, and traced here. What nobody measured is listed.
+"""
+
+import re
+
+from benchmarks.evidence.tables import result
+
+
+def _argument(name, option):
+    """What a command of a result gave to an option."""
+    return re.search(rf"--{option}[= ](\S+)", result(name)["command"])[1]
+
+
+def _tasks(name, group):
+    return len(result(name)["groups"][group]["tasks"])
+
+
+def _mib_of_ours(sampler):
+    """MiB that a sampler of ours adds to Optuna's for 1,000 trials of a long study in memory."""
+    [row] = [
+        row
+        for row in result("scale")["long"]
+        if (row["sampler"], row["storage"], row["trials"]) == (sampler, "memory", 100_000)
+    ]
+    return f"{(row['mib_first'] - row['mib_read']) / 100:.1f}"
+
+
+def _most_workers_clocked():
+    """Most workers of one driver, and evaluations that `RaceSampler` serves them in a second."""
+    rows = [row for row in result("scale")["clock"] if row["sampler"] == "RaceSampler"]
+    most = max(rows, key=lambda row: row["workers"])
+    return most["workers"], round(1000 / most["driver_ms"][0])
+
+
+TRACED = {
+    "docs/evidence/certificates.md": {
+        "in percent of {} to {} races": lambda: (
+            min(row["races"] for row in result("assumptions")["rows"]),
+            max(row["races"] for row in result("assumptions")["rows"]),
+        ),
+        "races, at delta {}.": lambda: result("assumptions")["delta"],
+        "on {} finished studies": lambda: len(result("certify")["records"]),
+        "of TPE, {} tasks": lambda: len({one["task"] for one in result("certify")["records"]}),
+        "with {} races each": lambda: _argument("ray_tune", "runs"),
+        ": {} configurations of 52": lambda: _argument("ray_tune", "arms"),
+        "## Being sure of the best of {}": lambda: _argument("certainty", "arms"),
+    },
+    "docs/evidence/games.md": {"{} random games": lambda: _argument("nash", "games")},
+    "docs/evidence/overhead.md": {
+        "over {} fresh processes": lambda: _argument("import_time", "rounds")
+    },
+    "docs/evidence/papers.md": {
+        "regret after {} rounds": lambda: f"{int(_argument('rcucb', 'rounds')):,}",
+        "{} runs. The default bound": lambda: _argument("rcucb", "repetitions"),
+        "{} random forests and ten limits, 20": lambda: (
+            int(_argument("rcucb_forest", "rounds")) // 20
+        ),
+    },
+    "docs/evidence/search.md": {
+        "{} paired seeds": lambda: len(result("hpo")["seeds"]),
+        "LCBench, {} tasks": lambda: _tasks("hpo", "LCBench"),
+        "rbv2_xgboost, {} tasks": lambda: _tasks("hpo", "rbv2_xgboost"),
+        "cheap levels say. {} seeds": lambda: result("small_spaces")["seeds"],
+        "over {} fresh splits": lambda: _argument("sklearn_search", "splits"),
+        "R². {} seeds only": lambda: _argument("sklearn_search", "seeds"),
+        "`RaceSampler` with {} full evaluations": lambda: int(
+            result("certificates")["settings"]["budget"]
+        ),
+        "of {} may be wrong": lambda: result("certificates")["settings"]["runs"],
+    },
+    "docs/evidence/time-limits.md": {
+        "heavy tails; {} runs": lambda: _argument("rcucb_seconds", "repetitions"),
+        "{} trials each": lambda: _argument("time_limit", "trials"),
+    },
+    "docs/scale.md": {
+        "a study with {:,} trials": lambda: max(row["trials"] for row in result("scale")["long"]),
+        "Ours adds {} MiB per 1,000 trials for `IISESampler`": lambda: _mib_of_ours("IISESampler"),
+        "and {} for `RaceSampler`": lambda: _mib_of_ours("RaceSampler"),
+        "with {} workers `RaceSampler` serves about {} evaluations": _most_workers_clocked,
+        "More than {} workers were not measured": lambda: _most_workers_clocked()[0],
+    },
+    "docs/where-we-lose.md": {
+        "Successive halving among {} configurations": lambda: _argument("certainty", "arms"),
+        "best of {}]": lambda: _argument("certainty", "arms"),
+        "Among {} configurations": lambda: _argument("certainty", "arms"),
+    },
+}
+"""By page, phrases and what stands at their brackets, from a results file."""
+
+GIVEN = {
+    "README.md": [
+        "24 LightGBM configurations",
+        "24 configurations of LightGBM",
+        "Python 3.10",
+    ],
+    "docs/concepts/cheap-levels.md": ["A ratio above 1 means"],
+    "docs/concepts/pictures.md": ["A race of 24 configurations", "rises above 0"],
+    "docs/concepts/samplers.md": ["0.8 by default", "Below 40 full evaluations"],
+    "docs/concepts/stopped-trials.md": ["20 times as long here"],
+    "docs/evidence/certificates.md": [
+        "bias 1.2, 1.5 times",
+        "The same 12 tasks, noise and tolerance of 0.5 points",
+        "8 tasks with",
+        "configurations of 52 epochs on 8 slots",
+    ],
+    "docs/evidence/games.md": [
+        "that cost 1 and 8",
+        "The paper's budget of 36,000 realisations misses the 5 %",
+    ],
+    "docs/evidence/index.md": ["SHA-256"],
+    "docs/evidence/overhead.md": ["32 configurations, 10 parameters"],
+    "docs/evidence/papers.md": [
+        "Table 1",
+        "Table 3",
+        "MF-GRAD's own cost at delta 0.01",
+        "in case 1",
+        "a capital of 5e5",
+        "more often than 1 / t",
+        "ten limits, 20 rounds for each, Section 5.2",
+    ],
+    "docs/evidence/search.md": [
+        "noise of 0.5 points",
+        "4, 12, 33 and 100 % of the epochs",
+        "4, 11, 33 and 100 % of the data",
+        "with 1, 4, 16 and 64 workers",
+        "with 100 full fits each",
+        "100 times R²",
+        "on 5 to 10 splits",
+        "delta is 0.05, so that at most 25",
+    ],
+    "docs/how-to/declare.md": ["32 drawn from the space", "| 0.05 |"],
+    "docs/how-to/pytorch.md": ["a run of 9 epochs", "the first 9 epochs of 27"],
+    "docs/how-to/replicates.md": ["at delta 0.05, a race"],
+    "docs/how-to/report.md": ["| 0 | done", "| 1 | the", "| 2 | an", "| 3 | there"],
+    "docs/how-to/trackers.md": [
+        "above 1, or outside",
+        "Version 0.21",
+        "race: best 8 of 30",
+        "with Optuna 6",
+    ],
+    "docs/index.md": ["24 LightGBM configurations"],
+    "docs/reliability.md": [
+        "with 60 trials in the same cell",
+        "breaks the lock after 30 seconds",
+        "a limit of 300 MB",
+        "x < -0.3",
+        "Optuna alone with 60 trials",
+        "beyond 1e50",
+        "So 1e308 is",
+        "less than 1e-160** count as equal, because the squares of their differences are 0",
+    ],
+    "docs/scale.md": [
+        "10 parameters and a fidelity",
+        "99th percentile",
+        "for 0.05 to 0.2 seconds",
+        "for 8 workers",
+        "take 5 to 15 seconds",
+    ],
+    "docs/tutorial.md": ["largest value, 81", "with 81 rounds", "for 40 full evaluations"],
+    "docs/where-we-lose.md": [
+        "ahead at 10",
+        "if the budget is 100 full evaluations. Below 40",
+        "a capital of 5e5",
+        "hold with 90 %",
+        "20 links",
+    ],
+}
+"""By page, phrases whose figures nobody measured: settings, versions, numbers in a paper."""
