@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -97,6 +97,9 @@ rcucb-seconds: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for trainings
 overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial, and what importing them takes
 	$(RUN) -m benchmarks.import_time --output $(RESULTS)/import_time.json
 	$(RUN) -m benchmarks.overhead --output $(RESULTS)/overhead.json $(ARGS)
+
+scale: $(VENV)/.for-test | $(RESULTS) ## measure studies of 100,000 trials, and many workers, in half an hour; needs PostgreSQL
+	$(RUN) -m benchmarks.scale --output $(RESULTS)/scale.json $(ARGS)
 
 time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a time limit costs
 	$(RUN) -m benchmarks.time_limit --output $(RESULTS)/time_limit.json $(ARGS)

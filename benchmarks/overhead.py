@@ -101,7 +101,7 @@ class Figure:
     prefilled: bool
 
 
-class _Clock:
+class Clock:
     """Adds up the CPU time inside a sampler's methods; the outermost call counts."""
 
     def __init__(self, sampler: BaseSampler) -> None:
@@ -140,7 +140,7 @@ def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[in
     samples: dict[int, list[Figure]] = {size: [] for size in sizes}
     for repeat in range(repeats):
         sampler = SAMPLERS[name](seed + repeat)
-        clock = _Clock(sampler)
+        clock = Clock(sampler)
         study = optuna.create_study(study_name=f"{name}-{repeat}", sampler=sampler)
         for size in sizes:
             done = _evaluations(study)

@@ -20,7 +20,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from textwrap import fill
 
-from benchmarks.evidence import certificates, games, overhead, papers, readme, reliability, search
+from benchmarks.evidence import (
+    certificates,
+    games,
+    overhead,
+    papers,
+    readme,
+    reliability,
+    scale,
+    search,
+)
 from benchmarks.evidence.freshness import is_of_present_code
 from benchmarks.evidence.tables import RESULTS, reading, result
 
@@ -33,6 +42,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     **games.FIGURES,
     **overhead.FIGURES,
     **reliability.FIGURES,
+    **scale.FIGURES,
 }
 PICTURES = {ROOT / "docs" / "evidence" / "hpo.svg": RESULTS / "hpo.svg"}
 _PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)??<!-- end of figures -->", re.DOTALL)

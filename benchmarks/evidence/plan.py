@@ -48,7 +48,7 @@ BENCHMARKS = (
     Benchmark("mf_ucb", "benchmarks.papers.mf_ucb", "--quick"),
     Benchmark("nash", "benchmarks.papers.nash", "--games 2 --applications 0"),
     Benchmark(
-        "rcucb", "benchmarks.papers.rcucb", "--repetitions 1 --rounds 2000", "--repetitions 40"
+        "rcucb", "benchmarks.papers.rcucb", "--repetitions 2 --rounds 2000", "--repetitions 40"
     ),
     Benchmark("rcucb_forest", "benchmarks.papers.rcucb_forest", "--build --repetitions 2"),
     Benchmark("rcucb_seconds", "benchmarks.papers.rcucb_seconds", "--cases tables"),
@@ -74,4 +74,4 @@ BENCHMARKS = (
     Benchmark("import_time", "benchmarks.import_time", "--rounds 3"),
     Benchmark("time_limit", "benchmarks.time_limit", "--trials 20"),
 )
-"""In the order of the pages; `make test-faults` measures reliability, and needs databases."""
+"""In the order of the pages; `make test-faults` and `make scale` measure the rest, on databases."""

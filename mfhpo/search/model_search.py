@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -192,7 +193,7 @@ class ModelSearch(SearchPolicy):
 
     @property
     def _can_model(self) -> bool:
-        return bool(self.finished_arms() and self.space.parameters and self._points)
+        return bool(self._finished and self.space.parameters and self._points)
 
     def _known_level(self, pending: Sequence[Pull]) -> int:
         """The level that stands for the target: the highest with enough values, -1 without any.
@@ -204,7 +205,8 @@ class ModelSearch(SearchPolicy):
             return self.target if self._can_model else -1
         enough = min(len(pending) + 1, FEWEST_FIRST)  # the more is decided at once, the more
         for level in range(self.target, self.lowest - 1, -1):
-            if len((self._values[level].keys() & self._points.keys()) - self._out) >= enough:
+            known = (arm for arm in self._values[level] if arm in self._points)
+            if len(list(islice((arm for arm in known if arm not in self._out), enough))) == enough:
                 return level if self.space.parameters else -1
         return -1
 
@@ -236,16 +238,15 @@ class ModelSearch(SearchPolicy):
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> _View:
         rows = self._rows(len(self._history), top).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
-        without_value = self._points.keys() - set().union(*self._values) - self._unfit
+        without_value = self._without_value - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
         features = self.space.features([self._points[arm] for arm in arms])
         where = {arm: index for index, arm in enumerate(arms)}
         told = features[[where[arm] for arm in rows.arms.tolist()]]
         data = LevelData(told, rows.levels, rows.values, rows.counts)
         process.condition(data)
-        finished = [
-            where[arm] for arm in self._values[top] if arm in where and arm not in self._out
-        ]
+        values = self._values[top]
+        finished = [where[arm] for arm in arms if arm in values and arm not in self._out]
         if under_way:
             # What is under way is taken to tell what is expected at its level.
             levels = np.array([min(pull.fidelity, top) for pull in under_way])
@@ -270,8 +271,9 @@ class ModelSearch(SearchPolicy):
             self._told_values = np.vstack([self._told_values, added])
         values = self._told_values[:first, 2]
         arms, levels = self._told_values[:first, :2].T.astype(np.int64)
-        used = np.isin(arms, np.fromiter(self._points, np.int64))
-        used &= (levels <= top) | np.isnan(values)
+        used = (levels <= top) | np.isnan(values)
+        if self._unknown:
+            used &= ~np.isin(arms, list(self._unknown))
         return Rows.of(arms[used], levels[used], values[used], top + 1)
 
     def _fit(self, top: int) -> LevelProcess:

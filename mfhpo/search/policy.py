@@ -2,6 +2,7 @@
 
 import abc
 import math
+from bisect import insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -106,6 +107,12 @@ class SearchPolicy(abc.ABC):
         self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
         self._out: set[int] = set()
         self._merged: set[int] = set()
+        # Kept up to date, so that no suggestion looks through all arms: those in their order that
+        # have a value at the target and did not leave; those described that have no value; those
+        # of the history that nobody has described.
+        self._finished: list[int] = []
+        self._without_value: set[int] = set()
+        self._unknown: set[int] = set()
         # Arm, level and value, or None where the arm left for its failures.
         self._history: list[tuple[int, int, float | None]] = []
         self._told = 0
@@ -175,7 +182,10 @@ class SearchPolicy(abc.ABC):
             return
         if arm in self._points and self.level_of(arm) >= 0:
             self._corrections += 1
+        if arm not in self._points and self.level_of(arm) < 0:
+            self._without_value.add(arm)
         self._points[arm] = point
+        self._unknown.discard(arm)
         self._changes += 1
 
     def tell(self, pull: Pull, observation: Observation) -> None:
@@ -206,9 +216,11 @@ class SearchPolicy(abc.ABC):
             for_good = self.prices is None or math.isinf(limit)
         if counts[pull.arm] >= (1 if for_good else _MAX_FAILURES) and pull.arm not in self._out:
             self._out.add(pull.arm)
+            if pull.arm in self._values[self.target]:
+                self._finished.remove(pull.arm)
             # That it takes long is no fault, and is known to the prices.
             if limit is None or self.prices is None or math.isinf(limit):
-                self._history.append((pull.arm, pull.fidelity, None))
+                self._remember(pull.arm, pull.fidelity, None)
 
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
@@ -248,7 +260,7 @@ class SearchPolicy(abc.ABC):
 
     def finished_arms(self) -> list[int]:
         """The arms that have a value at the target, in their order, without those that failed."""
-        return sorted(arm for arm in self._values[self.target] if arm not in self._out)
+        return list(self._finished)
 
     def level_of(self, arm: int) -> int:
         """The highest level at which an arm has a value, or -1."""
@@ -317,21 +329,33 @@ class SearchPolicy(abc.ABC):
         self._points = {int(arm): dict(point) for arm, point in state["points"].items()}
         self._values = [{} for _ in self.costs]
         self._history = []
+        self._unknown = set()
         for arm, level, value in state["history"]:
             if value is None:
-                self._history.append((arm, level, None))
+                self._remember(arm, level, None)
             else:
                 self._learn(arm, level, value)
         self._failures = {int(arm): count for arm, count in state["failures"].items()}
         self._recovered = state["recovered"]
         self._stops = {int(arm): count for arm, count in state["stops"].items()}
         self._out, self._merged = set(state["out"]), set(state["merged"])
+        self._finished = sorted(self._values[self.target].keys() - self._out)
+        self._without_value = {arm for arm in self._points if self.level_of(arm) < 0}
         self._told = state["told"]
         self._changes += 1
 
     def _learn(self, arm: int, level: int, value: float) -> None:
+        is_new = arm not in self._values[level]
+        if level == self.target and is_new and arm not in self._out:
+            insort(self._finished, arm)
         self._values[level].setdefault(arm, []).append(value)
+        self._without_value.discard(arm)
+        self._remember(arm, level, value)
+
+    def _remember(self, arm: int, level: int, value: float | None) -> None:
         self._history.append((arm, level, value))
+        if arm not in self._points:
+            self._unknown.add(arm)
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
         """The next step of the beginning: random arms, of which fewer and fewer go up.

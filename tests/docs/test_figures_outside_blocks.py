@@ -11,7 +11,7 @@ from tests.docs.outside_blocks import GIVEN, TRACED
 _ELSEWHERE = re.compile(
     r"<!-- figures: .*?<!-- end of figures -->|^```.*?^```$|(?<=\n\n) {4}[^\n]*(?:\n {4}[^\n]*)*"
     r"|^:::.*?$|^(?:#+ |\s*)\d+\. "
-    r"|(?<=\])\([^)]*\)|\b(?:19|20)\d\d\b|<[^>]*>|\b[1n] - \w+",
+    r"|(?<=\])\([^)]*\)|\b(?:19|20)\d\d\b|<[a-z!/][^>]*>|\b[1n] - \w+",
     re.DOTALL | re.MULTILINE,
 )
 _CODE = re.compile(r"`[^`]*`")

@@ -8,7 +8,8 @@ import signal
 import sqlite3
 import subprocess
 
-from tests.reliability.servers import Postgres, Proxy, Redis, postgres_programs
+from benchmarks.postgres import Postgres, postgres_programs
+from tests.reliability.servers import Proxy, Redis
 
 
 def without(*packages):

@@ -1,87 +1,15 @@
 """Databases and proxies, started in folders of their own, and what goes wrong there."""
 
 import contextlib
-import glob
 import os
-import pwd
 import shutil
-import signal
 import socket
 import subprocess
 import tempfile
 import threading
-import time
 
+from benchmarks.postgres import until
 from tests.reliability.workers import CONTEXT, serve
-
-
-def until(holds, seconds=30.0):
-    give_up = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > give_up:
-            raise TimeoutError("a server did not start in time")
-        time.sleep(0.05)
-
-
-def postgres_programs():
-    """The folder of PostgreSQL's programs, or None; Debian keeps them off the path."""
-    found = shutil.which("initdb")
-    if found:
-        return os.path.dirname(os.path.realpath(found))
-    return max(glob.glob("/usr/lib/postgresql/*/bin"), default=None)
-
-
-class Postgres:
-    """A server that listens in a folder of its own, and nowhere else."""
-
-    def __init__(self):
-        self._folder = tempfile.mkdtemp(prefix="mfhpo-postgres-")
-        self._user = {}
-        if os.geteuid() == 0:  # it refuses to run as root
-            account = pwd.getpwnam("postgres")
-            os.chown(self._folder, account.pw_uid, account.pw_gid)
-            self._user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": ()}
-        self._data = os.path.join(self._folder, "data")
-        self._run("initdb", "-D", self._data, "-A", "trust", "-U", "optuna", "--no-sync")
-        self._server = None
-        self._databases = 0
-        self.start()
-
-    def _command(self, program, *arguments):
-        return [os.path.join(postgres_programs(), program), *arguments]
-
-    def _run(self, program, *arguments):
-        command = self._command(program, *arguments)
-        subprocess.run(command, check=True, capture_output=True, cwd=self._folder, **self._user)
-
-    def start(self):
-        # Only the system's crash could lose what is not synchronised, and it does not crash here.
-        options = ["-k", self._folder, "-c", "listen_addresses=", "-c", "fsync=off"]
-        self._server = subprocess.Popen(
-            self._command("postgres", "-D", self._data, *options),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            cwd=self._folder,
-            **self._user,
-        )
-        ready = self._command("pg_isready", "-q", "-h", self._folder, "-U", "optuna")
-        until(lambda: subprocess.run(ready, check=False, **self._user).returncode == 0)
-
-    def stop(self, how=signal.SIGINT):
-        """SIGINT ends all connections in order; SIGQUIT drops everything, as a crash does."""
-        self._server.send_signal(how)
-        self._server.wait()
-
-    def url(self):
-        """A database that nobody has used."""
-        self._databases += 1
-        name = f"cell{self._databases}"
-        self._run("createdb", "-h", self._folder, "-U", "optuna", name)
-        return f"postgresql+psycopg://optuna@/{name}?host={self._folder}"
-
-    def close(self):
-        self.stop()
-        shutil.rmtree(self._folder)
 
 
 class Redis:

@@ -1,0 +1,53 @@
+import math
+
+import numpy as np
+import pytest
+
+from mfhpo.problem import Observation, Pull
+from mfhpo.search import HalvingSearch, ModelSearch
+
+
+def from_scratch(search):
+    """What is kept up to date, worked out of all arms."""
+    valued = set().union(*search._values)
+    return (
+        sorted(search._values[search.target].keys() - search._out),
+        search._points.keys() - valued,
+        {arm for arm, _, _ in search._history} - search._points.keys(),
+    )
+
+
+def kept(search):
+    return search.finished_arms(), search._without_value, search._unknown
+
+
+@pytest.mark.parametrize("kind", [ModelSearch, HalvingSearch])
+def test_they_are_known_without_looking_through_all_arms(kind):
+    rng = np.random.default_rng(0)
+    search = kind(costs=(1.0, 3.0, 9.0))
+    left = 0
+    for _ in range(400):
+        arm, level = int(rng.integers(40)), int(rng.integers(3))
+        what = rng.random()
+        if what < 0.3:
+            search.describe(arm, {"x": float(rng.random())})
+        elif what < 0.6:
+            search.tell(Pull(arm, level), Observation(float(rng.random())))
+        elif what < 0.95:
+            search.tell(Pull(arm, level), Observation(math.nan))
+        else:
+            search.merge(arm)
+        assert kept(search) == from_scratch(search)
+        left = max(left, len(search._out & search._values[search.target].keys()))
+    assert left > 0  # some had values at the target before they left
+    again = kind(costs=(1.0, 3.0, 9.0))
+    again.tell(Pull(50, 2), Observation(1.0))
+    again.load_state_dict(search.state_dict())
+    assert kept(again) == kept(search)
+
+
+def test_what_is_given_out_is_the_callers():
+    search = HalvingSearch(costs=(1.0,))
+    search.tell(Pull(0, 0), Observation(1.0))
+    search.finished_arms().clear()
+    assert search.finished_arms() == [0]
