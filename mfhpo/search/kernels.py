@@ -4,6 +4,8 @@ import numpy as np
 
 from mfhpo.knowledge.arrays import FloatArray
 
+FINER = 5
+"""The rough part's share of the scales is one in so many."""
 _END = 1e-6  # distance from an end of a range below which places are not told from each other
 
 
@@ -75,11 +77,49 @@ def three_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
     return kernel, decay
 
 
+def both_kernels(squares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The Matérn kernel of 5/2, and that of 3/2 for a fifth of the scales, of `squared_distances`.
+
+    One exponential, which takes longest, serves both. The squares are overwritten.
+    """
+    smooth, distance, decay = _smooth(squares)
+    rough = distance
+    rough *= FINER
+    rough += 1.0
+    rough *= decay
+    decay *= decay
+    decay *= decay
+    rough *= decay  # by its fifth power in all, which is the decay of `FINER` times the distance
+    return smooth, rough
+
+
+def smooth_kernel(squares: FloatArray) -> FloatArray:
+    """The Matérn kernel of 5/2 of `squared_distances`, which are overwritten."""
+    return _smooth(squares)[0]
+
+
+def _smooth(squares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    distance = np.sqrt(squares)
+    decay = -distance
+    np.exp(decay, out=decay)
+    kernel = squares
+    kernel /= 3.0
+    kernel += distance
+    kernel += 1.0
+    kernel *= decay
+    return kernel, distance, decay
+
+
 def distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
     """Distances times the square root of 5, shape (n, m)."""
+    squares = squared_distances(features, others, scales)
+    return np.sqrt(squares, out=squares)
+
+
+def squared_distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
+    """Squared distances times 5, shape (n, m)."""
     left, right = np.sqrt(5.0) * features / scales, np.sqrt(5.0) * others / scales
     squares: FloatArray = -2.0 * left @ right.T
     squares += (left**2).sum(axis=1)[:, None]
     squares += (right**2).sum(axis=1)
-    np.maximum(squares, 1e-12, out=squares)
-    return np.sqrt(squares, out=squares)
+    return np.maximum(squares, 1e-12, out=squares)

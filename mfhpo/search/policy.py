@@ -14,7 +14,7 @@ from mfhpo._validation import check_count, check_increasing
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
-from mfhpo.search.prices import FAR_DEARER, Prices
+from mfhpo.search.prices import Prices
 
 _MAX_FAILURES = 3
 # Once so many arms have left, and none that failed had a value later, one failure is enough.
@@ -24,6 +24,7 @@ _ENOUGH_LEFT = 2
 FEWEST_FIRST, _MOST_FIRST = 9, 27
 _REDUCTION = 3
 _FIRST_EVERYWHERE = 2
+_FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
 _SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
 
 
@@ -405,7 +406,7 @@ class SearchPolicy(abc.ABC):
             return arms
         features = self.space.features([self._points[arm] for arm in known])
         prices = self.dearness(features, level, level + 1, known)
-        dear = np.array(known)[prices > FAR_DEARER * np.median(prices)]
+        dear = np.array(known)[prices > _FAR_DEARER * np.median(prices)]
         return [arm for arm in arms if arm not in dear] or arms
 
     def _too_dear(self, arms: Iterable[int]) -> set[int]:

@@ -12,20 +12,24 @@ from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Pull
 from mfhpo.search.measured_costs import MeasuredCosts
 
-# Standard deviations of a logarithm before anything is seen: of what a feature does, of an arm's
-# own part, of what all have in common, of a level's own part, and of a single evaluation.
-_EFFECT, _OWN, _COMMON, _LEVEL, _NOISE = 1.0, 0.4, 2.0, 1.0, 0.2
+# Standard deviations of a logarithm before anything is seen: of what a feature does, of what two do
+# together, of an arm's own part, of what all have in common, of a level's own part, and of a single
+# evaluation.
+_EFFECT, _PAIR, _OWN, _COMMON, _LEVEL, _NOISE = 1.0, 0.5, 0.4, 2.0, 1.0, 0.2
 _NEIGHBOURS = 0.95  # correlation of neighbouring levels: less is set-up at the higher one
 _FEWEST, _MOST = 3, 100  # payments that are learned from, of these the latest
 _DRAWN = 9  # payments, at least, before any configuration is chosen
+_MIDDLE = 0.5  # of a number's range
 _LEAST = 1e-9  # of a price, as a coarse clock measures 0
 BEYOND = 2.0
 """How many times its limit an evaluation is taken to cost that was stopped there."""
-FAR_DEARER = 5.0
-"""How many times the median price is too much while any configuration would tell as much."""
 
 # Limits as multiples of what is expected: at least, and where nothing is known of a level.
 _LEAST_LIMIT, _LIMIT_AT_FIRST = 2.0, 10.0
+# Limit of a configuration drawn at random, as a multiple of the median. On the development tasks a
+# value costs least at 2 to 3 if a tenth takes 20 times as long; if none does, 3 costs no more than
+# no limit.
+_LIMIT_OF_ANY = 3.0
 _MARGIN = 1.1  # of a limit beyond the multiple at which the last one ended that it is made for
 _ENOUGH = 10  # ends by which it is known how far what is expected may be exceeded
 
@@ -36,12 +40,12 @@ class Prices:
     """Learns what levels cost (`MeasuredCosts`), and how much dearer some configurations are.
 
     The logarithm of a payment, less that of the usual cost of its level, is a linear function of
-    the configuration's features and of the squares of its numbers, plus parts of the level and of
-    the arm, plus noise. Coefficients and the arm's part change slowly from level to level: where
-    setting up takes most of the time, configurations differ less. All have normal priors of fixed
-    spreads (Bayesian linear regression), so that few payments change little. Logarithms make
-    prices positive, and the unit of the costs without effect. An evaluation that was stopped is
-    taken to cost twice its limit.
+    the configuration's features, of the squares of its numbers and of the products of two features,
+    plus parts of the level and of the arm, plus noise. Coefficients and the arm's part change
+    slowly from level to level: where setting up takes most of the time, configurations differ less.
+    All have normal priors of fixed spreads (Bayesian linear regression), so that few payments
+    change little. Logarithms make prices positive, and the unit of the costs without effect. An
+    evaluation that was stopped is taken to cost twice its limit.
 
     How far payments are from what the others say of them (leave-one-out) tells what a limit is
     worth. Of the evaluations with the limit r, as a multiple of what is expected, the share F(r)
@@ -77,6 +81,7 @@ class Prices:
         # What is added to a logarithm, by level: for all, for each column of the basis, for arms.
         self._common: FloatArray = np.zeros(len(guess))
         self._effects: FloatArray | None = None
+        self._pairs: list[FloatArray] = []  # by level, for the product of each two features
         self._own: dict[int, FloatArray] = {}
         self._costs: FloatArray = np.array(self.usual.costs())
         self._learned = (0, -1)  # payments, and version of the points
@@ -116,7 +121,9 @@ class Prices:
         logs = np.log(costs) + beyond - self._usual_logs(known)
         features = space.features([points[arm] for arm in arms.tolist()])[which]
         basis = _basis(features, space.numbers)
-        covariance = _EFFECT**2 * basis @ basis.T + _OWN**2 * (which[:, None] == which)
+        off = features - _MIDDLE
+        covariance = _EFFECT**2 * basis @ basis.T + _PAIR**2 * (off @ off.T) ** 2
+        covariance += _OWN**2 * (which[:, None] == which)
         covariance *= self._alike[np.ix_(levels, levels)]
         covariance += _COMMON**2 + _LEVEL**2 * (levels[:, None] == levels)
         covariance[np.diag_indices_from(covariance)] += _NOISE**2
@@ -127,6 +134,7 @@ class Prices:
         at_level = np.eye(len(self._alike))[levels]
         self._common = _COMMON**2 * weights.sum() + _LEVEL**2 * weights @ at_level
         self._effects = _EFFECT**2 * basis.T @ by_level
+        self._pairs = [_PAIR**2 * (off.T * weight) @ off for weight in by_level.T]
         own = _OWN**2 * np.eye(len(arms))[which].T @ by_level
         self._own = dict(zip(arms.tolist(), own, strict=True))
         self._numbers = space.numbers
@@ -153,6 +161,8 @@ class Prices:
         if self._effects is None:
             return np.ones(len(features))
         logs: FloatArray = _basis(features, self._numbers) @ self._effects + self._common
+        off = features - _MIDDLE
+        logs += np.stack([((off @ pairs) * off).sum(axis=1) for pairs in self._pairs], axis=1)
         for row, arm in enumerate(arms):
             logs[row] += self._own.get(arm, 0.0)
         costs = self._costs
@@ -206,14 +216,19 @@ class Prices:
         return max(multiple * expected, BEYOND * stopped_at)
 
     def limit_of_any(self, level: int) -> float:
-        """The same of a configuration that is drawn at random; infinite at first.
+        """The same of a configuration that is drawn at random; infinite while nothing was paid.
 
         Another one would tell as much. Those that were drawn first show what is usual: later ones
-        are chosen to be cheap. Their median is not moved by the few that run away.
+        are chosen to be cheap. Their median is not moved by the few that run away, but by many that
+        are stopped, where the first ones were unusually cheap.
         """
-        here = (cost for _, start, end, cost, _ in self._paid if (start, end) == (-1, level))
+        here = (
+            BEYOND * cost if stopped else cost
+            for _, start, end, cost, stopped in self._paid
+            if (start, end) == (-1, level)
+        )
         costs = list(islice(here, _DRAWN))
-        return FAR_DEARER * float(np.median(costs)) if len(costs) >= _FEWEST else np.inf
+        return _LIMIT_OF_ANY * float(np.median(costs)) if costs else np.inf
 
     def _best_multiple(self, worth: float) -> float:
         """The multiple of what is expected that gains most as a limit, at least the least one."""
@@ -259,4 +274,4 @@ class Prices:
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:
     """The features, and the squares of numbers: very small and very large ones may both be dear."""
-    return np.hstack([features, 2.0 * (features[:, numbers] - 0.5) ** 2])
+    return np.hstack([features, 2.0 * (features[:, numbers] - _MIDDLE) ** 2])

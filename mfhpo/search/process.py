@@ -11,7 +11,16 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.search.kernels import distances, five_halves, three_halves, warp
+from mfhpo.search.kernels import (
+    FINER,
+    both_kernels,
+    distances,
+    five_halves,
+    smooth_kernel,
+    squared_distances,
+    three_halves,
+    warp,
+)
 
 _JITTER, _MOST_JITTER = 1e-6, 1.0
 _STEPS = 100  # of a fit
@@ -21,7 +30,6 @@ _SCALE, _ALIKE, _ROUGH, _NOISE = 0.35, 0.9, 0.7, 0.05
 _SCALE_SPREAD, _MIXING_SPREAD, _NOISE_SPREAD = 1.0, 0.7, 1.5
 _OWN, _OWN_SPREAD = 1.2, 0.7  # of the target's own part, in standard deviations of its values
 _FAR = 20.0  # of the logarithm of a scale or a noise: a step of a fit must not overflow
-_FINER = 5.0  # the rough part's share of the scales is one in so many
 _EXPONENT_SPREAD, _EXPONENT_MOST = 0.75, 3.0  # of the logarithms of what numbers are warped by
 _NEIGHBOURS = 0.7  # correlation of neighbouring levels, before anything is seen
 _BLOCK = 40_000  # covariances that are computed at once: more would not stay in the cache
@@ -144,7 +152,7 @@ class LevelProcess:
         # Of a configuration's values at all levels, before anything is seen.
         self._over_levels = between + alone
         self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
-        covariance = self._covariance(self._data.features, data.levels)
+        covariance = self._covariance_of_data()
         _add_noise(covariance, self._noise[data.levels], data.counts)
         # Every question multiplies by it, which is much faster than solving equations each time.
         self._inverse_factor: FloatArray = dtrtri(_factor(covariance), lower=1)[0]
@@ -152,8 +160,7 @@ class LevelProcess:
 
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
-        size = max(1, _BLOCK // len(self._weights))
-        blocks = np.array_split(features, range(size, len(features), size))
+        blocks = np.array_split(features, self._ends_of_blocks(len(features)))
         means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
         return np.concatenate(means), np.concatenate(spreads)
 
@@ -257,20 +264,30 @@ class LevelProcess:
         Levels are one for all, or shape (n,).
         """
         data = self._data
-        distance = distances(features, data.features, self._scales)
-        covariance, _ = five_halves(distance)
+        squares = squared_distances(features, data.features, self._scales)
+        covariance, rough = both_kernels(squares)
         covariance *= self._smooth[levels]
-        distance *= _FINER
-        rough, _ = three_halves(distance)
         rough *= self._rough[levels]
         covariance += rough
         if self.n_levels > 1:
             target = self.n_levels - 1
             here = slice(None) if isinstance(levels, int) and levels == target else levels == target
             first = int(np.searchsorted(data.levels, target))
-            own, _ = _own_part(features[here], data.features[first:], self._own)
-            covariance[here, first:] += own
+            squares = squared_distances(features[here], data.features[first:], self._own[:-1])
+            covariance[here, first:] += self._own[-1] ** 2 * smooth_kernel(squares)
         return covariance
+
+    def _covariance_of_data(self) -> FloatArray:
+        """Covariance of the data's values, without noise."""
+        features, levels = self._data.features, self._data.levels
+        ends = self._ends_of_blocks(len(levels))
+        blocks = zip(np.array_split(features, ends), np.array_split(levels, ends), strict=True)
+        return np.vstack([self._covariance(*block) for block in blocks])
+
+    def _ends_of_blocks(self, n: int) -> range:
+        """Where to divide so many rows, to be asked for their covariance with the data."""
+        size = max(1, _BLOCK // len(self._data.levels))
+        return range(size, n, size)
 
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
@@ -283,7 +300,7 @@ class LevelProcess:
         )
         distance = distances(features, features, scales)
         alike, change = five_halves(distance)
-        distance *= _FINER
+        distance *= FINER
         near, rough_change = three_halves(distance)
         smooth_levels = (smooth @ smooth.T)[:, data.levels][data.levels]
         rough_levels = (rough @ rough.T)[:, data.levels][data.levels]
@@ -310,7 +327,7 @@ class LevelProcess:
         change *= smooth_levels
         change *= 5.0 / 3.0
         rough_change *= rough_levels
-        rough_change *= 5.0 * _FINER**2
+        rough_change *= 5.0 * FINER**2
         change += rough_change
         change *= pull
         gradient[self._scales_at], away = _by_scales(features, scales, change)

@@ -48,14 +48,25 @@ def test_only_what_hangs_is_stopped_where_little_is_known():
     assert limit(learned([1.0] * 2), worth=1.0) == pytest.approx(20.0)
 
 
-def test_a_new_configuration_may_take_five_times_the_median_price():
+def test_a_new_configuration_may_take_three_times_the_median_price():
     """Runaways move the mean, which is expected of it, and not the median."""
-    assert learned([1.0, 2.0, 3.0, 90.0], stopped=[5.0]).limit_of_any(0) == pytest.approx(15.0)
-    assert learned([1.0, 2.0]).limit_of_any(0) == math.inf
+    assert learned([1.0, 2.0, 3.0, 90.0], stopped=[5.0]).limit_of_any(0) == pytest.approx(9.0)
+    assert learned([1.0]).limit_of_any(0) == pytest.approx(3.0)
+    assert Prices((1.0,), continues=False).limit_of_any(0) == math.inf
     race = SearchRace(ModelSearch(COSTS, seed=1), measured=True)
     for seconds in (90.0, 1.0, 1.0):
         race.tell(race.ask()[0], Observation(0.0, seconds))
-    assert race.ask()[0].limit == pytest.approx(5.0)
+    assert race.ask()[0].limit == pytest.approx(3.0)
+
+
+def test_limits_grow_where_the_first_configurations_were_unusually_cheap():
+    """One that is stopped is taken to cost twice as much, so that the median moves."""
+    prices, limits = learned([1.0]), []
+    for arm in range(1, 6):
+        limits.append(prices.limit_of_any(0))
+        prices.add(arm, -1, 0, limits[-1], stopped=True)
+    # Three times the medians of 1, 6, 21, 36 and 81, as they come.
+    assert limits == pytest.approx([3.0, 10.5, 18.0, 40.5, 63.0])
 
 
 @pytest.mark.parametrize(("worth", "goes_on"), [(1.0, False), (10.0, False), (50.0, True)])

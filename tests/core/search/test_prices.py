@@ -50,9 +50,11 @@ def test_one_level_is_a_regression_by_hand():
     logs = {0: 0.0, 1: 1.0, 2: 2.0, 3: 0.5}
     prices = learned((1.0,), [(arm, -1, 0, float(np.exp(log))) for arm, log in logs.items()])
     points = np.array([[drawn(arm)["x"], drawn(arm)["z"]] for arm in logs])
-    # Columns: one for all, the level, x, z, two squares, and one for each of the four arms.
-    design = np.hstack([np.ones((4, 2)), points, 2.0 * (points - 0.5) ** 2, np.eye(4)])
-    spreads = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.4, 0.4, 0.4, 0.4])
+    # Columns: one for all, the level, x, z, two squares, x and z with x and z, and the four arms.
+    off = points - 0.5
+    pairs = (off[:, :, None] * off[:, None, :]).reshape(4, 4)
+    design = np.hstack([np.ones((4, 2)), points, 2.0 * off**2, pairs, np.eye(4)])
+    spreads = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5, 0.4, 0.4, 0.4, 0.4])
     values = np.array(list(logs.values())) - np.log(np.exp(list(logs.values())).mean())
     precision = design.T @ design / 0.2**2 + np.diag(spreads**-2.0)
     coefficients = np.linalg.solve(precision, design.T @ values / 0.2**2)
@@ -60,8 +62,8 @@ def test_one_level_is_a_regression_by_hand():
     assert prices.dearness(features, -1, 0, list(logs)) == pytest.approx(
         np.exp(design @ coefficients)
     )
-    new = np.array([1.0, 1.0, 0.5, 0.9, 0.0, 0.32])
-    assert prices.dearness(at(0.9), -1, 0) == pytest.approx([np.exp(new @ coefficients[:6])])
+    new = np.array([1.0, 1.0, 0.5, 0.9, 0.0, 0.32, 0.0, 0.0, 0.0, 0.16])
+    assert prices.dearness(at(0.9), -1, 0) == pytest.approx([np.exp(new @ coefficients[:10])])
 
 
 def test_what_a_number_does_is_learned_at_all_levels_from_the_lowest():

@@ -3,8 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from mfhpo.search.kernels import warp
-from mfhpo.search.process import _FINER, LevelData, LevelProcess, _factor
+from mfhpo.search.kernels import FINER, warp
+from mfhpo.search.process import LevelData, LevelProcess, _factor
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
@@ -35,7 +35,7 @@ def covariances(process, data, parameters):
         for j in range(n):
             r = math.dist(features[i] / scales, features[j] / scales)
             matern = five_halves(r)
-            finer = _FINER * math.sqrt(5) * r
+            finer = FINER * math.sqrt(5) * r
             rough_matern = (1 + finer) * math.exp(-finer)
             levels = data.levels[i], data.levels[j]
             matrix[i, j] = between[levels] * matern + alone[levels] * rough_matern
