@@ -75,9 +75,9 @@ def modules_of(*programs: str, root: Path = ROOT) -> list[str]:
 
 def _program(name: str, root: Path) -> Path:
     file = _file_of(name, root)
-    if file is not None and file.name == "__init__.py":
-        file = file.with_name("__main__.py")
-    if file is None or not file.is_file():
+    if file is None or file.name == "__init__.py":  # a folder may have no __init__.py
+        file = root.joinpath(*name.split("."), "__main__.py")
+    if not file.is_file():
         raise ValueError(f"programs: no program of ours is named {name!r}.")
     return file
 
