@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalW
 OURS = [name for name in SAMPLERS if name != OPTUNA]
 
 # Those that are quick enough for `make test`; the others have the marker `faults`.
-QUICK = {("journal file", "MFSampler"), ("journal on Redis", "IISESampler")}
+QUICK = {("journal file", "IISESampler"), ("journal on Redis", "MFSampler")}
 
 
 def cells():
