@@ -428,19 +428,21 @@ def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
 
 
 def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
+    def with_epochs(trial):
+        return trial.suggest_float("x", 0, 1) + trial.suggest_int("epochs", 1, 9)
+
     study = run(make(), n_trials=5)
     study.sampler = IISESampler("epochs", ARMS)
     with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses time limits"):
-        study.ask()
-
-    def with_epochs(trial):
-        return trial.suggest_float("x", 0, 1) + trial.suggest_int("epochs", 1, 9)
+        study.optimize(with_epochs)
+    assert study.trials[-1].state == TrialState.FAIL
 
     study = optuna.create_study(sampler=IISESampler("epochs", ARMS))
     study.optimize(with_epochs, n_trials=3)
     study.sampler = make()
     with pytest.raises(ValueError, match="trial 0 was run by a sampler that chooses levels"):
-        study.ask()
+        study.optimize(with_epochs)
+    assert study.trials[-1].state == TrialState.FAIL
 
 
 def test_cooperative_limits_teach_the_sampler_as_well():
