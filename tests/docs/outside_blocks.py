@@ -156,7 +156,7 @@ GIVEN = {
         "10 parameters and a fidelity",
         "99th percentile",
         "for 0.05 to 0.2 seconds",
-        "for 8 workers",
+        "our samplers with 32 workers",
         "take 5 to 15 seconds",
     ],
     "docs/tutorial.md": ["largest value, 81", "with 81 rounds", "for 40 full evaluations"],
