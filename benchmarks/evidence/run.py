@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.data.folder import HOW, data_folder
@@ -107,7 +108,7 @@ def page(outcomes: Sequence[Outcome], size: str) -> str:
     parts = [
         f"# Evidence, {size} size",
         f"`{about['command']}` on {about['date']}, commit {about.get('commit', 'unknown')}, "
-        f"mfhpo {about['versions']['mfhpo']}.",  # type: ignore[index]
+        f"mfhpo {version('mfhpo')}.",
         table(["result", "by", "outcome", "seconds"], rows, words=3),
         *(
             f"## {one.benchmark.name}\n\n```text\n{one.printed.strip()}\n```"
