@@ -21,7 +21,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
 from mfhpo_optuna.study.attributes import SAMPLER_KEY, SHORTLIST_KEY
-from mfhpo_optuna.study.progress.report import ProgressLike
+from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
 Objective: TypeAlias = Callable[[optuna.Trial], Any]
@@ -134,7 +134,8 @@ def certify(
     -----
     After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on (an evaluation
     that Ctrl-C has ended counts as failed); `delta`, `epsilon`, `budget` and `timeout` may be
-    others. A study that has got more trials since makes another shortlist, and another record.
+    others, but not while other processes certify the same: that raises ValueError. A study that
+    has got more trials since makes another shortlist, and another record.
 
     What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
     about 40 evaluations where they differ by several standard deviations of the noise, and 140
@@ -174,23 +175,29 @@ def certify(
         check_blocks(replicate, name_of_fidelity, {"sigma": sigma})
     shortlist = shortlist_of(study, top, fidelity, replicate)
 
+    options: dict[str, Any] = {
+        "delta": delta,
+        "epsilon": epsilon,
+        "budget": budget,
+        "sigma": sigma,
+        "measure": measure,
+        "max_failures": max_failures,
+    }
+
     def make_certification(seed: int) -> Certification:
         return Certification(
             shortlist.candidates,
             luckiest=shortlist.luckiest,
             maximise=shortlist.maximise,
-            delta=delta,
-            epsilon=epsilon,
-            budget=budget,
-            sigma=sigma,
-            measure=measure,
-            max_failures=max_failures,
             seed=seed,
             blocks=replicate is not None,
+            **options,
         )
 
     make_certification(0)  # raises for bad arguments before anything is recorded
-    sampler = ReplicateSampler(shortlist, make_certification, lease=lease, progress=progress)
+    sampler = ReplicateSampler(
+        shortlist, make_certification, options, lease=lease, progress=progress
+    )
     record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
     first_number = int(record.user_attrs[SHORTLIST_KEY]["first_number"])
 

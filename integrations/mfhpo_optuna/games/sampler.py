@@ -22,7 +22,7 @@ from mfhpo_optuna.games.queries import QUERY_KEY, tag_of
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.attributes import write_attribute
-from mfhpo_optuna.study.progress.report import ProgressLike
+from mfhpo_optuna.study.loop.report import ProgressLike
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
@@ -174,7 +174,7 @@ class NashSampler(StudySampler[NashStudy]):
             return  # the first suggestion raises; raising here would leave the trial running
         self._watch_for_end(study)
         with self._lock:
-            joined = self._join(study, trial, lambda: self._read(study))
+            joined = self._join(study, trial)
             if joined is None or joined.trouble:
                 return
             game = joined
@@ -204,6 +204,7 @@ class NashSampler(StudySampler[NashStudy]):
         with self._lock:
             if self._refusal(study, trial):
                 return
+            self._look_for_storage_error(study, trial, state)
             game = self._read(study)
             begun = game.begun_here.get(trial.number)
             seconds = None if begun is None else time.monotonic() - begun

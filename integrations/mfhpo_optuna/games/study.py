@@ -18,7 +18,8 @@ from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned, signature_of
 from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.attributes import parameters_before
 from mfhpo_optuna.study.levels import levels_in
-from mfhpo_optuna.study.progress.state import Progress
+from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.storage_errors import counts_for_nothing
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.under_way import default_lease, is_surely_dead
 
@@ -100,6 +101,8 @@ class NashStudy:
         """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
         self._news.close(trial.number)
         self.under_way.pop(trial.number, None)
+        if counts_for_nothing(trial, state):
+            return ""
         plan = planned(trial)
         if plan is None and QUERY_KEY in trial.user_attrs:
             return ""  # it began when nothing was left

@@ -19,7 +19,7 @@ from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.pictures import figures_of
 from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
-from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
+from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.visualization.style import require_plotly
 
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")

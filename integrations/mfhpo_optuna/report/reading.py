@@ -122,7 +122,7 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     Raises ValueError if the study does not tell them.
     """
     note = study.user_attrs.get(SAMPLER_KEY)
-    if note is None:
+    if note is None or SHORTLIST_KEY in study.user_attrs:
         raise ValueError(_NO_SAMPLER)
     name, noted = _parts_of(note)
     if name not in _SAMPLERS:

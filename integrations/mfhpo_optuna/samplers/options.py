@@ -6,7 +6,7 @@ from typing import TypedDict
 
 from optuna.samplers import BaseSampler
 
-from mfhpo_optuna.study.progress.report import ProgressLike
+from mfhpo_optuna.study.loop.report import ProgressLike
 
 
 class SamplerOptions(TypedDict, total=False):

@@ -31,8 +31,8 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
 )
 from mfhpo_optuna.study.levels import contains
+from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.places import drawn
-from mfhpo_optuna.study.progress.report import ProgressLike
 from mfhpo_optuna.study.study_race import StudyRace
 
 RaceT = TypeVar("RaceT", bound=StudyRace)
@@ -181,7 +181,7 @@ class PolicySampler(StudySampler[RaceT]):
         self._watch_for_end(study)
         waited = self._wait(study, trial)
         with self._lock:
-            race = self._join(study, trial, lambda: self._read(study))
+            race = self._join(study, trial)
             if race is None:
                 return
             if self._is_over(race) and stop(study):
@@ -226,6 +226,7 @@ class PolicySampler(StudySampler[RaceT]):
             if self._refusal(study, trial):
                 self._mark_as_no_answer(study, trial)
                 return
+            self._look_for_storage_error(study, trial, state)
             race = self._read(study, ending=trial.number)
             seconds = self._seconds_of(study, race, trial, state)
             is_single = race.finish(trial, state, values[0] if values else None, seconds)

@@ -30,8 +30,8 @@ from mfhpo_optuna.samplers.replicates import RECORD
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.attributes import ARM_KEY, FIDELITY_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace
+from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.open_arms import OpenArms
-from mfhpo_optuna.study.progress.report import ProgressLike
 from mfhpo_optuna.study.search_study import SearchStudy
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 from mfhpo_optuna.study.levels import Replicates, contains
-from mfhpo_optuna.study.progress.report import ProgressLike
-from mfhpo_optuna.study.progress.state import Progress
+from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
@@ -142,13 +142,15 @@ class ReplicateRace(StudyRace):
 class ReplicateSampler(PolicySampler[ReplicateRace]):
     """Evaluates the candidates of a shortlist until the best of them is certified.
 
-    `make_certification` makes the race, given a seed; for the rest see `SamplerOptions`.
+    `make_certification` makes the race, given a seed, and `options` are what it was given beside
+    it, which all processes must share; for the rest see `SamplerOptions`.
     """
 
     def __init__(
         self,
         shortlist: StudyShortlist,
         make_certification: Callable[[int], Certification],
+        options: Mapping[str, Any],
         *,
         lease: float | None,
         progress: ProgressLike,
@@ -163,6 +165,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             progress=progress,
             seed=None,
         )
+        self._arguments = dict(options)
 
     def race(self, study: optuna.Study) -> ReplicateRace:
         """The race as it stands."""
@@ -170,8 +173,13 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             return self._read(study)
 
     def conclude(self, study: optuna.Study) -> None:
-        """See that ``study.best_trial`` is the answer, if the race is over."""
+        """See that ``study.best_trial`` is the answer, if the race is over.
+
+        Raises ValueError if a trial was refused, as its error may have been caught.
+        """
         with self._lock:
+            for refusal in self._refused.values():
+                raise ValueError(refusal)
             race = self._read(study)
             if race.certification.finished:
                 self._conclude(study, race)
@@ -184,6 +192,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         param_distribution: BaseDistribution,
     ) -> Any:
         """The candidate's value of a parameter; ValueError if the objective does not allow it."""
+        self._check_admitted(study, trial)
         with self._lock:
             race = self._of(study)
             pull = race.pull(trial.number)

@@ -12,13 +12,25 @@ from typing import Any, Generic, Protocol, TypeVar
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial
+from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER, parameters_before
-from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
-from mfhpo_optuna.study.progress.report import ProgressLike, ProgressReport
+from mfhpo_optuna.study.attributes import (
+    ARGUMENTS,
+    SAMPLER_KEY,
+    STORAGE_FAILED_KEY,
+    WORKER,
+    parameters_before,
+    write_attribute,
+)
+from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
+from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
+from mfhpo_optuna.study.loop.storage_errors import (
+    counts_for_nothing,
+    error_of_objective,
+    is_of_storage,
+)
 from mfhpo_optuna.study.under_way import described, worker_name
 
 
@@ -37,10 +49,12 @@ class ReadStudy(Protocol):
 
 
 ReadT = TypeVar("ReadT", bound=ReadStudy)
-JoinedT = TypeVar("JoinedT", bound=ReadStudy)
 
 # Seconds within which a worker that runs a study begins its next trial, and between two looks.
 _BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
+
+# Trials that the storage may spoil one after the other before the study ends.
+_MOST_STORAGE_ERRORS = 10
 
 
 class StudySampler(BaseSampler, Generic[ReadT]):
@@ -56,6 +70,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
         # Of trials that must not be run: why, by study and number.
         self._refused: dict[tuple[int, int, int], str] = {}
+        self._storage_errors = 0  # in trials one after the other
         # Where they are noted, with the storage, so that no other one can take its identity.
         self._noted: dict[tuple[int, int], object] = {}
 
@@ -70,6 +85,10 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     @abc.abstractmethod
     def _new(self, study: optuna.Study) -> ReadT:
         """What is known of a study of which nothing is read yet; the same in all its workers."""
+
+    @abc.abstractmethod
+    def _read(self, study: optuna.Study) -> ReadT:
+        """What is known of a study, with what is new in it; the lock is held."""
 
     def _watch_for_end(self, study: optuna.Study) -> None:
         """Have `_ended` called at the end of the `optimize` that runs now."""
@@ -127,9 +146,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         by = {ARGUMENTS: self._settings.digest} if self._arguments else {}
         return {WORKER: worker_name(), **by}
 
-    def _join(
-        self, study: optuna.Study, trial: FrozenTrial, read: Callable[[], JoinedT]
-    ) -> JoinedT | None:
+    def _join(self, study: optuna.Study, trial: FrozenTrial) -> ReadT | None:
         """Read a study, and say in it how it is run, for others and for whoever reads it later.
 
         None if this worker must not run it: then the trial's first suggestion raises ValueError.
@@ -140,8 +157,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
             if key not in self._noted and self._arguments:
                 refusal = self._settings.objection_to(study.user_attrs.get(SAMPLER_KEY), ())
             if not refusal:
-                known = read()
-                refusal = self._objection_to_others(study, trial, known, read)
+                known = self._read(study)
+                refusal = self._objection_to_others(study, trial, known)
         except ValueError as error:  # its trials are not of these arguments
             refusal = str(error)
         if not refusal:
@@ -156,13 +173,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
             )
         return None
 
-    def _objection_to_others(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        known: JoinedT,
-        read: Callable[[], JoinedT],
-    ) -> str:
+    def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial, known: ReadT) -> str:
         """Why this worker must not run a study beside others that do, or ""; else it is noted."""
         if not self._arguments:
             return ""
@@ -177,7 +188,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
             until = time.monotonic() + _BETWEEN_TRIALS
             while not others and time.monotonic() < until:
                 time.sleep(_PERIOD)
-                others = self._others(read().chosen_by(trial.number))
+                others = self._others(self._read(study).chosen_by(trial.number))
         objection = mine.objection_to(noted, others)
         if objection:
             return f"study {study.study_name!r} {objection}"
@@ -206,6 +217,28 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         refusal = self._refusal(study, trial)
         if refusal:
             raise ValueError(refusal)
+
+    def _look_for_storage_error(
+        self, study: optuna.Study, trial: FrozenTrial, state: TrialState
+    ) -> None:
+        """Note on a trial that its storage has failed, so that it counts against nothing.
+
+        Raises RuntimeError if that happens again and again: it may never end.
+        """
+        if state == TrialState.FAIL and is_of_storage(error_of_objective()):
+            write_attribute(study, trial, STORAGE_FAILED_KEY, True)
+        if not counts_for_nothing(trial, state):
+            self._storage_errors = 0
+            return
+        self._storage_errors += 1
+        if self._storage_errors == _MOST_STORAGE_ERRORS:
+            self._storage_errors = 0
+            raise RuntimeError(
+                f"the storage of study {study.study_name!r} has failed in {_MOST_STORAGE_ERRORS} "
+                f"trials one after the other, at last in trial {trial.number}, whose error was "
+                f"logged. They count for nothing. Mend the storage, or what the objective gives "
+                f"to it, and run the study again: it goes on."
+            )
 
     def _notes(self) -> dict[str, Any]:
         """What a study is told about how it is run, by attribute: only before a trial.

@@ -45,6 +45,9 @@ CENSORED_KEY = "mfhpo:censored_at"
 # The limit in bytes at which a trial was stopped for its memory.
 MEMORY_KEY = "mfhpo:memory_limit"
 
+# Of a trial that has failed because its storage did, and so counts for nothing.
+STORAGE_FAILED_KEY = "mfhpo:storage_failed"
+
 # Who enforces the limit that a sampler gave to a trial, "time_limited" or "TimeLimitPruner":
 # written when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"

@@ -18,7 +18,7 @@ from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, parameters_before
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
-from mfhpo_optuna.study.progress.state import Progress
+from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.under_way import Running
 

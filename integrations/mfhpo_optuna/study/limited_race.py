@@ -19,7 +19,7 @@ from mfhpo_optuna.study.attributes import (
     MEMORY_KEY,
     parameters_before,
 )
-from mfhpo_optuna.study.progress.state import Progress
+from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
 
 MakePolicy = Callable[[int, float], CensoredPolicy]

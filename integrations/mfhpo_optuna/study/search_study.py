@@ -24,9 +24,9 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.levels import Replicates
+from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
-from mfhpo_optuna.study.progress.state import Progress
 from mfhpo_optuna.study.under_way import Running, is_surely_alive
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.

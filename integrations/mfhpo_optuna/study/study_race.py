@@ -33,7 +33,8 @@ from mfhpo_optuna.study.attributes import (
     parameters_before,
 )
 from mfhpo_optuna.study.levels import Replicates
-from mfhpo_optuna.study.progress.state import Progress
+from mfhpo_optuna.study.loop.state import Progress
+from mfhpo_optuna.study.loop.storage_errors import counts_for_nothing
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
 
@@ -201,6 +202,8 @@ class StudyRace(abc.ABC):
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         self._news.close(trial.number)
         self._running.pop(trial.number, None)
+        if counts_for_nothing(trial, state):
+            return False
         if CERTIFICATE_KEY in trial.user_attrs:
             self.certificates.append(trial)
             return False

@@ -12,6 +12,7 @@ from typing import Any
 
 from optuna.trial import BaseTrial, Trial, TrialState
 
+from mfhpo_optuna.study.loop.storage_errors import is_of_storage
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
 
@@ -50,12 +51,13 @@ class Answers:
     def __init__(self, trial: BaseTrial) -> None:
         self._trial = trial
         self._sampled: set[str | None] = set()
+        self.storage_failed = False
 
     def to(self, call: Call) -> Answer:
         """Answer one call."""
         samples = self._samples(call)
         began = time.monotonic()
-        outcome = _done(self._trial, call)
+        outcome = self._done(call)
         return Answer(call.number, outcome, time.monotonic() - began if samples else 0.0)
 
     def _samples(self, call: Call) -> bool:
@@ -69,17 +71,17 @@ class Answers:
         self._sampled.add(wanted)
         return True
 
-
-def _done(trial: BaseTrial, call: Call) -> PackedValue | PackedError:
-    try:
-        found: Any = trial
-        for name in call.name.split("."):
-            found = getattr(found, name)
-        if callable(found):
-            found = found(*call.arguments, **call.options)
-        return PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
-    except Exception as error:
-        return pack_error(error)
+    def _done(self, call: Call) -> PackedValue | PackedError:
+        try:
+            found: Any = self._trial
+            for name in call.name.split("."):
+                found = getattr(found, name)
+            if callable(found):
+                found = found(*call.arguments, **call.options)
+            return PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
+        except Exception as error:
+            self.storage_failed |= is_of_storage(error)
+            return pack_error(error)
 
 
 class Requests:

@@ -193,7 +193,8 @@ def test_a_record_does_not_take_over_the_sampler_of_its_study(tmp_path):
     study.optimize(objective)
     assert SAMPLER_KEY in study.user_attrs
     record = load(url, certify(study, objective, top=2, budget=8).study_name)
-    assert SAMPLER_KEY not in record.user_attrs
+    with pytest.raises(ValueError, match="the study does not say how it was run"):
+        stored_sampler(record)
 
 
 @pytest.mark.filterwarnings("ignore:.*nobody enforces it")

@@ -5,7 +5,7 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from mfhpo_optuna import IISESampler, NashSampler, RaceSampler
-from mfhpo_optuna.study.progress.end_of_optimize import call_at_end
+from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from tests.optuna.samplers.races import REWARD
 from tests.optuna.samplers.time_limits.timed import make, run
 from tests.optuna.visualization.figures import ARMS, quadratic

@@ -14,11 +14,18 @@ from optuna.distributions import FloatDistribution
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import Fidelity, IISESampler, MFLUCBSampler, NashSampler, RaceSampler
+from mfhpo_optuna import (
+    Fidelity,
+    IISESampler,
+    MFLUCBSampler,
+    NashSampler,
+    RaceSampler,
+    certify,
+)
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
 from mfhpo_optuna.report.reading import stored_sampler
 from mfhpo_optuna.samplers import study_sampler
-from mfhpo_optuna.study.attributes import ANSWERING_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.attributes import ANSWERING_KEY, CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.under_way import worker_name
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
@@ -288,6 +295,36 @@ def test_a_search_is_refused_as_well(storage):
     begun_elsewhere(worker(storage, RaceSampler("epochs", budget=100, seed=0)))
     with pytest.raises(ValueError, match="It has budget=100, and this one budget=200"):
         worker(storage, RaceSampler("epochs", budget=200, seed=0)).optimize(bowl)
+
+
+def test_a_certificate_is_refused_as_well(storage):
+    study = worker(storage, optuna.samplers.RandomSampler(seed=0))
+    study.optimize(bowl, n_trials=10)
+    first = certify(study, bowl, top=2, budget=5)
+    record = optuna.load_study(study_name=first.study_name, storage=storage)
+    record.set_user_attr(SAMPLER_KEY, {**record.user_attrs[SAMPLER_KEY], "digest": "theirs"})
+    trial = record.ask()
+    tag = {"arm": 0, "worker": another_process(os.getppid()), "arguments": "theirs"}
+    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
+    for catch in ((), (Exception,)):
+        with pytest.raises(ValueError, match=rf"{REFUSED}.* It has budget=5, and this one budget"):
+            certify(study, bowl, top=2, budget=60, delta=0.5, catch=catch)
+    answers = [t for t in record.trials if CERTIFICATE_KEY in t.user_attrs]
+    assert len(answers) == 1
+    assert len(pulls(record)) == 6
+    storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
+    assert certify(study, bowl, top=2, budget=60, delta=0.5).evaluations > 6
+
+
+def test_a_certificate_of_a_later_version_is_refused(storage):
+    study = worker(storage, optuna.samplers.RandomSampler(seed=0))
+    study.optimize(bowl, n_trials=10)
+    first = certify(study, bowl, top=2, budget=5)
+    record = optuna.load_study(study_name=first.study_name, storage=storage)
+    note = {**record.user_attrs[SAMPLER_KEY], "version": STATE_VERSION + 1}
+    record.set_user_attr(SAMPLER_KEY, note)
+    with pytest.raises(ValueError, match="was run by a later mfhpo"):
+        certify(study, bowl, top=2, budget=60)
 
 
 def test_a_game_is_refused_as_well(storage):

@@ -7,9 +7,9 @@ import pytest
 from optuna.samplers import RandomSampler
 
 from mfhpo_optuna import IISESampler, NashSampler, RaceSampler
-from mfhpo_optuna.study.progress import report
-from mfhpo_optuna.study.progress.report import ProgressReport
-from mfhpo_optuna.study.progress.state import Progress, ends_in
+from mfhpo_optuna.study.loop import report
+from mfhpo_optuna.study.loop.report import ProgressReport
+from mfhpo_optuna.study.loop.state import Progress, ends_in
 from tests.optuna.samplers.races import REWARD
 from tests.optuna.samplers.time_limits.timed import make, score
 from tests.optuna.visualization.figures import quadratic

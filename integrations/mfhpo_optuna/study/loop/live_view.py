@@ -10,7 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mfhpo_optuna.study.progress.state import Progress, ends_in
+from mfhpo_optuna.study.loop.state import Progress, ends_in
 
 _BAR_WIDTH = 32
 

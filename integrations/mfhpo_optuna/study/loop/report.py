@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import optuna
 
-from mfhpo_optuna.study.progress.state import Progress
+from mfhpo_optuna.study.loop.state import Progress
 
 ProgressLike: TypeAlias = bool | Literal["live"] | None
 
@@ -116,7 +116,7 @@ class ProgressReport:
         if not on_terminal:
             return LogLines()
         if self._wanted == "live" and self.will_end:
-            from mfhpo_optuna.study.progress.live_view import LiveView
+            from mfhpo_optuna.study.loop.live_view import LiveView
 
             return LiveView()
         return TerminalLine()

@@ -1,1 +1,0 @@
-"""Where a study stands, shown while it runs."""
