@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -117,6 +117,10 @@ bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minut
 bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## all tasks, 30 seeds, and the peers made by make peer-NAME, in hours; resumable
 	$(RUN) -m benchmarks.hpo run $(ARGS)
 	$(RUN) -m benchmarks.hpo report
+
+bench-nas: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a table of 2,133 small architectures, 30 seeds, in an hour; resumable
+	$(RUN) -m benchmarks.hpo run --nas $(ARGS)
+	$(RUN) -m benchmarks.hpo report --nas
 
 bench-clock: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a virtual clock with 1, 4, 16 and 64 workers, in many hours; resumable; needs make data
 	$(RUN) -m benchmarks.hpo clock $(ARGS)

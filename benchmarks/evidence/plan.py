@@ -32,7 +32,7 @@ class Benchmark:
         given = shlex.split(self.small if size == "small" else self.full)
         if self.module == "benchmarks.hpo":
             records = ["--records", str(folder / ".hpo-records")] if size == "small" else []
-            flags = [flag for flag in given if flag in ("--quick", "--seeds=1")]
+            flags = [flag for flag in given if flag in ("--quick", "--nas", "--seeds=1")]
             return [
                 [self.module, "run", *given, *records],
                 [self.module, "report", *flags, *records, "--output", str(folder)],
@@ -59,6 +59,7 @@ BENCHMARKS = (
     Benchmark("certificates", "benchmarks.hpo.certificates", "--runs 4 --sigma 0.5", data="yahpo"),
     Benchmark("certainty", "benchmarks.hpo.certainty", "--arms 20 --seeds 1", data="yahpo"),
     Benchmark("hpo", "benchmarks.hpo", "--quick --seeds=1 --minutes 3"),
+    Benchmark("hpo_nas", "benchmarks.hpo", "--nas --seeds=1", "--nas"),
     Benchmark("small_spaces", "benchmarks.hpo.small_spaces", "--seeds 2"),
     Benchmark(
         "search_limits",

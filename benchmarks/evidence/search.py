@@ -5,6 +5,7 @@ from typing import Any
 
 from benchmarks.evidence.tables import is_there, only, percent, result, table
 from benchmarks.hpo.judged import NAME as JUDGED
+from benchmarks.hpo.problems.table import FOLDER, Table
 
 OURS = "mfhpo search"
 GROUPS = ("LCBench", "rbv2_xgboost")
@@ -84,6 +85,38 @@ def judged() -> str:
         f"{table(head, rows)}\n\nVersion {found['versions']['mfhpo']}, on {found['date']}; "
         f"{len(found['seeds'])} seeds; tasks: {', '.join(groups)}.\n\n{_verdict(JUDGED)}"
     )
+
+
+def architectures() -> str:
+    """Mean regret, mean rank and time of every optimiser on architectures of small networks."""
+    found = result("hpo_nas")
+    methods = found["groups"]["NAS"]["methods"]
+    rows = [
+        [
+            (NAMES | _FIVE).get(row["method"], row["method"]),
+            " / ".join(f"{points:.2f}" for points in row["points"]),
+            " / ".join(f"{rank:.1f}" for rank in row["rank"]),
+            f"{row['milliseconds']:.1f}",
+        ]
+        for row in sorted(methods, key=lambda row: sum(row["rank"]))
+    ]
+    budgets = " / ".join(f"{budget:g}" for budget in found["budgets"])
+    head = [f"after {budgets}", "points of accuracy", "mean rank", "ms per evaluation"]
+    return f"{table(head, rows)}\n\n{_verdict('hpo_nas')}"
+
+
+def recorded() -> str:
+    """Trainings that are recorded with the project."""
+    found = [Table.load(file) for file in sorted(FOLDER.glob("*.npz"))]
+    rows = []
+    for model in dict.fromkeys(one.name.partition(" ")[0] for one in found):
+        of_model = [one for one in found if one.name.startswith(f"{model} ")]
+        data_sets = ", ".join(one.name.partition(" ")[2] for one in of_model)
+        configurations, levels, seeds = of_model[0].values.shape
+        rows.append([model, data_sets, f"{configurations:,}", levels, seeds])
+    head = ["model", "data", "configurations", "levels", "seeds"]
+    size = sum(file.stat().st_size for file in FOLDER.glob("*.npz")) / 1e6
+    return f"{table(head, rows, words=2)}\n\n{len(found)} tables, {size:.1f} MB."
 
 
 def _verdict(name: str = "hpo") -> str:
@@ -197,4 +230,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "small spaces": small_spaces,
     "scikit-learn's searches": scikit_learn,
     "search limits": limits,
+    "architectures": architectures,
+    "recorded trainings": recorded,
 }

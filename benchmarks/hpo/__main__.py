@@ -5,6 +5,8 @@
     python -m benchmarks.hpo report
     python -m benchmarks.hpo run --judged     # once per release, on tasks kept to judge methods
     python -m benchmarks.hpo report --judged
+    python -m benchmarks.hpo run --nas        # small architectures, a comparison of its own
+    python -m benchmarks.hpo report --nas
     python -m benchmarks.hpo clock            # play and report on a virtual clock; resumable
     python -m benchmarks.hpo keep             # the records, compressed, with the project
     python -m benchmarks.hpo restore          # and back, to report on them or to add to them
@@ -41,6 +43,7 @@ from benchmarks.hpo.scores import BUDGETS
 from benchmarks.hpo.tasks import (
     ALL_TASKS,
     CLOCK_TASKS,
+    NAS_TASKS,
     grouped,
     judged_tasks,
     label_of,
@@ -53,6 +56,7 @@ _RESULTS = Path(__file__).parents[1] / "results"
 _QUICK_SEEDS, _QUICK_MINUTES = 5, 9.5
 _QUICK_PEERS = ("random_search", "optuna")
 _NAS_PEER = "regularised_evolution"
+_NAS_NAME = "hpo_nas"  # of its files in benchmarks/results
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -159,12 +163,12 @@ def _report(options: argparse.Namespace) -> int:
     )
     tables = [report.markdown(), *(report.markdown_of_duels(name) for name in report.ours)]
     print("\n\n".join([*tables, report.notes()]))
-    flags = [f"--{name}" for name in ("quick", "judged") if getattr(options, name)]
+    flags = [f"--{name}" for name in ("quick", "judged", "nas") if getattr(options, name)]
     command = ["report", *flags, f"--seeds {len(options.seeds)}"]
     figures = provenance("benchmarks.hpo", command, "optuna", "onnxruntime")
     found = report.figures()
     figures |= {"peers": pinned()} | found
-    name = judged.NAME if options.judged else "hpo"
+    name = judged.NAME if options.judged else _NAS_NAME if options.nas else "hpo"
     if options.judged:
         of_ours = {one for method in found["ours"] for one in found["identities"][method]}
         judged.check_first_time(options.output, of_ours)
@@ -246,10 +250,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--quick", action="store_true", help="fewer tasks, seeds and peers")
-    common.add_argument(
+    parts = common.add_mutually_exclusive_group()
+    parts.add_argument("--quick", action="store_true", help="fewer tasks, seeds and peers")
+    parts.add_argument(
         "--judged", action="store_true", help="tasks that methods were not developed on"
     )
+    parts.add_argument("--nas", action="store_true", help="architectures of small networks")
     common.add_argument("--tasks", nargs="+", metavar="TASK", help="names of problems")
     common.add_argument("--methods", nargs="+", metavar="NAME", help="default: all there are")
     common.add_argument("--seeds", type=int, help="number of seeds (default: 30)")
@@ -297,8 +303,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     if options.sigma is not None and not (math.isfinite(options.sigma) and options.sigma >= 0.0):
         parser.error(f"--sigma must be finite and at least 0, got {options.sigma:g}.")
     options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
-    if options.judged and (options.quick or options.command == "clock"):
-        parser.error("--judged is neither quick nor played on the clock.")
+    if options.command == "clock" and (options.judged or options.nas):
+        parser.error("--judged and --nas are not played on the clock.")
     part = options.tasks or options.methods or len(options.seeds) < 30
     if options.judged and part and options.command == "report" and options.output is None:
         parser.error("--judged: README quotes the whole of it; give a part's report --output.")
@@ -322,10 +328,12 @@ def _tasks(options: argparse.Namespace) -> tuple[str, ...]:
         if found := judged_tasks(options.data):
             return found
         raise FileNotFoundError(f"no surrogate is there, whose tasks judge the methods: {HOW}.")
-    known = CLOCK_TASKS if options.command == "clock" else ALL_TASKS
-    if not options.quick:
-        return known
-    return tuple(task for task in quick_tasks(options.data) if task in known)
+    if options.nas:
+        return NAS_TASKS
+    if options.command == "clock":
+        wanted = quick_tasks(options.data) if options.quick else CLOCK_TASKS
+        return tuple(task for task in wanted if task in CLOCK_TASKS)
+    return quick_tasks(options.data) if options.quick else ALL_TASKS
 
 
 if __name__ == "__main__":

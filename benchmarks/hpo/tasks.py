@@ -8,11 +8,18 @@ from benchmarks.hpo.problems import DEVELOPMENT_TASKS, NAS, SYNTHETIC, tables
 from benchmarks.hpo.problems.families import FAMILIES, families_there, tasks_of
 from benchmarks.hpo.problems.surrogate import surrogates_are_there
 
-ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *tables())
+NAS_TASKS = tuple(task for task in tables() if task.startswith(NAS))
+"""Architectures, which are a comparison of their own; methods are not developed on them."""
+
+ALL_TASKS = (
+    *DEVELOPMENT_TASKS,
+    *SYNTHETIC,
+    *(task for task in tables() if task not in NAS_TASKS),
+)
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
 
 CLOCK_TASKS = (*DEVELOPMENT_TASKS, *tables())
-"""Those of them whose training times are known."""
+"""Those whose training times are known."""
 
 QUICK_TASKS = (
     "lcbench 3945",
@@ -30,9 +37,9 @@ QUICK_TASKS_WITHOUT_DATA = (
     "gradient_boosting breast_cancer table",
     "branin",
     "hartmann6",
-    *(task for task in tables() if task.startswith(NAS)),
+    *NAS_TASKS,
 )
-"""Those of them that need nothing fetched, and recorded trainings instead of the others."""
+"""Tasks that need nothing fetched, and recorded trainings instead of the others."""
 
 
 def quick_tasks(data: Path | str | None = None) -> tuple[str, ...]:
@@ -76,9 +83,11 @@ def is_kept_for_judging(task: str) -> bool:
     --------
     >>> is_kept_for_judging("lcbench 126025"), is_kept_for_judging("lcbench 3945")
     (True, False)
-    >>> is_kept_for_judging("branin")
-    False
+    >>> is_kept_for_judging("nas digits table"), is_kept_for_judging("branin")
+    (True, False)
     """
+    if task in NAS_TASKS:
+        return True
     return task.partition(" ")[0] in FAMILIES and task not in DEVELOPMENT_TASKS
 
 

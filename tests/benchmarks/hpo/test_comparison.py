@@ -146,3 +146,19 @@ def test_run_and_report(tmp_path, capsys):
     assert report["seeds"] == [0, 1]
     assert (tmp_path / "out" / "hpo.html").stat().st_size > 1_000
     assert (tmp_path / "out" / "hpo.svg").read_text("utf-8").endswith("</svg>\n")
+
+
+@pytest.mark.slow
+def test_architectures_are_a_comparison_of_their_own(tmp_path):
+    common = ["--nas", f"--records={tmp_path}", "--seeds=2"]
+    assert main(["run", *common, "--peers", "random_search", "regularised_evolution"]) == 0
+    assert main(["report", *common, f"--output={tmp_path / 'out'}"]) == 0
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {
+        "hpo_nas.html",
+        "hpo_nas.json",
+        "hpo_nas.svg",
+    }
+    report = json.loads((tmp_path / "out" / "hpo_nas.json").read_text("utf-8"))
+    assert report["command"] == "python -m benchmarks.hpo report --nas --seeds 2"
+    assert set(report["tasks"]) == {"nas digits table"}
+    assert set(report["identities"]) == {"random", "regularised evolution"}

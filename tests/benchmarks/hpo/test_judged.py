@@ -95,8 +95,10 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("arguments", "words"),
         [
-            (["run", "--judged", "--quick"], "neither quick nor played on the clock"),
-            (["clock", "--judged"], "neither quick nor played on the clock"),
+            (["run", "--judged", "--quick"], "--quick: not allowed with argument --judged"),
+            (["run", "--judged", "--nas"], "--nas: not allowed with argument --judged"),
+            (["clock", "--judged"], "--judged and --nas are not played on the clock"),
+            (["clock", "--nas"], "--judged and --nas are not played on the clock"),
             (["report", "--judged", "--seeds=5"], "give a part's report --output"),
             (["report", "--judged", "--tasks", "lcbench 1"], "give a part's report --output"),
         ],
@@ -113,6 +115,7 @@ class TestCommand:
         (["lcbench 3945", "branin"], "Our methods were developed on these tasks."),
         (["lcbench 1", "rbv2_svm 2"], "developed on other tasks; these were kept to judge them."),
         (["lcbench 1", "branin"], "developed on other tasks than 1 of these."),
+        (["nas digits table"], "developed on other tasks; these were kept to judge them."),
     ],
 )
 def test_a_report_says_what_its_methods_were_developed_on(tasks, words):
