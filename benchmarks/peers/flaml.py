@@ -14,7 +14,7 @@ from flaml.tune.trial_runner import SequentialTrialRunner
 
 from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
-from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float, Parameter
+from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float, Integer, Parameter
 from benchmarks.peers._levels import FACTOR, level_of, step_of
 from benchmarks.peers._values import plain
 
@@ -37,8 +37,12 @@ def _hierarchy(space: ConfigurationSpace) -> dict[str, Any]:
 
     def domain(name: str) -> Any:
         parameter = space.parameters[name]
-        if name not in parents or not isinstance(parameter, Categorical):
+        if name not in parents or isinstance(parameter, Float):
             return _domain(parameter)
+        if isinstance(parameter, Integer):  # its order is lost, as sub-spaces have none
+            choices = tuple(range(parameter.low, parameter.high + 1))
+        else:
+            choices = parameter.choices
         return tune.choice(
             [
                 {
@@ -49,7 +53,7 @@ def _hierarchy(space: ConfigurationSpace) -> dict[str, Any]:
                         if condition.parent == name and choice in condition.values
                     },
                 }
-                for choice in parameter.choices
+                for choice in choices
             ]
         )
 
