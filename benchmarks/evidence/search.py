@@ -1,6 +1,7 @@
 """The search beside other optimisers."""
 
 from collections.abc import Callable, Sequence
+from textwrap import fill
 from typing import Any
 
 from benchmarks.evidence.tables import is_there, only, percent, result, table
@@ -90,19 +91,26 @@ def judged() -> str:
 def architectures() -> str:
     """Mean regret, mean rank and time of every optimiser on architectures of small networks."""
     found = result("hpo_nas")
-    methods = found["groups"]["NAS"]["methods"]
+    names = NAMES | _FIVE
     rows = [
         [
-            (NAMES | _FIVE).get(row["method"], row["method"]),
+            names.get(row["method"], row["method"]),
             " / ".join(f"{points:.2f}" for points in row["points"]),
             " / ".join(f"{rank:.1f}" for rank in row["rank"]),
             f"{row['milliseconds']:.1f}",
         ]
-        for row in sorted(methods, key=lambda row: sum(row["rank"]))
+        for row in sorted(found["groups"]["NAS"]["methods"], key=lambda row: sum(row["rank"]))
     ]
     budgets = " / ".join(f"{budget:g}" for budget in found["budgets"])
     head = [f"after {budgets}", "points of accuracy", "mean rank", "ms per evaluation"]
-    return f"{table(head, rows)}\n\n{_verdict('hpo_nas')}"
+    places = []
+    for ranking in found["groups"]["NAS"]["rankings"]:
+        best = ranking["order"][0]
+        ahead = "" if best == OURS else f", behind {names.get(best, best)}"
+        place = 1 + ranking["order"].index(OURS)
+        places.append(f"{place} of {len(rows)} after {ranking['budget']:g}{ahead}")
+    said = f"By mean rank, the place of ours is {'; '.join(places)}."
+    return f"{table(head, rows)}\n\n{fill(said, 100)}\n\n{_verdict('hpo_nas')}"
 
 
 def recorded() -> str:
