@@ -36,6 +36,10 @@ _FIVE = {
 }
 
 
+def _name(method: str) -> str:
+    return (NAMES | _FIVE).get(method, method)
+
+
 def regret(group: str) -> Callable[[], str]:
     """Mean regret of every optimiser on a group of tasks."""
 
@@ -73,7 +77,7 @@ def judged() -> str:
     found = result(JUDGED)
     methods = found["groups"]["all tasks"]["methods"]
     rows = [
-        [NAMES.get(row["method"], row["method"]), *(f"{rank:.1f}" for rank in row["rank"])]
+        [_name(row["method"]), *(f"{rank:.1f}" for rank in row["rank"])]
         for row in sorted(methods, key=lambda row: row["rank"][-1])
     ]
     head = ["mean rank", *(f"after {budget:g}" for budget in found["budgets"])]
@@ -91,10 +95,9 @@ def judged() -> str:
 def architectures() -> str:
     """Mean regret, mean rank and time of every optimiser on architectures of small networks."""
     found = result("hpo_nas")
-    names = NAMES | _FIVE
     rows = [
         [
-            names.get(row["method"], row["method"]),
+            _name(row["method"]),
             " / ".join(f"{points:.2f}" for points in row["points"]),
             " / ".join(f"{rank:.1f}" for rank in row["rank"]),
             f"{row['milliseconds']:.1f}",
@@ -106,7 +109,7 @@ def architectures() -> str:
     places = []
     for ranking in found["groups"]["NAS"]["rankings"]:
         best = ranking["order"][0]
-        ahead = "" if best == OURS else f", behind {names.get(best, best)}"
+        ahead = "" if best == OURS else f", behind {_name(best)}"
         place = 1 + ranking["order"].index(OURS)
         places.append(f"{place} of {len(rows)} after {ranking['budget']:g}{ahead}")
     said = f"By mean rank, the place of ours is {'; '.join(places)}."
@@ -163,15 +166,15 @@ def over_optuna() -> str:
 
 def losses() -> str:
     """Single tasks on which another optimiser has the lower mean regret."""
-    found = result("hpo")
     rows = []
-    for task, regrets in found["groups"]["all tasks"]["points_by_task"].items():
-        for at, budget in enumerate(found["budgets"]):
-            ahead = _ahead(regrets, at)
-            if ahead:
-                best = min(ahead, key=lambda name: regrets[name][at])
-                both = [f"{regrets[name][at]:.2f}" for name in (OURS, best)]
-                rows.append([task, NAMES[best], f"{budget:g}", *both, len(ahead)])
+    for found in (result("hpo"), result("hpo_nas")):
+        for task, regrets in found["groups"]["all tasks"]["points_by_task"].items():
+            for at, budget in enumerate(found["budgets"]):
+                ahead = _ahead(regrets, at)
+                if ahead:
+                    best = min(ahead, key=lambda name: regrets[name][at])
+                    both = [f"{regrets[name][at]:.2f}" for name in (OURS, best)]
+                    rows.append([task, _name(best), f"{budget:g}", *both, len(ahead)])
     head = ["task", "best optimiser", "budget", "ours", "theirs", "optimisers ahead of ours"]
     return table(head, rows, words=2)
 
