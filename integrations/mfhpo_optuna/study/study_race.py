@@ -6,6 +6,7 @@ import abc
 import math
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -34,9 +35,13 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.loop.state import Progress
-from mfhpo_optuna.study.loop.storage_errors import counts_for_nothing
+from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
+
+# Trials of an arm, without a value between them, that its storage may spoil: further ones count as
+# failures.
+_MOST_SPOILT = 10
 
 _ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
 
@@ -84,6 +89,7 @@ class StudyRace(abc.ABC):
         self._news = TrialNews()
         self._begun = 0
         self._seconds_per_cost = 0.0  # of the slowest trial
+        self._spoilt: Counter[int] = Counter()  # trials of each arm since its last value
         self._n_repeated = 0  # of the observations told, those that an earlier race was told, too
 
     # What differs from race to race.
@@ -202,7 +208,7 @@ class StudyRace(abc.ABC):
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         self._news.close(trial.number)
         self._running.pop(trial.number, None)
-        if counts_for_nothing(trial, state):
+        if is_spoilt(trial, state) and self._passes_over(trial):
             return False
         if CERTIFICATE_KEY in trial.user_attrs:
             self.certificates.append(trial)
@@ -214,7 +220,25 @@ class StudyRace(abc.ABC):
         self.begun_by.setdefault(pull.arm, trial)
         if state != TrialState.COMPLETE:
             value = None
+        elif value is not None:
+            self._spoilt.pop(pull.arm, None)
         return self._take_in(trial, pull, state, value, seconds)
+
+    def _passes_over(self, trial: FrozenTrial) -> bool:
+        """Let a trial that its storage has spoilt say nothing but what its arm is.
+
+        False if that happens to the arm again and again: its data may be the reason.
+        """
+        if ARM_KEY not in trial.user_attrs:
+            return True
+        pull = self._as_seen(Running(self._noted(trial), trial.datetime_start), trial).pull
+        self._spoilt[pull.arm] += 1
+        if self._spoilt[pull.arm] > _MOST_SPOILT:
+            return False
+        self.arms.begun(pull.arm, trial.number, trial.params)
+        if self._has_turns(pull):
+            self._turns.end(trial, pull, None)
+        return True
 
     def inherited(self, trial: FrozenTrial) -> Pull | None:
         """The pull of a trial that Optuna has made of one whose worker died; None for others.
@@ -320,7 +344,8 @@ class StudyRace(abc.ABC):
 
     def _release(self) -> None:
         for ended in self._turns.release():
-            self._tell_now(ended.number, ended.pull, ended.observation)
+            if ended.observation is not None:
+                self._tell_now(ended.number, ended.pull, ended.observation)
 
     @property
     def waits_for(self) -> str:
@@ -364,6 +389,7 @@ class StudyRace(abc.ABC):
         self.policy.held_cost = sum(
             self._cost_of(ended.pull) if ended.observation.cost is None else ended.observation.cost
             for ended in self._turns.waiting.values()
+            if ended.observation is not None
         )
         self.policy.withheld, self.policy.provisos = "", ()
         alive = [
@@ -390,7 +416,8 @@ class StudyRace(abc.ABC):
 
     def _pending(self, trial_number: int) -> list[Pull]:
         """Pulls that the policy does not know of yet: under way, or waiting for earlier ones."""
-        waiting = [ended.pull for ended in self._turns.waiting.values()]
+        ended = self._turns.waiting.values()
+        waiting = [each.pull for each in ended if each.observation is not None]
         return [*(pull for _, pull in self._under_way(trial_number)), *waiting]
 
     def _ask(self, trial_number: int, n: int = 1) -> Pull | None:

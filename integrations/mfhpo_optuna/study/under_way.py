@@ -42,7 +42,7 @@ class Ended:
     number: int
     since: datetime | None
     pull: Pull
-    observation: Observation
+    observation: Observation | None  # None: it has its turn, but nothing to tell
 
 
 class Turns:
@@ -61,7 +61,7 @@ class Turns:
         self.waiting: dict[int, Ended] = {}  # in the order of their ends
         self.given_up: set[int] = set()  # under way, but not waited for any longer
 
-    def end(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
+    def end(self, trial: FrozenTrial, pull: Pull, observation: Observation | None) -> None:
         """Take what came of a trial, which waits until it is released."""
         self.waiting[trial.number] = Ended(trial.number, trial.datetime_start, pull, observation)
 
