@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import optuna
@@ -233,12 +232,10 @@ class NashStudy:
         worker, _ = signature_of(trial)
         if is_surely_dead(worker):
             return True
-        if trial.datetime_start is None:
-            return False
         lease = self._lease
         if lease is None:
             lease = default_lease(self._seconds_per_cost * self._cost_of(trial, plan))
-        return (datetime.now() - trial.datetime_start).total_seconds() > lease
+        return self._news.seconds_under_way(trial.number, trial.datetime_start) > lease
 
     def _query_of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
         return None if self._queries is None else self._queries.of(trial, plan)

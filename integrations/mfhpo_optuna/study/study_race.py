@@ -323,6 +323,7 @@ class StudyRace(abc.ABC):
         told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
+        self._news.take_over(disordered._news)
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
         if disordered.policy is not None:
             answer = disordered.policy.recommend()
@@ -337,8 +338,7 @@ class StudyRace(abc.ABC):
         """
         self._release()
         if self._turns.waiting:
-            now = datetime.now()
-            self._turns.give_up(self._ending, lambda running: self._expired(running, now))
+            self._turns.give_up(self._ending, self._expired)
             self._release()
         self._withhold()
 
@@ -357,8 +357,7 @@ class StudyRace(abc.ABC):
             return "" if policy.ask(1, self._pending(-1)) else _ALL_ARE_TAKEN
         if not policy.withheld or not policy.finished:
             return ""
-        now = datetime.now()
-        if all(self._expired(self._running[number], now) for number in self._turns.given_up):
+        if all(self._expired(n, self._running[n]) for n in self._turns.given_up):
             return ""
         return policy.withheld if policy.recommend().reason == policy.withheld else ""
 
@@ -397,10 +396,9 @@ class StudyRace(abc.ABC):
             for number in sorted(self._turns.given_up)
             if not is_surely_dead(self._running[number].worker)
         ]
-        now = datetime.now()
         given_up = alive
         if self._lease is not None:
-            given_up = [n for n in alive if not self._expired(self._running[n], now)]
+            given_up = [n for n in alive if not self._expired(n, self._running[n])]
         if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={self._lease:g} seconds have no worker",
@@ -428,11 +426,10 @@ class StudyRace(abc.ABC):
 
     def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
         """Numbers and pulls of the other trials under way whose lease is not over."""
-        now = datetime.now()
         return [
             (number, running.pull)
             for number, running in self._running.items()
-            if number != trial_number and not self._expired(running, now)
+            if number != trial_number and not self._expired(number, running)
         ]
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
@@ -451,12 +448,12 @@ class StudyRace(abc.ABC):
             rate = float(seconds) / self._cost_of(pull)
             self._seconds_per_cost = max(self._seconds_per_cost, rate)
 
-    def _expired(self, running: Running, now: datetime) -> bool:
+    def _expired(self, number: int, running: Running) -> bool:
         """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
         if is_surely_dead(running.worker):
             return True
         lease = self._default_lease(running.pull) if self._lease is None else self._lease
-        return running.since is not None and (now - running.since).total_seconds() > lease
+        return self._news.seconds_under_way(number, running.since) > lease
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
         """The arm that a trial was enqueued for, or None, with a warning, if it is none."""
