@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import optuna
@@ -183,8 +182,8 @@ class SearchStudy(FidelityRace):
             self._agree(trial.number, tuple(shortlist))
             agreed = tuple(shortlist)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
-        is_running = trial.state == TrialState.RUNNING
-        if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
+        running = Running(pull, trial.datetime_start)
+        if trial.state == TrialState.RUNNING and not self._expired(trial.number, running):
             self._learn_of(pull.arm, trial.params, trial.distributions)
         return pull
 

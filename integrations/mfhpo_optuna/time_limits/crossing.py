@@ -26,6 +26,7 @@ class PackedError:
     pickled_class: bytes
     message: str
     traceback: str
+    of_storage: bool  # it came out of the trial's storage, or was raised from what did
 
     def unpack(self) -> Any:
         """Raise it; the traceback of the other process is its cause."""
@@ -88,7 +89,7 @@ def pack_value(value: Any) -> PackedValue:
         return PackedValue(pickle.dumps(_LooksLike(_text(repr, value))))
 
 
-def pack_error(error: BaseException) -> PackedError:
+def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
     """Pack an exception with its traceback, whatever it is."""
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
@@ -104,7 +105,7 @@ def pack_error(error: BaseException) -> PackedError:
             continue
         if kind is not type(error):
             message = f"{type(error).__qualname__}: {message}"
-        return PackedError(pickled, pickled_class, message, text)
+        return PackedError(pickled, pickled_class, message, text, of_storage)
     raise AssertionError("BaseException can be pickled")
 
 

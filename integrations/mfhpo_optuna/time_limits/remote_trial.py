@@ -12,7 +12,7 @@ from typing import Any
 
 from optuna.trial import BaseTrial, Trial, TrialState
 
-from mfhpo_optuna.study.loop.storage_errors import is_of_storage
+from mfhpo_optuna.study.loop.storage_errors import is_of_storage, with_causes
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
 
@@ -38,27 +38,29 @@ class Answer:
 
     number: int
     outcome: PackedValue | PackedError
-    sampling: float  # seconds that this took its sampler, which are not the objective's
+    sampling: float  # seconds that this took its sampler, which are not the objective's, or a
+    # storage that failed
 
 
 class Answers:
     """Does on the real trial what the objective asks for.
 
     A sampler computes when a parameter is asked for that is not known yet, and only that is not
-    the objective's own time: otherwise one that asks without end would never reach its limit.
+    the objective's own time: otherwise one that asks without end would never reach its limit. Nor
+    is what a storage takes until it fails.
     """
 
     def __init__(self, trial: BaseTrial) -> None:
         self._trial = trial
         self._sampled: set[str | None] = set()
-        self.storage_failed = False
 
     def to(self, call: Call) -> Answer:
         """Answer one call."""
         samples = self._samples(call)
         began = time.monotonic()
         outcome = self._done(call)
-        return Answer(call.number, outcome, time.monotonic() - began if samples else 0.0)
+        spared = samples or (isinstance(outcome, PackedError) and outcome.of_storage)
+        return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
 
     def _samples(self, call: Call) -> bool:
         wanted = None  # of all parameters
@@ -80,8 +82,9 @@ class Answers:
                 found = found(*call.arguments, **call.options)
             return PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
         except Exception as error:
-            self.storage_failed |= is_of_storage(error)
-            return pack_error(error)
+            trial = self._trial
+            of_storage = isinstance(trial, Trial) and is_of_storage(error, trial.storage)
+            return pack_error(error, of_storage)
 
 
 class Requests:
@@ -95,6 +98,7 @@ class Requests:
         self._calls = 0
         self._open = True
         self._sampling = 0.0
+        self._error_of_storage: BaseException | None = None  # the last one that was raised here
         self._began = time.monotonic()
 
     def seconds(self) -> float:
@@ -127,7 +131,16 @@ class Requests:
                     break
             # Less was waited for an answer to a call that was interrupted.
             self._sampling += min(sampling, time.monotonic() - asked)
-        return answered.outcome.unpack()
+        try:
+            return answered.outcome.unpack()
+        except BaseException as error:
+            if isinstance(answered.outcome, PackedError) and answered.outcome.of_storage:
+                self._error_of_storage = error
+            raise
+
+    def is_of_storage(self, error: BaseException) -> bool:
+        """Whether an error, or what has caused it, is what the trial's storage has raised."""
+        return any(each is self._error_of_storage for each in with_causes(error))
 
     def close(self) -> float:
         """Refuse further calls; return how long the objective ran."""

@@ -26,14 +26,10 @@ _LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it
 
 @dataclass(frozen=True)
 class End:
-    """How a trial ended: in time with an outcome, by the end of its process, or at its limit.
-
-    And whether its storage had failed meanwhile.
-    """
+    """How a trial ended: in time with an outcome, by the end of its process, or at its limit."""
 
     how: PackedValue | PackedError | Exited | OutOfMemory | None  # None: at its limit of time
     seconds: float
-    storage_failed: bool = False
 
 
 def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: float) -> End:
@@ -67,7 +63,7 @@ def _supervise(
             message = channel.receive(_SLOW)
             is_done = isinstance(message, Done)
             if is_done and message.seconds <= limit:
-                return End(message.outcome, message.seconds, answers.storage_failed)
+                return End(message.outcome, message.seconds)
             clock.set(message.seconds)
             if message.seconds > limit:
                 if not is_done:

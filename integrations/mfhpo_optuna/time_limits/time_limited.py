@@ -195,8 +195,8 @@ class TimeLimited:
             trial.set_user_attr(ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
         trial.set_user_attr(SECONDS_KEY, end.seconds)
-        if isinstance(end.how, PackedError) and end.storage_failed:
-            trial.set_user_attr(STORAGE_FAILED_KEY, True)
+        if isinstance(end.how, PackedError) and end.how.of_storage:
+            trial.set_user_attr(STORAGE_FAILED_KEY, trial.number)
         if isinstance(end.how, PackedValue | PackedError):
             self._suspects_fork = False
             value: float | Sequence[float] = end.how.unpack()
