@@ -63,6 +63,7 @@ TRACED = {
         "{} paired seeds": lambda: len(result("hpo")["seeds"]),
         "LCBench, {} tasks": lambda: _tasks("hpo", "LCBench"),
         "rbv2_xgboost, {} tasks": lambda: _tasks("hpo", "rbv2_xgboost"),
+        "{} paired seeds for each method": lambda: len(result("hpo_nas")["seeds"]),
         "cheap levels say. {} seeds": lambda: result("small_spaces")["seeds"],
         "over {} fresh splits": lambda: _argument("sklearn_search", "splits"),
         "R². {} seeds only": lambda: _argument("sklearn_search", "seeds"),
