@@ -235,10 +235,14 @@ class StudyRace(abc.ABC):
         self._spoilt[pull.arm] += 1
         if self._spoilt[pull.arm] > _MOST_SPOILT:
             return False
-        self.arms.begun(pull.arm, trial.number, trial.params)
+        self._remember(pull, trial)
         if self._has_turns(pull):
             self._turns.end(trial, pull, None)
         return True
+
+    def _remember(self, pull: Pull, trial: FrozenTrial) -> None:
+        """Keep what a trial that counts for nothing was to evaluate."""
+        self.arms.remember(pull.arm, {**(parameters_before(trial) or {}), **trial.params})
 
     def inherited(self, trial: FrozenTrial) -> Pull | None:
         """The pull of a trial that Optuna has made of one whose worker died; None for others.
@@ -414,8 +418,7 @@ class StudyRace(abc.ABC):
 
     def _pending(self, trial_number: int) -> list[Pull]:
         """Pulls that the policy does not know of yet: under way, or waiting for earlier ones."""
-        ended = self._turns.waiting.values()
-        waiting = [each.pull for each in ended if each.observation is not None]
+        waiting = [ended.pull for ended in self._turns.waiting.values()]
         return [*(pull for _, pull in self._under_way(trial_number)), *waiting]
 
     def _ask(self, trial_number: int, n: int = 1) -> Pull | None:

@@ -90,7 +90,10 @@ class Turns:
         for number, running in self._running.items():
             if number == ending or number in self.given_up:
                 continue
-            held = sum(self._holds_back(number, running, each) for each in self.waiting.values())
+            held = sum(
+                each.observation is not None and self._holds_back(number, running, each)
+                for each in self.waiting.values()
+            )
             if held >= most_held(len(self._running)) or (held and is_expired(number, running)):
                 self.given_up.add(number)
 

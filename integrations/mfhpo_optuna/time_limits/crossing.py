@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mfhpo_optuna.study.loop.storage_errors import OF_STORAGE, with_causes
+
 
 @dataclass(frozen=True)
 class PackedValue:
@@ -34,6 +36,12 @@ class PackedError:
 
     def error(self) -> BaseException:
         """The exception, or the nearest to it that this process knows."""
+        error = self._nearest()
+        if self.of_storage:
+            setattr(error, OF_STORAGE, True)
+        return error
+
+    def _nearest(self) -> BaseException:
         for make in (PackedValue(self.pickled).unpack, self._of_its_class):
             try:
                 error = make()
@@ -90,7 +98,11 @@ def pack_value(value: Any) -> PackedValue:
 
 
 def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
-    """Pack an exception with its traceback, whatever it is."""
+    """Pack an exception with its traceback, whatever it is.
+
+    `of_storage` says that it is that of a trial's storage; what was raised from such a one is, too.
+    """
+    of_storage |= any(getattr(each, OF_STORAGE, False) for each in with_causes(error))
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         pickled = pickle.dumps(error)

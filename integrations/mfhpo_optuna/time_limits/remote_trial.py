@@ -12,7 +12,7 @@ from typing import Any
 
 from optuna.trial import BaseTrial, Trial, TrialState
 
-from mfhpo_optuna.study.loop.storage_errors import is_of_storage, with_causes
+from mfhpo_optuna.study.loop.storage_errors import is_of_storage
 from mfhpo_optuna.time_limits.channel import Channel
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue, pack_error
 
@@ -38,8 +38,8 @@ class Answer:
 
     number: int
     outcome: PackedValue | PackedError
-    sampling: float  # seconds that this took its sampler, which are not the objective's, or a
-    # storage that failed
+    # Seconds that this took its sampler, or a storage until it failed: not the objective's.
+    sampling: float
 
 
 class Answers:
@@ -47,19 +47,22 @@ class Answers:
 
     A sampler computes when a parameter is asked for that is not known yet, and only that is not
     the objective's own time: otherwise one that asks without end would never reach its limit. Nor
-    is what a storage takes until it fails.
+    is what a storage takes until it fails for the first time.
     """
 
     def __init__(self, trial: BaseTrial) -> None:
         self._trial = trial
         self._sampled: set[str | None] = set()
+        self._has_failed = False  # the trial's storage, before
 
     def to(self, call: Call) -> Answer:
         """Answer one call."""
         samples = self._samples(call)
         began = time.monotonic()
         outcome = self._done(call)
-        spared = samples or (isinstance(outcome, PackedError) and outcome.of_storage)
+        fails = isinstance(outcome, PackedError) and outcome.of_storage
+        spared = samples or (fails and not self._has_failed)
+        self._has_failed |= fails
         return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
 
     def _samples(self, call: Call) -> bool:
@@ -98,7 +101,6 @@ class Requests:
         self._calls = 0
         self._open = True
         self._sampling = 0.0
-        self._error_of_storage: BaseException | None = None  # the last one that was raised here
         self._began = time.monotonic()
 
     def seconds(self) -> float:
@@ -131,16 +133,7 @@ class Requests:
                     break
             # Less was waited for an answer to a call that was interrupted.
             self._sampling += min(sampling, time.monotonic() - asked)
-        try:
-            return answered.outcome.unpack()
-        except BaseException as error:
-            if isinstance(answered.outcome, PackedError) and answered.outcome.of_storage:
-                self._error_of_storage = error
-            raise
-
-    def is_of_storage(self, error: BaseException) -> bool:
-        """Whether an error, or what has caused it, is what the trial's storage has raised."""
-        return any(each is self._error_of_storage for each in with_causes(error))
+        return answered.outcome.unpack()
 
     def close(self) -> float:
         """Refuse further calls; return how long the objective ran."""

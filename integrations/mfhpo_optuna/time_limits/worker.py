@@ -89,7 +89,7 @@ def _run(channel: Channel, objective: Objective, order: Order) -> Done:
     except BaseException as error:
         if os.getpid() != process:
             _exit_with(error)
-        outcome = pack_error(error, requests.is_of_storage(error))
+        outcome = pack_error(error)
     flush_output()
     return Done(outcome, requests.close())
 

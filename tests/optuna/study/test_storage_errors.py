@@ -1,9 +1,12 @@
 """Trials that fail because their storage does count for nothing, and against nothing."""
 
 import contextlib
+import gc
 import json
 import multiprocessing
 import time
+import weakref
+from datetime import datetime, timedelta
 
 import optuna
 import pytest
@@ -11,6 +14,7 @@ from optuna.storages import InMemoryStorage, JournalStorage, RetryHeartbeatStale
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
+from mfhpo import Observation, Pull
 from mfhpo_optuna import (
     IISESampler,
     MFSampler,
@@ -22,6 +26,8 @@ from mfhpo_optuna import (
 )
 from mfhpo_optuna.study.loop import storage_errors
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
+from mfhpo_optuna.study.under_way import Running, Turns
+from mfhpo_optuna.time_limits.crossing import pack_error
 from tests.optuna.games.nash_games import tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
 
@@ -169,10 +175,70 @@ def test_a_storage_that_blocks_until_the_limit_censors_nothing():
     assert study.trials[0].user_attrs.keys() == {PULL, "mfhpo:seconds", FAILED}
 
 
+@pytest.mark.filterwarnings("ignore:trial 0 was pruned")
+def test_below_time_limits_who_tries_again_is_stopped_all_the_same():
+    def trying(trial):
+        while True:
+            with contextlib.suppress(OSError):
+                return reporting(trial)
+
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken, storage.takes = lambda trial: len(trial.params) == 2, 0.1
+    with time_limited(trying, limit=0.4) as limited:
+        study.optimize(limited, n_trials=1)
+    assert study.trials[0].state == TrialState.PRUNED
+
+
+def test_an_error_from_another_process_keeps_nothing_alive():
+    class Large:
+        pass
+
+    def objective():
+        large = Large()
+        kept.append(weakref.ref(large))
+        with contextlib.suppress(OSError):
+            packed.unpack()
+
+    kept, packed = [], pack_error(OSError("locked"), of_storage=True)
+    gc.disable()
+    try:
+        objective()
+        assert kept[0]() is None
+    finally:
+        gc.enable()
+
+
 def caught(trial):
     with contextlib.suppress(OSError):
         reporting(trial)
     raise ArithmeticError
+
+
+def its_own_cause(trial):
+    bowl(trial)
+    try:
+        raise ArithmeticError
+    except ArithmeticError as error:
+        raise error from error
+
+
+class Locals:
+    """What `exec` may be given for its variables."""
+
+    def __init__(self):
+        self._known = {}
+
+    def __getitem__(self, name):
+        return self._known[name]
+
+    def __setitem__(self, name, value):
+        self._known[name] = value
+
+
+def in_a_frame_of_its_own(trial):
+    bowl(trial)
+    exec("raise ArithmeticError", {}, Locals())
 
 
 def passed_on(trial):
@@ -182,7 +248,10 @@ def passed_on(trial):
         raise ArithmeticError from error
 
 
-@pytest.mark.parametrize(("objective", "counts"), [(caught, True), (passed_on, False)])
+@pytest.mark.parametrize(
+    ("objective", "counts"),
+    [(caught, True), (its_own_cause, True), (in_a_frame_of_its_own, True), (passed_on, False)],
+)
 @pytest.mark.parametrize("limited", [False, True])
 def test_what_counts_is_the_error_by_which_the_objective_ends(objective, counts, limited):
     storage = Unreliable()
@@ -211,6 +280,22 @@ def test_a_storage_that_does_not_come_back_is_not_asked_for_ever(monkeypatch):
         study.optimize(bowl, catch=(Exception,))
 
 
+def test_what_cannot_be_noted_is_not_tried_again(monkeypatch):
+    tries = []
+
+    def refuse(*_):
+        tries.append(1)
+        raise ValueError("no such trial")
+
+    monkeypatch.setattr(storage_errors, "write_attribute", refuse)
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken = lambda trial: True
+    with pytest.raises(ValueError, match="no such trial"):
+        study.optimize(bowl, catch=(OSError,))
+    assert len(tries) == 1
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_who_reads_it_later_learns_in_the_same_order(seed):
     """Later trials of the arm wait for the one that is spoilt, which began before them."""
@@ -233,26 +318,86 @@ def test_who_reads_it_later_learns_in_the_same_order(seed):
     assert str(make().recommendation(study)) == str(study.sampler.recommendation(study))
 
 
+@pytest.mark.parametrize("known", [0, 1, 2])  # parameters, when the storage fails
+@pytest.mark.parametrize("before", [0, 3, 30])  # a search has no model before
 @pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: RaceSampler("epochs", budget=60, seed=0),
-        lambda: IISESampler("epochs", 6, budget=100, seed=0),
-    ],
-)
-def test_an_enqueued_configuration_is_evaluated_again(make, restarts):
+@pytest.mark.parametrize("sampler", ["search", "arms"])
+def test_enqueued_configurations_are_evaluated_again(sampler, restarts, before, known):
+    def study_of_worker():
+        make = {
+            "search": lambda: RaceSampler("epochs", budget=200, seed=0),
+            "arms": lambda: IISESampler("epochs", 40, budget=600, seed=0),
+        }
+        return optuna.create_study(
+            storage=storage, study_name="s", load_if_exists=True, sampler=make[sampler]()
+        )
+
     storage = Unreliable()
-    study = optuna.create_study(storage=storage, study_name="s", sampler=make())
-    study.enqueue_trial({"x": 0.123})
-    storage.broken = lambda trial: trial.number == 0 and len(trial.params) == 2
+    study = study_of_worker()
+    study.optimize(bowl, n_trials=before)
+    first = len(study.trials)
+    for x in (0.123, 0.456):
+        study.enqueue_trial({"x": x})
+    storage.broken = lambda trial: trial.number == first and len(trial.params) == known
     with pytest.raises(OSError, match="locked"):
         study.optimize(reporting)
+    assert FAILED in study.trials[first].user_attrs
     if restarts:
-        study = optuna.load_study(storage=storage, study_name="s", sampler=make())
+        study = study_of_worker()
     study.optimize(reporting)
-    again = [trial for trial in study.trials if trial.params["x"] == 0.123]
-    assert TrialState.COMPLETE in {trial.state for trial in again if PULL in trial.user_attrs}
+    for x in (0.123, 0.456):
+        of_x = [t for t in pulls(study) if t.params.get("x") == x]
+        assert TrialState.COMPLETE in {trial.state for trial in of_x}
+
+
+@pytest.mark.parametrize("known", [0, 1])
+@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
+def test_workers_agree_on_an_arm_of_which_a_spoilt_trial_said_only_a_part(known):
+    def worker(seed):
+        arm_sampler = optuna.samplers.RandomSampler(seed=seed)
+        sampler = IISESampler("epochs", 4, budget=400, seed=0, arm_sampler=arm_sampler)
+        return optuna.create_study(
+            storage=storage, study_name="s", load_if_exists=True, sampler=sampler
+        )
+
+    def objective(trial):
+        x, y = (trial.suggest_float(name, -1, 1) for name in ("x", "y"))
+        return x**2 + y + 0.1 / trial.suggest_int("epochs", 1, 9)
+
+    storage = Unreliable()
+    storage.broken = lambda trial: trial.number == 0 and len(trial.params) == known
+    worker(1).optimize(objective, n_trials=1, catch=(OSError,))
+    workers = [worker(2), worker(3)]
+    trials = [(study, study.ask()) for study in workers * 4]
+    values = [objective(trial) for _, trial in trials]
+    for (study, trial), value in zip(trials, values, strict=True):
+        study.tell(trial, value)
+    places = {(t.user_attrs[PULL]["arm"], t.params["x"], t.params["y"]) for _, t in trials}
+    assert len(places) == 4
+
+
+def test_a_spoilt_trial_that_is_no_pull_changes_nothing():
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    study.enqueue_trial({"x": 0.77})
+    storage.broken = lambda trial: trial.number == 0 and "x" in trial.params
+    with pytest.warns(UserWarning, match="none of the 4 arms"):
+        study.optimize(reporting, n_trials=2, catch=(OSError,))
+    assert FAILED in study.trials[0].user_attrs
+    assert [trial.number for trial in pulls(study)] == [1]
+
+
+def test_a_trial_that_holds_back_a_spoilt_one_alone_is_waited_for():
+    began = datetime.now()
+    turns = Turns({0: Running(Pull(0, 0), began)}, lambda arm, pull: False)
+    later = optuna.trial.create_trial(state=TrialState.RUNNING)
+    later.number, later.datetime_start = 1, began + timedelta(seconds=1)
+    turns.end(later, Pull(0, 0), None)
+    turns.give_up(None, lambda number, running: True)
+    assert turns.given_up == set()
+    turns.end(later, Pull(0, 0), Observation(1.0))
+    turns.give_up(None, lambda number, running: True)
+    assert turns.given_up == {0}
 
 
 @pytest.mark.filterwarnings("ignore:RetryHeartbeatStaleTrialCallback is experimental")
@@ -289,10 +434,11 @@ def test_the_game_ends_though_the_storage_never_works_again():
     storage = Unreliable()
     sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=12, seed=0)
     study = optuna.create_study(storage=storage, directions=["minimize"] * 2, sampler=sampler)
-    study.optimize(tracking, n_trials=4)
+    storage.broken = lambda trial: trial.number < 50
+    study.optimize(tracking, n_trials=54, catch=(Exception,))
     storage.broken = lambda trial: True
     study.optimize(tracking, catch=(Exception,))
-    assert len(study.trials) == 12 + 100
+    assert len(study.trials) == 50 + 12 + 100
 
 
 def test_the_replicates_of_a_certificate_do_not_count_either():

@@ -1,1 +1,1 @@
-"""What happens while `optimize` runs, and at its end: of that Optuna tells samplers little."""
+"""What happens while `optimize` runs, and at its end."""

@@ -15,10 +15,13 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY, write_attribute
 
-# What a storage raises if it does not take what it is given, and if it cannot read what it holds,
-# which are of the same kinds.
+# What a storage raises if it does not take what it is given. A storage that is damaged raises
+# ValueErrors, too.
 _OBJECTIONS = (ArithmeticError, LookupError, TypeError, ValueError, UpdateFinishedTrialError)
 _DAMAGE = (json.JSONDecodeError, UnicodeDecodeError)
+
+# Of errors from another process: that they are those of a storage.
+OF_STORAGE = "_mfhpo_of_storage"
 
 # Seconds for which a storage that has failed is asked again, and between two times.
 _PATIENCE, _PERIOD = 60.0, 0.2
@@ -59,19 +62,24 @@ def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
 
 
 def with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the one that it was raised from, and so on."""
-    while error is not None:
+    """An error, the one that it was raised from, and so on, each of them once."""
+    seen: list[BaseException] = []
+    while error is not None and not any(error is earlier for earlier in seen):
+        seen.append(error)
         yield error
         error = error.__cause__
 
 
 def _is_failure_of(error: BaseException, storage: BaseStorage) -> bool:
+    if getattr(error, OF_STORAGE, False):
+        return True
     if not isinstance(error, Exception):  # such as Ctrl-C, wherever that comes
         return False
     if isinstance(error, _OBJECTIONS) and not isinstance(error, _DAMAGE):
         return False
-    frames = traceback.walk_tb(error.__traceback__)
-    return any(frame.f_locals.get("self") is storage for frame, _ in frames)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    methods = [frame for frame in frames if frame.f_code.co_varnames[:1] == ("self",)]
+    return any(frame.f_locals.get("self") is storage for frame in methods)
 
 
 def _error_of_objective() -> BaseException | None:
