@@ -118,7 +118,7 @@ bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## all tasks, 30 seeds, and
 	$(RUN) -m benchmarks.hpo run $(ARGS)
 	$(RUN) -m benchmarks.hpo report
 
-bench-nas: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a table of 2,133 small architectures, 30 seeds, in an hour; resumable
+bench-nas: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a table of 2,133 small architectures, 30 seeds, in hours; resumable
 	$(RUN) -m benchmarks.hpo run --nas $(ARGS)
 	$(RUN) -m benchmarks.hpo report --nas
 
