@@ -66,10 +66,10 @@ def main(peer):
         json.dumps(
             {
                 name: {
-                    "whole": _tried(method, 12.0, 3),
-                    "again": _tried(method, 8.0, 3),
-                    "other": _tried(method, 8.0, 4),
-                    "failing": _tried(method, 12.0, 3, failing=(2, 4, 6, 8)),
+                    "whole": _tried(method, 10.0, 3),
+                    "again": _tried(method, 6.0, 3),
+                    "other": _tried(method, 6.0, 4),
+                    "failing": _tried(method, 10.0, 3, failing=(2, 4, 6, 8)),
                 }
                 for name, method in methods_of(peer).items()
             }
