@@ -207,7 +207,7 @@ def certify(
     race = sampler.race(record)
     if timeout != 0 and (race.waits_for or not race.certification.finished):
         record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=catch)
-    sampler.conclude(record)
+    sampler.conclude(record, is_reader=timeout == 0)
     answer = sampler.race(record).certificate()
     return StudyCertificate(**vars(answer), study_name=record.study_name)
 

@@ -23,6 +23,7 @@ from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.attributes import write_attribute
 from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 
 _CHOICES = 8  # of a trial that other workers get in the way of
 
@@ -201,10 +202,10 @@ class NashSampler(StudySampler[NashStudy]):
     ) -> None:
         """Learn from the trial; when the budget is spent, stop the study."""
         self._check_objectives(study)
+        mark_if_spoilt(study, trial, state)
         with self._lock:
             if self._refusal(study, trial):
                 return
-            self._look_for_storage_error(study, trial, state)
             game = self._read(study)
             begun = game.begun_here.get(trial.number)
             seconds = None if begun is None else time.monotonic() - begun

@@ -3,7 +3,6 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
 import optuna
@@ -19,7 +18,7 @@ from mfhpo_optuna.games.space import GameSpace
 from mfhpo_optuna.study.attributes import parameters_before
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.loop.state import Progress
-from mfhpo_optuna.study.loop.storage_errors import counts_for_nothing
+from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.under_way import default_lease, is_surely_dead
 
@@ -29,6 +28,8 @@ GAME_KEY = "mfhpo:game"
 Listener = Callable[[FrozenTrial, Query, Sequence[float | None]], None]
 
 _HOPELESS = 30  # trials that failed while none has told anything
+# Trials, without a value between them, that their storage may spoil: further ones are failures.
+_MOST_SPOILT = 100
 _OFTEN, _MANY = 0.3, 10  # share of trials that failed, and their number, that deserve a warning
 
 
@@ -66,6 +67,7 @@ class NashStudy:
         self._news = TrialNews()
         self._told = 0
         self._failed = 0
+        self._spoilt = 0
         self._early_failures: list[FrozenTrial] = []
         self._warned_of: set[str] = set()
         self._answer: tuple[int, Equilibrium] | None = None
@@ -101,7 +103,8 @@ class NashStudy:
         """Take in a trial that ended; return what is wrong with its parameters, if anything is."""
         self._news.close(trial.number)
         self.under_way.pop(trial.number, None)
-        if counts_for_nothing(trial, state):
+        if is_spoilt(trial, state) and self._spoilt < _MOST_SPOILT:
+            self._spoilt += 1
             return ""
         plan = planned(trial)
         if plan is None and QUERY_KEY in trial.user_attrs:
@@ -109,6 +112,7 @@ class NashStudy:
         if state != TrialState.COMPLETE:
             values = None
         if values is not None:
+            self._spoilt = 0
             fault = fault_of(trial, self.players, self.fidelity, self.space)
             if fault:
                 return fault
@@ -228,12 +232,10 @@ class NashStudy:
         worker, _ = signature_of(trial)
         if is_surely_dead(worker):
             return True
-        if trial.datetime_start is None:
-            return False
         lease = self._lease
         if lease is None:
             lease = default_lease(self._seconds_per_cost * self._cost_of(trial, plan))
-        return (datetime.now() - trial.datetime_start).total_seconds() > lease
+        return self._news.seconds_under_way(trial.number, trial.datetime_start) > lease
 
     def _query_of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
         return None if self._queries is None else self._queries.of(trial, plan)

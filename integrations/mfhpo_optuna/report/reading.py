@@ -122,8 +122,10 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     Raises ValueError if the study does not tell them.
     """
     note = study.user_attrs.get(SAMPLER_KEY)
-    if note is None or SHORTLIST_KEY in study.user_attrs:
+    if note is None:
         raise ValueError(_NO_SAMPLER)
+    if SHORTLIST_KEY in study.user_attrs:
+        raise ValueError("the study records evaluations of `certify`, which has no sampler to give")
     name, noted = _parts_of(note)
     if name not in _SAMPLERS:
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")

@@ -32,6 +32,7 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.loop.report import ProgressLike
+from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_race import StudyRace
 
@@ -222,11 +223,11 @@ class PolicySampler(StudySampler[RaceT]):
         """Learn from the trial, and add the answer so far; at the race's end stop the study."""
         if self.objection_to(study):
             return
+        mark_if_spoilt(study, trial, state)
         with self._lock:
             if self._refusal(study, trial):
                 self._mark_as_no_answer(study, trial)
                 return
-            self._look_for_storage_error(study, trial, state)
             race = self._read(study, ending=trial.number)
             seconds = self._seconds_of(study, race, trial, state)
             is_single = race.finish(trial, state, values[0] if values else None, seconds)

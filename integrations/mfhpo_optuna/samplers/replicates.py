@@ -16,7 +16,7 @@ from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.levels import Replicates, contains
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.state import Progress
@@ -172,16 +172,19 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         with self._lock:
             return self._read(study)
 
-    def conclude(self, study: optuna.Study) -> None:
+    def conclude(self, study: optuna.Study, is_reader: bool) -> None:
         """See that ``study.best_trial`` is the answer, if the race is over.
 
-        Raises ValueError if a trial was refused, as its error may have been caught.
+        While other processes certify the same with other arguments, a mere reader adds no answer,
+        and others raise ValueError.
         """
         with self._lock:
-            for refusal in self._refused.values():
-                raise ValueError(refusal)
-            race = self._read(study)
-            if race.certification.finished:
+            race, noted = self._read(study), study.user_attrs.get(SAMPLER_KEY)
+            others = self._others(race.chosen_by(-1))
+            objection = self._settings.objection_to(noted, () if is_reader else others)
+            if objection:
+                raise ValueError(f"study {study.study_name!r} {objection}")
+            if race.certification.finished and not (is_reader and others):
                 self._conclude(study, race)
 
     def sample_independent(

@@ -12,25 +12,13 @@ from typing import Any, Generic, Protocol, TypeVar
 import optuna
 from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.study.attributes import (
-    ARGUMENTS,
-    SAMPLER_KEY,
-    STORAGE_FAILED_KEY,
-    WORKER,
-    parameters_before,
-    write_attribute,
-)
+from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER, parameters_before
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
-from mfhpo_optuna.study.loop.storage_errors import (
-    counts_for_nothing,
-    error_of_objective,
-    is_of_storage,
-)
 from mfhpo_optuna.study.under_way import described, worker_name
 
 
@@ -53,9 +41,6 @@ ReadT = TypeVar("ReadT", bound=ReadStudy)
 # Seconds within which a worker that runs a study begins its next trial, and between two looks.
 _BETWEEN_TRIALS, _PERIOD = 1.0, 0.2
 
-# Trials that the storage may spoil one after the other before the study ends.
-_MOST_STORAGE_ERRORS = 10
-
 
 class StudySampler(BaseSampler, Generic[ReadT]):
     """Keeps what it has read of each study; see `SamplerOptions` for the arguments."""
@@ -70,7 +55,6 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
         # Of trials that must not be run: why, by study and number.
         self._refused: dict[tuple[int, int, int], str] = {}
-        self._storage_errors = 0  # in trials one after the other
         # Where they are noted, with the storage, so that no other one can take its identity.
         self._noted: dict[tuple[int, int], object] = {}
 
@@ -217,28 +201,6 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         refusal = self._refusal(study, trial)
         if refusal:
             raise ValueError(refusal)
-
-    def _look_for_storage_error(
-        self, study: optuna.Study, trial: FrozenTrial, state: TrialState
-    ) -> None:
-        """Note on a trial that its storage has failed, so that it counts against nothing.
-
-        Raises RuntimeError if that happens again and again: it may never end.
-        """
-        if state == TrialState.FAIL and is_of_storage(error_of_objective()):
-            write_attribute(study, trial, STORAGE_FAILED_KEY, True)
-        if not counts_for_nothing(trial, state):
-            self._storage_errors = 0
-            return
-        self._storage_errors += 1
-        if self._storage_errors == _MOST_STORAGE_ERRORS:
-            self._storage_errors = 0
-            raise RuntimeError(
-                f"the storage of study {study.study_name!r} has failed in {_MOST_STORAGE_ERRORS} "
-                f"trials one after the other, at last in trial {trial.number}, whose error was "
-                f"logged. They count for nothing. Mend the storage, or what the objective gives "
-                f"to it, and run the study again: it goes on."
-            )
 
     def _notes(self) -> dict[str, Any]:
         """What a study is told about how it is run, by attribute: only before a trial.

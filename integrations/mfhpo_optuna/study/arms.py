@@ -98,7 +98,8 @@ class Arms:
 
     def is_new(self, arm: int) -> bool:
         """Whether no trial was tagged with the arm, and nothing was declared of it."""
-        return not self.declared and self._arms[arm].first_trial is None
+        entry = self._arms[arm]
+        return not self.declared and entry.first_trial is None and not entry.params
 
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
         """The arm's value of a parameter, drawn now if it was never asked for."""
@@ -114,6 +115,12 @@ class Arms:
             entry.first_trial = trial
         if trial == entry.first_trial and not self.declared and not entry.decided:
             entry.params.update(self._without_owned(params))
+
+    def remember(self, arm: int, params: Params) -> None:
+        """Keep what a trial that counts for nothing was to evaluate, as far as nothing is known."""
+        entry = self._arms[arm]
+        if not self.declared and not entry.decided:
+            entry.params = {**self._without_owned(params), **entry.params}
 
     def adopt(
         self, arm: int, params: Params, distributions: dict[str, BaseDistribution], *, whole: bool

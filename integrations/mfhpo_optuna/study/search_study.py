@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
 
 import optuna
@@ -49,6 +48,7 @@ class SearchStudy(FidelityRace):
         replicates: Replicates | None = None,
     ) -> None:
         self._owns_fidelity = has_levels(fidelity)
+        self._n_begun = 0  # arms, by trials that count for nothing
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
         super().__init__(study, arms, fidelity, make_race, lease, replicates)
         self._most_early_failures = 30
@@ -170,6 +170,13 @@ class SearchStudy(FidelityRace):
             self.over.add(trial.number)
         return pull
 
+    def _remember(self, pull: Pull, trial: FrozenTrial) -> None:
+        super()._remember(pull, trial)
+        self._n_begun = max(self._n_begun, pull.arm + 1)
+        if self.race is not None:
+            self.race.begun = max(self.race.begun, self._n_begun)
+        self._learn_of(pull.arm, self.arms.params(pull.arm), trial.distributions)
+
     def _set_levels(self, levels: tuple[Any, ...]) -> None:
         super()._set_levels(levels)
         if self._shortlist is not None and self.race is not None:
@@ -183,8 +190,8 @@ class SearchStudy(FidelityRace):
             self._agree(trial.number, tuple(shortlist))
             agreed = tuple(shortlist)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
-        is_running = trial.state == TrialState.RUNNING
-        if is_running and not self._expired(Running(pull, trial.datetime_start), datetime.now()):
+        running = Running(pull, trial.datetime_start)
+        if trial.state == TrialState.RUNNING and not self._expired(trial.number, running):
             self._learn_of(pull.arm, trial.params, trial.distributions)
         return pull
 
@@ -221,7 +228,7 @@ class SearchStudy(FidelityRace):
 
     def _first_new_arm(self, trial_number: int) -> int:
         """The number of the next new arm, for a trial."""
-        told = 0 if self.race is None else self.race.begun
+        told = max(self._n_begun, 0 if self.race is None else self.race.begun)
         under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
         failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
         return max([told, *under_way, *failed])

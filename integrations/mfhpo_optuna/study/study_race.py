@@ -6,6 +6,7 @@ import abc
 import math
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -34,9 +35,13 @@ from mfhpo_optuna.study.attributes import (
 )
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.loop.state import Progress
-from mfhpo_optuna.study.loop.storage_errors import counts_for_nothing
+from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
+
+# Trials of an arm, without a value between them, that its storage may spoil: further ones count as
+# failures.
+_MOST_SPOILT = 10
 
 _ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
 
@@ -84,6 +89,7 @@ class StudyRace(abc.ABC):
         self._news = TrialNews()
         self._begun = 0
         self._seconds_per_cost = 0.0  # of the slowest trial
+        self._spoilt: Counter[int] = Counter()  # trials of each arm since its last value
         self._n_repeated = 0  # of the observations told, those that an earlier race was told, too
 
     # What differs from race to race.
@@ -202,7 +208,7 @@ class StudyRace(abc.ABC):
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         self._news.close(trial.number)
         self._running.pop(trial.number, None)
-        if counts_for_nothing(trial, state):
+        if is_spoilt(trial, state) and self._passes_over(trial):
             return False
         if CERTIFICATE_KEY in trial.user_attrs:
             self.certificates.append(trial)
@@ -214,7 +220,29 @@ class StudyRace(abc.ABC):
         self.begun_by.setdefault(pull.arm, trial)
         if state != TrialState.COMPLETE:
             value = None
+        elif value is not None:
+            self._spoilt.pop(pull.arm, None)
         return self._take_in(trial, pull, state, value, seconds)
+
+    def _passes_over(self, trial: FrozenTrial) -> bool:
+        """Let a trial that its storage has spoilt say nothing but what its arm is.
+
+        False if that happens to the arm again and again: its data may be the reason.
+        """
+        if ARM_KEY not in trial.user_attrs:
+            return True
+        pull = self._as_seen(Running(self._noted(trial), trial.datetime_start), trial).pull
+        self._spoilt[pull.arm] += 1
+        if self._spoilt[pull.arm] > _MOST_SPOILT:
+            return False
+        self._remember(pull, trial)
+        if self._has_turns(pull):
+            self._turns.end(trial, pull, None)
+        return True
+
+    def _remember(self, pull: Pull, trial: FrozenTrial) -> None:
+        """Keep what a trial that counts for nothing was to evaluate."""
+        self.arms.remember(pull.arm, {**(parameters_before(trial) or {}), **trial.params})
 
     def inherited(self, trial: FrozenTrial) -> Pull | None:
         """The pull of a trial that Optuna has made of one whose worker died; None for others.
@@ -299,6 +327,7 @@ class StudyRace(abc.ABC):
         told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "_begun_here"):
             setattr(self, name, getattr(disordered, name))
+        self._news.take_over(disordered._news)
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
         if disordered.policy is not None:
             answer = disordered.policy.recommend()
@@ -313,14 +342,14 @@ class StudyRace(abc.ABC):
         """
         self._release()
         if self._turns.waiting:
-            now = datetime.now()
-            self._turns.give_up(self._ending, lambda running: self._expired(running, now))
+            self._turns.give_up(self._ending, self._expired)
             self._release()
         self._withhold()
 
     def _release(self) -> None:
         for ended in self._turns.release():
-            self._tell_now(ended.number, ended.pull, ended.observation)
+            if ended.observation is not None:
+                self._tell_now(ended.number, ended.pull, ended.observation)
 
     @property
     def waits_for(self) -> str:
@@ -332,8 +361,7 @@ class StudyRace(abc.ABC):
             return "" if policy.ask(1, self._pending(-1)) else _ALL_ARE_TAKEN
         if not policy.withheld or not policy.finished:
             return ""
-        now = datetime.now()
-        if all(self._expired(self._running[number], now) for number in self._turns.given_up):
+        if all(self._expired(n, self._running[n]) for n in self._turns.given_up):
             return ""
         return policy.withheld if policy.recommend().reason == policy.withheld else ""
 
@@ -364,6 +392,7 @@ class StudyRace(abc.ABC):
         self.policy.held_cost = sum(
             self._cost_of(ended.pull) if ended.observation.cost is None else ended.observation.cost
             for ended in self._turns.waiting.values()
+            if ended.observation is not None
         )
         self.policy.withheld, self.policy.provisos = "", ()
         alive = [
@@ -371,10 +400,9 @@ class StudyRace(abc.ABC):
             for number in sorted(self._turns.given_up)
             if not is_surely_dead(self._running[number].worker)
         ]
-        now = datetime.now()
         given_up = alive
         if self._lease is not None:
-            given_up = [n for n in alive if not self._expired(self._running[n], now)]
+            given_up = [n for n in alive if not self._expired(n, self._running[n])]
         if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={self._lease:g} seconds have no worker",
@@ -401,11 +429,10 @@ class StudyRace(abc.ABC):
 
     def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
         """Numbers and pulls of the other trials under way whose lease is not over."""
-        now = datetime.now()
         return [
             (number, running.pull)
             for number, running in self._running.items()
-            if number != trial_number and not self._expired(running, now)
+            if number != trial_number and not self._expired(number, running)
         ]
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
@@ -424,12 +451,12 @@ class StudyRace(abc.ABC):
             rate = float(seconds) / self._cost_of(pull)
             self._seconds_per_cost = max(self._seconds_per_cost, rate)
 
-    def _expired(self, running: Running, now: datetime) -> bool:
+    def _expired(self, number: int, running: Running) -> bool:
         """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
         if is_surely_dead(running.worker):
             return True
         lease = self._default_lease(running.pull) if self._lease is None else self._lease
-        return running.since is not None and (now - running.since).total_seconds() > lease
+        return self._news.seconds_under_way(number, running.since) > lease
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
         """The arm that a trial was enqueued for, or None, with a warning, if it is none."""

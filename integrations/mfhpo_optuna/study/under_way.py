@@ -42,7 +42,7 @@ class Ended:
     number: int
     since: datetime | None
     pull: Pull
-    observation: Observation
+    observation: Observation | None  # None: it has its turn, but nothing to tell
 
 
 class Turns:
@@ -61,7 +61,7 @@ class Turns:
         self.waiting: dict[int, Ended] = {}  # in the order of their ends
         self.given_up: set[int] = set()  # under way, but not waited for any longer
 
-    def end(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
+    def end(self, trial: FrozenTrial, pull: Pull, observation: Observation | None) -> None:
         """Take what came of a trial, which waits until it is released."""
         self.waiting[trial.number] = Ended(trial.number, trial.datetime_start, pull, observation)
 
@@ -82,7 +82,7 @@ class Turns:
         for ended in ready:
             yield self.waiting.pop(ended.number)
 
-    def give_up(self, ending: int | None, is_expired: Callable[[Running], bool]) -> None:
+    def give_up(self, ending: int | None, is_expired: Callable[[int, Running], bool]) -> None:
         """Wait no longer for trials that hold back many others, or some though they are expired.
 
         The one that ends at this moment is waited for.
@@ -90,8 +90,11 @@ class Turns:
         for number, running in self._running.items():
             if number == ending or number in self.given_up:
                 continue
-            held = sum(self._holds_back(number, running, each) for each in self.waiting.values())
-            if held >= most_held(len(self._running)) or (held and is_expired(running)):
+            held = sum(
+                each.observation is not None and self._holds_back(number, running, each)
+                for each in self.waiting.values()
+            )
+            if held >= most_held(len(self._running)) or (held and is_expired(number, running)):
                 self.given_up.add(number)
 
     def _holds_back(self, number: int, running: Running, ended: Ended) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from mfhpo_optuna.study.loop.storage_errors import OF_STORAGE, with_causes
+
 
 @dataclass(frozen=True)
 class PackedValue:
@@ -26,6 +28,7 @@ class PackedError:
     pickled_class: bytes
     message: str
     traceback: str
+    of_storage: bool  # it came out of the trial's storage, or was raised from what did
 
     def unpack(self) -> Any:
         """Raise it; the traceback of the other process is its cause."""
@@ -33,6 +36,12 @@ class PackedError:
 
     def error(self) -> BaseException:
         """The exception, or the nearest to it that this process knows."""
+        error = self._nearest()
+        if self.of_storage:
+            setattr(error, OF_STORAGE, True)
+        return error
+
+    def _nearest(self) -> BaseException:
         for make in (PackedValue(self.pickled).unpack, self._of_its_class):
             try:
                 error = make()
@@ -88,8 +97,12 @@ def pack_value(value: Any) -> PackedValue:
         return PackedValue(pickle.dumps(_LooksLike(_text(repr, value))))
 
 
-def pack_error(error: BaseException) -> PackedError:
-    """Pack an exception with its traceback, whatever it is."""
+def pack_error(error: BaseException, of_storage: bool = False) -> PackedError:
+    """Pack an exception with its traceback, whatever it is.
+
+    `of_storage` says that it is that of a trial's storage; what was raised from such a one is, too.
+    """
+    of_storage |= any(getattr(each, OF_STORAGE, False) for each in with_causes(error))
     text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     try:
         pickled = pickle.dumps(error)
@@ -104,7 +117,7 @@ def pack_error(error: BaseException) -> PackedError:
             continue
         if kind is not type(error):
             message = f"{type(error).__qualname__}: {message}"
-        return PackedError(pickled, pickled_class, message, text)
+        return PackedError(pickled, pickled_class, message, text, of_storage)
     raise AssertionError("BaseException can be pickled")
 
 

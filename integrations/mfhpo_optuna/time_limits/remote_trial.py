@@ -38,27 +38,32 @@ class Answer:
 
     number: int
     outcome: PackedValue | PackedError
-    sampling: float  # seconds that this took its sampler, which are not the objective's
+    # Seconds that this took its sampler, or a storage until it failed: not the objective's.
+    sampling: float
 
 
 class Answers:
     """Does on the real trial what the objective asks for.
 
     A sampler computes when a parameter is asked for that is not known yet, and only that is not
-    the objective's own time: otherwise one that asks without end would never reach its limit.
+    the objective's own time: otherwise one that asks without end would never reach its limit. Nor
+    is what a storage takes until it fails for the first time.
     """
 
     def __init__(self, trial: BaseTrial) -> None:
         self._trial = trial
         self._sampled: set[str | None] = set()
-        self.storage_failed = False
+        self._has_failed = False  # the trial's storage, before
 
     def to(self, call: Call) -> Answer:
         """Answer one call."""
         samples = self._samples(call)
         began = time.monotonic()
         outcome = self._done(call)
-        return Answer(call.number, outcome, time.monotonic() - began if samples else 0.0)
+        fails = isinstance(outcome, PackedError) and outcome.of_storage
+        spared = samples or (fails and not self._has_failed)
+        self._has_failed |= fails
+        return Answer(call.number, outcome, time.monotonic() - began if spared else 0.0)
 
     def _samples(self, call: Call) -> bool:
         wanted = None  # of all parameters
@@ -80,8 +85,9 @@ class Answers:
                 found = found(*call.arguments, **call.options)
             return PackedValue(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
         except Exception as error:
-            self.storage_failed |= is_of_storage(error)
-            return pack_error(error)
+            trial = self._trial
+            of_storage = isinstance(trial, Trial) and is_of_storage(error, trial.storage)
+            return pack_error(error, of_storage)
 
 
 class Requests:

@@ -26,22 +26,19 @@ _LAST_WORDS = 2.0  # seconds that a worker's keeper needs at most to tell how it
 
 @dataclass(frozen=True)
 class End:
-    """How a trial ended: in time with an outcome, by the end of its process, or at its limit.
-
-    And whether its storage had failed meanwhile.
-    """
+    """How a trial ended: in time with an outcome, by the end of its process, or at its limit."""
 
     how: PackedValue | PackedError | Exited | OutOfMemory | None  # None: at its limit of time
     seconds: float
-    storage_failed: bool = False
 
 
 def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: float) -> End:
     """Serve a worker that has begun, until the trial has ended.
 
     The worker's own clock says whether a trial is in time; the clock of this process only says when
-    to kill. Both stop while a sampler computes, and run while the trial answers anything else.
-    Raises KeyboardInterrupt if the program was interrupted and only waits for its threads.
+    to kill. Both stop while a sampler computes or the storage first fails, and run while the trial
+    answers anything else. Raises KeyboardInterrupt if the program was interrupted and only waits
+    for its threads.
     """
     clock = _Clock(limit)
     with serving(clock.seconds):
@@ -67,7 +64,7 @@ def _supervise(
             message = channel.receive(_SLOW)
             is_done = isinstance(message, Done)
             if is_done and message.seconds <= limit:
-                return End(message.outcome, message.seconds, answers.storage_failed)
+                return End(message.outcome, message.seconds)
             clock.set(message.seconds)
             if message.seconds > limit:
                 if not is_done:

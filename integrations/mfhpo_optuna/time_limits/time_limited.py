@@ -24,7 +24,6 @@ from mfhpo_optuna.study.attributes import (
     LIMIT_KEY,
     MEMORY_KEY,
     SECONDS_KEY,
-    STORAGE_FAILED_KEY,
 )
 from mfhpo_optuna.time_limits.crew import Crew
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
@@ -61,7 +60,8 @@ class TimeLimited:
         Seconds that a trial may take. None leaves it to the sampler, which tells it in the
         trial's user attribute ``"mfhpo:limit"``; where both do, the smaller one counts. The
         clock stands still while a parameter is suggested for the first time, since a sampler may be
-        slow; whatever else the objective asks of its trial is the objective's own time.
+        slow, and while the storage fails for the first time; whatever else the objective asks of
+        its trial is the objective's own time.
     memory_limit
         Bytes that a trial may take, with all processes that it has started; none by default.
     start_method
@@ -195,8 +195,6 @@ class TimeLimited:
             trial.set_user_attr(ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
         trial.set_user_attr(SECONDS_KEY, end.seconds)
-        if isinstance(end.how, PackedError) and end.storage_failed:
-            trial.set_user_attr(STORAGE_FAILED_KEY, True)
         if isinstance(end.how, PackedValue | PackedError):
             self._suspects_fork = False
             value: float | Sequence[float] = end.how.unpack()

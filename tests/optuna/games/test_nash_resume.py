@@ -207,6 +207,7 @@ def test_the_lease_can_be_declared(lease, expected):
     study = new_study(budget=6, lease=lease)
     study.optimize(on_a_grid, n_trials=2)
     dead(study, 50.0)
+    study.sampler = new_study(budget=6, lease=lease).sampler
     study.optimize(on_a_grid)
     assert len(evaluated(study)) == expected
 
@@ -227,12 +228,12 @@ def test_who_evaluates_a_trial_is_noted():
 
 def test_a_clock_that_was_set_forward_makes_no_lease_longer():
     study = new_study(budget=8)
+    dead(study, 900.0)
     study.optimize(on_a_grid, n_trials=2)
     trial = study.ask()
     values = on_a_grid(trial)
     study._storage._get_trial(trial._trial_id).datetime_start -= timedelta(hours=1)
     study.tell(trial, values)
-    dead(study, 900.0)
     assert study.sampler._read(study)._pending(-1) == []
 
 

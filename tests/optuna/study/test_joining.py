@@ -311,7 +311,13 @@ def test_a_certificate_is_refused_as_well(storage):
             certify(study, bowl, top=2, budget=60, delta=0.5, catch=catch)
     answers = [t for t in record.trials if CERTIFICATE_KEY in t.user_attrs]
     assert len(answers) == 1
+    before = len(record.trials)
+    assert [t.state for t in record.trials[-2:]] == [TrialState.FAIL] * 2
     assert len(pulls(record)) == 6
+    with pytest.raises(ValueError, match=rf"{REFUSED}.* It has budget=5, and this one budget=4"):
+        certify(study, bowl, top=2, budget=4)  # which asks for no evaluation
+    certify(study, bowl, top=2, budget=4, delta=0.4, timeout=0)  # which merely reads
+    assert len(record.trials) == before
     storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
     assert certify(study, bowl, top=2, budget=60, delta=0.5).evaluations > 6
 
@@ -323,8 +329,9 @@ def test_a_certificate_of_a_later_version_is_refused(storage):
     record = optuna.load_study(study_name=first.study_name, storage=storage)
     note = {**record.user_attrs[SAMPLER_KEY], "version": STATE_VERSION + 1}
     record.set_user_attr(SAMPLER_KEY, note)
-    with pytest.raises(ValueError, match="was run by a later mfhpo"):
-        certify(study, bowl, top=2, budget=60)
+    for options in ({"budget": 60}, {"budget": 4}, {"timeout": 0}):
+        with pytest.raises(ValueError, match="was run by a later mfhpo"):
+            certify(study, bowl, top=2, **options)
 
 
 def test_a_game_is_refused_as_well(storage):

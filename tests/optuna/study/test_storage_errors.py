@@ -1,14 +1,20 @@
 """Trials that fail because their storage does count for nothing, and against nothing."""
 
+import contextlib
+import gc
+import json
 import multiprocessing
+import time
+import weakref
+from datetime import datetime, timedelta
 
 import optuna
 import pytest
-from optuna.exceptions import StorageInternalError
-from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages import InMemoryStorage, JournalStorage, RetryHeartbeatStaleTrialCallback
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
+from mfhpo import Observation, Pull
 from mfhpo_optuna import (
     IISESampler,
     MFSampler,
@@ -18,7 +24,10 @@ from mfhpo_optuna import (
     certify,
     time_limited,
 )
+from mfhpo_optuna.study.loop import storage_errors
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
+from mfhpo_optuna.study.under_way import Running, Turns
+from mfhpo_optuna.time_limits.crossing import pack_error
 from tests.optuna.games.nash_games import tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
 
@@ -37,6 +46,8 @@ class Unreliable(InMemoryStorage):
     def __init__(self):
         super().__init__()
         self.broken = lambda of: False
+        self.takes = 0.0  # seconds, until it fails
+        self.attributes_to_fail = 0
 
     def set_trial_param(self, trial_id, param_name, *value):
         self._check(trial_id)
@@ -46,9 +57,16 @@ class Unreliable(InMemoryStorage):
         self._check(trial_id)
         super().set_trial_intermediate_value(trial_id, *value)
 
+    def set_trial_user_attr(self, trial_id, key, value):
+        if key == FAILED and self.attributes_to_fail:
+            self.attributes_to_fail -= 1
+            raise OSError("database is locked")
+        super().set_trial_user_attr(trial_id, key, value)
+
     def _check(self, trial_id):
         if self.broken(self.get_trial(trial_id)):
-            raise StorageInternalError("database is locked")
+            time.sleep(self.takes)
+            raise OSError("database is locked")
 
 
 def first_of_the_best():
@@ -131,31 +149,296 @@ def test_nothing_is_told_to_a_game():
     assert sampler.equilibrium(study).finished
 
 
-def test_below_time_limits_the_objective_may_have_reported():
-    def objective(trial):
-        trial.report(bowl(trial), 0)
-        return bowl(trial)
+def reporting(trial):
+    trial.report(bowl(trial), 0)
+    return bowl(trial)
 
+
+def test_below_time_limits_the_objective_may_have_reported():
     storage = Unreliable()
     study = study_of("arms", storage)
     storage.broken = first_of_the_best()
-    with time_limited(objective, limit=30.0) as limited:
+    with time_limited(reporting, limit=30.0) as limited:
         study.optimize(limited, n_trials=12, catch=(Exception,))
     spoilt = [trial for trial in study.trials if trial.state == TrialState.FAIL]
     assert len(spoilt) >= 3
-    assert all(trial.user_attrs[FAILED] for trial in spoilt)
+    assert all(trial.user_attrs[FAILED] == trial.number for trial in spoilt)
 
 
-def test_a_storage_that_stays_broken_ends_the_study_and_not_the_race():
+def test_a_storage_that_blocks_until_the_limit_censors_nothing():
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken, storage.takes = lambda trial: len(trial.params) == 2, 0.5
+    with time_limited(reporting, limit=0.4) as limited:
+        study.optimize(limited, n_trials=1, catch=(OSError,))
+    assert study.trials[0].state == TrialState.FAIL
+    assert study.trials[0].user_attrs.keys() == {PULL, "mfhpo:seconds", FAILED}
+
+
+@pytest.mark.filterwarnings("ignore:trial 0 was pruned")
+def test_below_time_limits_who_tries_again_is_stopped_all_the_same():
+    def trying(trial):
+        while True:
+            with contextlib.suppress(OSError):
+                return reporting(trial)
+
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken, storage.takes = lambda trial: len(trial.params) == 2, 0.1
+    with time_limited(trying, limit=0.4) as limited:
+        study.optimize(limited, n_trials=1)
+    assert study.trials[0].state == TrialState.PRUNED
+
+
+def test_an_error_from_another_process_keeps_nothing_alive():
+    class Large:
+        pass
+
+    def objective():
+        large = Large()
+        kept.append(weakref.ref(large))
+        with contextlib.suppress(OSError):
+            packed.unpack()
+
+    kept, packed = [], pack_error(OSError("locked"), of_storage=True)
+    gc.disable()
+    try:
+        objective()
+        assert kept[0]() is None
+    finally:
+        gc.enable()
+
+
+def caught(trial):
+    with contextlib.suppress(OSError):
+        reporting(trial)
+    raise ArithmeticError
+
+
+def its_own_cause(trial):
+    bowl(trial)
+    try:
+        raise ArithmeticError
+    except ArithmeticError as error:
+        raise error from error
+
+
+class Locals:
+    """What `exec` may be given for its variables."""
+
+    def __init__(self):
+        self._known = {}
+
+    def __getitem__(self, name):
+        return self._known[name]
+
+    def __setitem__(self, name, value):
+        self._known[name] = value
+
+
+def in_a_frame_of_its_own(trial):
+    bowl(trial)
+    exec("raise ArithmeticError", {}, Locals())
+
+
+def passed_on(trial):
+    try:
+        reporting(trial)
+    except OSError as error:
+        raise ArithmeticError from error
+
+
+@pytest.mark.parametrize(
+    ("objective", "counts"),
+    [(caught, True), (its_own_cause, True), (in_a_frame_of_its_own, True), (passed_on, False)],
+)
+@pytest.mark.parametrize("limited", [False, True])
+def test_what_counts_is_the_error_by_which_the_objective_ends(objective, counts, limited):
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken = lambda trial: len(trial.params) == 2
+    if limited:
+        objective = time_limited(objective, limit=30.0)
+    study.optimize(objective, n_trials=2, catch=(ArithmeticError,))
+    assert [FAILED not in trial.user_attrs for trial in study.trials] == [counts] * 2
+
+
+def test_a_storage_that_is_back_only_later_takes_the_note():
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken, storage.attributes_to_fail = lambda trial: trial.number == 2, 3
+    study.optimize(bowl, n_trials=3, catch=(OSError,))
+    assert [trial.user_attrs.get(FAILED) for trial in study.trials[:4]] == [None, None, 2, None]
+
+
+def test_a_storage_that_does_not_come_back_is_not_asked_for_ever(monkeypatch):
+    monkeypatch.setattr(storage_errors, "_PATIENCE", 0.3)
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken, storage.attributes_to_fail = lambda trial: True, 1000
+    with pytest.raises(OSError, match="database is locked"):
+        study.optimize(bowl, catch=(Exception,))
+
+
+def test_what_cannot_be_noted_is_not_tried_again(monkeypatch):
+    tries = []
+
+    def refuse(*_):
+        tries.append(1)
+        raise ValueError("no such trial")
+
+    monkeypatch.setattr(storage_errors, "write_attribute", refuse)
     storage = Unreliable()
     study = study_of("arms", storage)
     storage.broken = lambda trial: True
-    with pytest.raises(RuntimeError, match="'shared' has failed in 10 trials one after the other"):
-        study.optimize(bowl, catch=(Exception,))
-    assert [trial.state for trial in study.trials] == [TrialState.FAIL] * 10
-    storage.broken = lambda trial: False
-    study.optimize(bowl)
-    assert study.best_params["x"] == 0.0
+    with pytest.raises(ValueError, match="no such trial"):
+        study.optimize(bowl, catch=(OSError,))
+    assert len(tries) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_reads_it_later_learns_in_the_same_order(seed):
+    """Later trials of the arm wait for the one that is spoilt, which began before them."""
+
+    def make():
+        arms = [{"x": 0.0}, {"x": 1.0}]
+        return IISESampler("epochs", arms, budget=200, lease=0.02, seed=seed)
+
+    def objective(trial):
+        value = bowl(trial)
+        time.sleep(0.01 if trial.number else 0.1)
+        trial.report(value, 0)
+        return value
+
+    storage = Unreliable()
+    storage.broken = lambda trial: trial.number == 0 and len(trial.params) == 2
+    study = optuna.create_study(storage=storage, sampler=make())
+    study.optimize(objective, n_jobs=2, catch=(OSError,))
+    assert FAILED in study.trials[0].user_attrs
+    assert str(make().recommendation(study)) == str(study.sampler.recommendation(study))
+
+
+@pytest.mark.parametrize("known", [0, 1, 2])  # parameters, when the storage fails
+@pytest.mark.parametrize("before", [0, 3, 30])  # a search has no model before
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("sampler", ["search", "arms"])
+def test_enqueued_configurations_are_evaluated_again(sampler, restarts, before, known):
+    def study_of_worker():
+        make = {
+            "search": lambda: RaceSampler("epochs", budget=200, seed=0),
+            "arms": lambda: IISESampler("epochs", 40, budget=600, seed=0),
+        }
+        return optuna.create_study(
+            storage=storage, study_name="s", load_if_exists=True, sampler=make[sampler]()
+        )
+
+    storage = Unreliable()
+    study = study_of_worker()
+    study.optimize(bowl, n_trials=before)
+    first = len(study.trials)
+    for x in (0.123, 0.456):
+        study.enqueue_trial({"x": x})
+    storage.broken = lambda trial: trial.number == first and len(trial.params) == known
+    with pytest.raises(OSError, match="locked"):
+        study.optimize(reporting)
+    assert FAILED in study.trials[first].user_attrs
+    if restarts:
+        study = study_of_worker()
+    study.optimize(reporting)
+    for x in (0.123, 0.456):
+        of_x = [t for t in pulls(study) if t.params.get("x") == x]
+        assert TrialState.COMPLETE in {trial.state for trial in of_x}
+
+
+@pytest.mark.parametrize("known", [0, 1])
+@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
+def test_workers_agree_on_an_arm_of_which_a_spoilt_trial_said_only_a_part(known):
+    def worker(seed):
+        arm_sampler = optuna.samplers.RandomSampler(seed=seed)
+        sampler = IISESampler("epochs", 4, budget=400, seed=0, arm_sampler=arm_sampler)
+        return optuna.create_study(
+            storage=storage, study_name="s", load_if_exists=True, sampler=sampler
+        )
+
+    def objective(trial):
+        x, y = (trial.suggest_float(name, -1, 1) for name in ("x", "y"))
+        return x**2 + y + 0.1 / trial.suggest_int("epochs", 1, 9)
+
+    storage = Unreliable()
+    storage.broken = lambda trial: trial.number == 0 and len(trial.params) == known
+    worker(1).optimize(objective, n_trials=1, catch=(OSError,))
+    workers = [worker(2), worker(3)]
+    trials = [(study, study.ask()) for study in workers * 4]
+    values = [objective(trial) for _, trial in trials]
+    for (study, trial), value in zip(trials, values, strict=True):
+        study.tell(trial, value)
+    places = {(t.user_attrs[PULL]["arm"], t.params["x"], t.params["y"]) for _, t in trials}
+    assert len(places) == 4
+
+
+def test_a_spoilt_trial_that_is_no_pull_changes_nothing():
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    study.enqueue_trial({"x": 0.77})
+    storage.broken = lambda trial: trial.number == 0 and "x" in trial.params
+    with pytest.warns(UserWarning, match="none of the 4 arms"):
+        study.optimize(reporting, n_trials=2, catch=(OSError,))
+    assert FAILED in study.trials[0].user_attrs
+    assert [trial.number for trial in pulls(study)] == [1]
+
+
+def test_a_trial_that_holds_back_a_spoilt_one_alone_is_waited_for():
+    began = datetime.now()
+    turns = Turns({0: Running(Pull(0, 0), began)}, lambda arm, pull: False)
+    later = optuna.trial.create_trial(state=TrialState.RUNNING)
+    later.number, later.datetime_start = 1, began + timedelta(seconds=1)
+    turns.end(later, Pull(0, 0), None)
+    turns.give_up(None, lambda number, running: True)
+    assert turns.given_up == set()
+    turns.end(later, Pull(0, 0), Observation(1.0))
+    turns.give_up(None, lambda number, running: True)
+    assert turns.given_up == {0}
+
+
+@pytest.mark.filterwarnings("ignore:RetryHeartbeatStaleTrialCallback is experimental")
+def test_a_trial_made_anew_fails_by_itself():
+    """Optuna has copied the attributes of the lost trial to it."""
+    study = study_of("arms", Unreliable())
+    lost = study.ask()
+    lost.set_user_attr(FAILED, lost.number)
+    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
+    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+
+    def objective(trial):
+        bowl(trial)
+        raise ArithmeticError
+
+    told = []
+    study.optimize(objective, n_trials=1, catch=(ArithmeticError,))
+    study.sampler.replay(study, lambda race: lambda number, *_: told.append(number))
+    assert told == [1]
+
+
+def test_a_configuration_whose_data_no_storage_takes_leaves_the_race_in_the_end():
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken = lambda trial: trial.params.get("x") == 0.0
+    with pytest.warns(UserWarning, match="leaves the race"):
+        study.optimize(reporting, catch=(OSError,))
+    spoilt = [trial for trial in study.trials if FAILED in trial.user_attrs]
+    assert len(spoilt) == 13  # ten that count for nothing, and as many as any arm may fail
+    assert study.sampler.recommendation(study).params != {"x": 0.0}
+
+
+def test_the_game_ends_though_the_storage_never_works_again():
+    storage = Unreliable()
+    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=12, seed=0)
+    study = optuna.create_study(storage=storage, directions=["minimize"] * 2, sampler=sampler)
+    storage.broken = lambda trial: trial.number < 50
+    study.optimize(tracking, n_trials=54, catch=(Exception,))
+    storage.broken = lambda trial: True
+    study.optimize(tracking, catch=(Exception,))
+    assert len(study.trials) == 50 + 12 + 100
 
 
 def test_the_replicates_of_a_certificate_do_not_count_either():
@@ -178,7 +461,7 @@ def errors_of(*calls):
     for call in calls:
         try:
             call()
-        except Exception as error:
+        except BaseException as error:
             yield error
 
 
@@ -192,14 +475,29 @@ def test_errors_are_told_apart_by_where_they_come_from(tmp_path, monkeypatch):
     def is_full(*_):
         raise OSError(28, "No space left on device")
 
+    def is_cut_off(*_):
+        json.loads('{"op')
+
+    def is_interrupted(*_):
+        raise KeyboardInterrupt
+
+    def while_it(does):
+        monkeypatch.setattr("optuna.storages.journal._file.os.fsync", does)
+        (error,) = errors_of(lambda: other.report(1.0, 0))
+        return error
+
     (of_user,) = errors_of(lambda: other.suggest_categorical("kind", ["c"]))
     (no_json,) = errors_of(lambda: other.set_user_attr("key", multiprocessing))
-    monkeypatch.setattr("optuna.storages.journal._file.os.fsync", is_full)
-    (full,) = errors_of(lambda: other.report(1.0, 0))
+    (no_study,) = errors_of(lambda: optuna.load_study(storage=journal, study_name="none"))
     (own,) = errors_of(is_full)
+    full, cut_off, interrupted = map(while_it, (is_full, is_cut_off, is_interrupted))
     assert isinstance(full, OSError)
-    found = [is_of_storage(error) for error in (of_user, no_json, full, own, None)]
-    assert found == [False, False, True, False, False]
+    assert isinstance(cut_off, json.JSONDecodeError)
+    for error in (full, cut_off):
+        assert is_of_storage(error, journal)
+        assert not is_of_storage(error, InMemoryStorage())
+    for error in (of_user, no_json, no_study, own, interrupted, None):
+        assert not is_of_storage(error, journal)
 
 
 def test_what_was_spoilt_is_evaluated_again_as_if_it_had_never_been():

@@ -7,7 +7,8 @@ import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import Fidelity, IISESampler, RCUCBSampler
+from mfhpo_optuna import Fidelity, IISESampler, MFSampler, NashSampler, RCUCBSampler
+from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import (
     ARMS,
     PULL,
@@ -143,6 +144,47 @@ def test_a_lost_pull_is_proposed_again_when_its_lease_is_over(make, lease, ago, 
     after = study.ask()
     same = after.user_attrs[PULL] == lost.user_attrs[PULL]
     assert same != waits
+
+
+class Behind(datetime):
+    """The clock of another machine, which is two hours behind."""
+
+    @classmethod
+    def now(cls, tz=None):
+        return datetime.now(tz) - timedelta(hours=2)
+
+
+def split_bowl(trial):
+    trial.suggest_int("split", 0, 2**31 - 1)
+    return bowl(trial)
+
+
+@pytest.mark.parametrize(
+    ("make", "objective", "key"),
+    [
+        (lambda: IISESampler("epochs", ARMS, seed=0), bowl, PULL),
+        (lambda: MFSampler("epochs", ARMS, replicate="split", seed=0), split_bowl, PULL),
+        (lambda: NashSampler(PLAYERS, budget=30, seed=0), tracking, QUERY),
+    ],
+)
+def test_what_others_begin_is_waited_for_by_this_machines_clock(make, objective, key, monkeypatch):
+    monkeypatch.setattr("optuna.storages._in_memory.datetime", Behind)
+    storage = InMemoryStorage()
+    workers = [
+        optuna.create_study(
+            storage=storage,
+            study_name="shared",
+            load_if_exists=True,
+            sampler=make(),
+            directions=["minimize"] * (1 + (key == QUERY)),
+        )
+        for _ in range(2)
+    ]
+    for study in workers:
+        study.optimize(objective, n_trials=1)
+    chosen = [study.ask().user_attrs[key] for study in workers * 2]
+    wanted = [{**tag, "worker": None, "arguments": None} for tag in chosen]
+    assert all(tag not in wanted[:place] for place, tag in enumerate(wanted))
 
 
 def test_a_zombie_that_is_told_after_all_counts():

@@ -1,1 +1,1 @@
-"""What happens in the loop of `optimize`, of which Optuna tells its samplers little."""
+"""What happens while `optimize` runs, and at its end."""
