@@ -11,7 +11,7 @@ from benchmarks.hpo.problems import problem_named
 from benchmarks.hpo.space import same_configuration
 from benchmarks.peers.regularised_evolution import Evolution
 from mfhpo_optuna import Fidelity
-from tests.benchmarks.hpo.curves import Curves
+from tests.benchmarks.peers.curves import Curves
 
 PEERS = ("random_search", "regularised_evolution", "optuna", "ray")
 METHODS = {name: method for peer in PEERS for name, method in methods_of(peer).items()}

@@ -1,6 +1,6 @@
 """A problem to try optimisers on, and how peers in environments of their own are tried on it.
 
-python -m tests.benchmarks.hpo.curves ax
+python -m tests.benchmarks.peers.curves ax
 """
 
 import contextlib

@@ -19,7 +19,7 @@ def tried(request):
     found, missing = environments([request.param])
     if missing:
         pytest.skip(missing[request.param])
-    command = [str(found[0].python), "-m", "tests.benchmarks.hpo.curves", request.param]
+    command = [str(found[0].python), "-m", "tests.benchmarks.peers.curves", request.param]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     [played] = json.loads(ended.stdout.splitlines()[-1]).values()  # one of them greets
