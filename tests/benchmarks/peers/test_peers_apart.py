@@ -22,7 +22,7 @@ def tried(request):
     command = [str(found[0].python), "-m", "tests.benchmarks.peers.curves", request.param]
     ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    [played] = json.loads(ended.stdout.splitlines()[-1]).values()  # one of them greets
+    [played] = json.loads(ended.stdout.splitlines()[-1]).values()  # pymoo prints a hint before it
     return played
 
 
