@@ -161,7 +161,7 @@ PEERS := $(patsubst benchmarks/peers/requirements/%.txt,%,$(wildcard benchmarks/
 PEERS_MADE := $(PEERS:%=.venvs/peer-%/.made)
 
 .PHONY: $(addprefix peer-,$(PEERS))
-peers: $(addprefix peer-,$(PEERS)) ## make the environments of other optimisers (16 GB), or one: make peer-smac
+peers: $(addprefix peer-,$(PEERS)) ## make the environments of other optimisers (28 GB), or one: make peer-smac
 
 $(addprefix peer-,$(PEERS)): peer-%: .venvs/peer-%/.made
 	.venvs/peer-$*/bin/python -m benchmarks.peers._check $(subst -,_,$*)

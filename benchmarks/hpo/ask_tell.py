@@ -103,7 +103,8 @@ def in_turn(make: Make) -> Callable[[Meter, int], None]:
                 before = meter.cost
                 value = meter.evaluate(job.configuration, job.level)
                 job = optimiser.tell(job, value, meter.cost - before)
-                advice = optimiser.advice()
+                with meter.apart():
+                    advice = optimiser.advice()
                 if advice is not None:
                     meter.recommend(*advice)
 

@@ -18,7 +18,7 @@ _CODE = (
     "integrations/mfhpo_optuna/samplers/*.py",
     "integrations/mfhpo_optuna/study/*.py",
 )
-_DISTRIBUTIONS = {"neps": "neural-pipeline-search", "optuna-gp": "optuna"}
+_DISTRIBUTIONS = {"ax": "ax-platform", "neps": "neural-pipeline-search", "optuna-gp": "optuna"}
 
 
 def distribution_of(peer: str) -> str:

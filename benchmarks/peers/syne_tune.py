@@ -19,6 +19,7 @@ from benchmarks.hpo.ask_tell import Advice, Job, Make, Setting, in_turn
 from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import Categorical, Float, Parameter
 from benchmarks.peers._levels import step_of
+from benchmarks.peers._values import in_range
 
 _VALUE, _STEP = "value", "step"
 
@@ -29,13 +30,6 @@ def _domain(parameter: Parameter) -> Any:
     if isinstance(parameter, Float):
         return (loguniform if parameter.log else uniform)(parameter.low, parameter.high)
     return (lograndint if parameter.log else randint)(parameter.low, parameter.high)
-
-
-def _in_range(parameter: Parameter, value: Any) -> Any:
-    """BOHB's searcher forgets the lower end of integers, and proposes any from 0 on."""
-    if isinstance(parameter, Categorical):
-        return value
-    return min(max(value, parameter.low), parameter.high)
 
 
 class Schedule:
@@ -64,8 +58,9 @@ class Schedule:
     def ask(self) -> Job:
         """A trial at the lowest level."""
         suggested = self._scheduler.suggest().config
+        # BOHB's searcher forgets the lower end of integers, and proposes any from 0 on.
         configuration = {
-            name: _in_range(parameter, suggested[name])
+            name: in_range(parameter, suggested[name])
             for name, parameter in self._parameters.items()
         }
         trial = Trial(next(self._numbers), configuration, datetime.datetime.now())

@@ -7,11 +7,14 @@ import pytest
 
 from benchmarks.hpo import identity
 from benchmarks.hpo import play as playing
+from benchmarks.hpo.ask_tell import in_turn
 from benchmarks.hpo.identity import identity_of
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
+from benchmarks.hpo.problems import problem_named
 from benchmarks.hpo.record import Record, append, read
+from benchmarks.peers.random_search import Random
 from tests.benchmarks.hpo.made_up import Parabola
 
 
@@ -195,3 +198,23 @@ def test_ours_is_known_by_its_contents(tmp_path, monkeypatch):
         seen.append(now())
     assert len(set(seen)) == 4
     identity_of.cache_clear()
+
+
+def test_looking_at_the_recommendation_is_not_the_optimisers_time():
+    now = 0.0
+
+    class Slow(Random):
+        def ask(self):
+            nonlocal now
+            now += 1.0
+            return super().ask()
+
+        def advice(self):
+            nonlocal now
+            now += 10.0
+            return super().advice()
+
+    meter = Meter(problem_named("branin"), 3.0, 0, timer=lambda: now)
+    with pytest.raises(BudgetSpent):
+        in_turn(Slow)(meter, 0)
+    assert [step.seconds for step in meter.steps] == [1.0, 2.0, 3.0]

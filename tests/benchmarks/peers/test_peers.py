@@ -1,5 +1,4 @@
 import itertools
-import math
 
 import pytest
 
@@ -8,58 +7,15 @@ from benchmarks.hpo.ask_tell import Setting
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import HEADLINE, OURS, methods_of
 from benchmarks.hpo.play import play
-from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
 from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.space import (
-    Categorical,
-    Condition,
-    ConfigurationSpace,
-    Float,
-    Integer,
-    same_configuration,
-)
+from benchmarks.hpo.space import same_configuration
 from benchmarks.peers.regularised_evolution import Evolution
 from mfhpo_optuna import Fidelity
+from tests.benchmarks.peers.curves import Curves
 
 PEERS = ("random_search", "regularised_evolution", "optuna", "ray")
 METHODS = {name: method for peer in PEERS for name, method in methods_of(peer).items()}
 TARGET_ONLY = ("random", "regularised evolution", "optuna random", "optuna tpe")
-EPOCHS = (2, 6, 17, 52)
-# What a training at the target level falls short by, at the other levels.
-BIAS = (20.0, 10.0, 3.0, 0.0)
-
-
-class Curves(Problem):
-    """Learning curves without noise that never cross; `momentum` applies to one solver only."""
-
-    name = "curves"
-    space = ConfigurationSpace(
-        {
-            "rate": Float(1e-4, 1.0, log=True),
-            "layers": Integer(1, 8),
-            "solver": Categorical(("sgd", "adam")),
-            "momentum": Float(0.0, 1.0),
-        },
-        {"momentum": Condition("solver", ("sgd",))},
-    )
-    full_cost = 52.0
-
-    def __init__(self, continues=True, failing=()):
-        self.fidelity = FidelitySpace("epochs", EPOCHS, continues)
-        self.failing = failing  # numbers of layers whose training diverges
-        self.seen = []
-
-    def objective_function(self, configuration, fidelity, seed):
-        level = EPOCHS.index(int(fidelity))
-        value = self.true_value(configuration) - BIAS[level]
-        if configuration["layers"] in self.failing:
-            value = math.nan
-        self.seen.append((dict(configuration), level, value))
-        return Evaluation(value, fidelity)
-
-    def true_value(self, configuration):
-        value = -abs(math.log10(configuration["rate"]) + 2.0) - abs(configuration["layers"] - 4)
-        return value - configuration.get("momentum", 0.5)
 
 
 def played(method, problem, budget, seed=0):
