@@ -4,7 +4,7 @@
     python -m tests.reliability.soak --seed 0 --race 17     plays one of them again
 
 The summary is written after each race. The exit status says whether all has held; of a race that
-failed, its study and what its workers said are kept in the folder that the summary names.
+failed, its study and what its workers said are kept below `--kept`, as the summary calls it.
 """
 
 import argparse
@@ -180,7 +180,7 @@ def soak(seed, numbers, until, output, kept):
             folder.mkdir()
             found = outcome(race, servers, folder)
             if found["wrong"] or not found.get("right"):
-                found["kept"] = str(kept / folder.name)
+                found["kept"] = folder.name
                 shutil.copytree(folder, kept / folder.name, dirs_exist_ok=True)
             shutil.rmtree(folder)
             played.append(found | {"left": watch.look()})
