@@ -15,7 +15,7 @@ from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
 from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
 from mfhpo.search.process import LevelData, LevelProcess
-from mfhpo.search.rows import Rows
+from mfhpo.search.rows import Told
 
 # Observations that the model is conditioned on, and that its parameters are fitted to: the time
 # for a suggestion stays the same however many trials there are.
@@ -108,7 +108,7 @@ class ModelSearch(SearchPolicy):
         super().__init__(costs, continues=continues, initial=initial, seed=seed)
         self._process: LevelProcess | None = None
         self._fitted = (0, 0, 0, 0)
-        self._told_values = np.empty((0, 3))  # the history as an array
+        self._told_so_far = Told(len(self.costs))
         # What the most probable and the drawn parameters say, each with what it was made from.
         self._view: tuple[int, _View] | None = None
         self._drawn_view: tuple[object, _View] | None = None
@@ -189,7 +189,7 @@ class ModelSearch(SearchPolicy):
         """See `SearchPolicy`."""
         super().load_state_dict(state)
         self._process = None  # of what was known before
-        self._told_values = np.empty((0, 3))
+        self._told_so_far = Told(len(self.costs))
 
     @property
     def _can_model(self) -> bool:
@@ -236,7 +236,8 @@ class ModelSearch(SearchPolicy):
         return self._drawn_view[1]
 
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> _View:
-        rows = self._rows(len(self._history), top).most_telling(_MOST)
+        self._told_so_far.read(self._history)
+        rows = self._told_so_far.rows(top + 1, self._unknown).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
         without_value = self._without_value - self._unfit
         arms = sorted({*rows.arms.tolist(), *without_value, *(pull.arm for pull in under_way)})
@@ -264,18 +265,6 @@ class ModelSearch(SearchPolicy):
         best = float(means[finished].max()) if finished else float(means.max())
         return _View(process, features, arms, means, spreads, best)
 
-    def _rows(self, first: int, top: int) -> Rows:
-        new = self._history[len(self._told_values) :]
-        if new:
-            added = [(arm, level, np.nan if value is None else value) for arm, level, value in new]
-            self._told_values = np.vstack([self._told_values, added])
-        values = self._told_values[:first, 2]
-        arms, levels = self._told_values[:first, :2].T.astype(np.int64)
-        used = (levels <= top) | np.isnan(values)
-        if self._unknown:
-            used &= ~np.isin(arms, list(self._unknown))
-        return Rows.of(arms[used], levels[used], values[used], top + 1)
-
     def _fit(self, top: int) -> LevelProcess:
         """The model, fitted anew whenever there are so many more values than last time.
 
@@ -288,7 +277,9 @@ class ModelSearch(SearchPolicy):
         key = (fitted, self.space.n_features, self._corrections, top)
         if self._process is None or self._fitted != key:
             self._process = LevelProcess(self.space.n_features, top + 1, self.space.numbers)
-            rows = self._rows(fitted, top).most_telling(_MOST_FITTED)
+            told = Told(len(self.costs))
+            told.read(self._history[:fitted])
+            rows = told.rows(top + 1, self._unknown).most_telling(_MOST_FITTED)
             features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
             self._process.fit(LevelData(features, rows.levels, rows.values, rows.counts))
             self._fitted = key

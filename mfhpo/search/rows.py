@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -15,6 +17,8 @@ _HOPELESS = 2.0  # logarithm from which on it hardly matters how far
 _ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
 _LATEST = 30  # arms that are kept for being new
 _WHOLE = 25  # arms whose values at all levels are kept
+_MOST_TOLD = 4_000  # rows that are remembered
+_FAILED = -1  # in place of a level
 
 
 @dataclass(frozen=True)
@@ -29,33 +33,15 @@ class Rows:
     values: FloatArray
     counts: IntArray
 
-    @classmethod
-    def of(cls, arms: IntArray, levels: IntArray, values: FloatArray, n_levels: int) -> Rows:
-        """Take what was told, in the order in which it was, all of one shape (n,).
-
-        A value of NaN, for an arm that failed for good, counts as the worst value at the target.
-        """
-        failed = np.isnan(values)
-        out = arms[failed]
-        arms, levels, values = arms[~failed], levels[~failed], values[~failed]
-        _, first, row = np.unique(arms * n_levels + levels, return_index=True, return_inverse=True)
-        counts = np.bincount(row)
-        means = np.bincount(row, values) / counts
-        order = np.lexsort((first, levels[first]))
-        first, means, counts = first[order], means[order], counts[order]
-        levels = levels[first]
-        for level in np.unique(levels):
-            means[levels == level] = scores(means[levels == level])
-        worst = means.min() if len(means) else 0.0
-        return cls(
-            np.append(arms[first], out),
-            np.append(levels, np.full_like(out, n_levels - 1)),
-            np.append(means, np.full(len(out), worst)),
-            np.append(counts, np.ones_like(out)),
+    def most_telling(self, most: int) -> Rows:
+        """The rows to keep if there are too many."""
+        chosen = self.places_of_most_telling(most)
+        return Rows(
+            self.arms[chosen], self.levels[chosen], self.values[chosen], self.counts[chosen]
         )
 
-    def most_telling(self, most: int) -> Rows:
-        """The rows to keep if there are too many.
+    def places_of_most_telling(self, most: int) -> IntArray:
+        """The places of the rows to keep if there are too many, in increasing order.
 
         An arm's value at its highest level says nearly all about the target. Its lower ones are
         kept for a few arms alone, to show how levels go together: first for those that came
@@ -63,7 +49,7 @@ class Rows:
         are merely their luckiest.
         """
         if len(self.values) <= most:
-            return self
+            return np.arange(len(self.values))
         arms, which = np.unique(self.arms, return_inverse=True)
         reached = np.full(len(arms), -1)
         np.maximum.at(reached, which, self.levels)
@@ -76,10 +62,78 @@ class Rows:
         place[np.lexsort((-arms, -value, ~latest, -reached))] = np.arange(len(arms))
         kept = at_top | (place[which] < _WHOLE)
         order = np.lexsort((~at_top, place[which], ~kept))
-        chosen = np.sort(order[: min(most, int(kept.sum()))])
-        return Rows(
-            self.arms[chosen], self.levels[chosen], self.values[chosen], self.counts[chosen]
-        )
+        return np.sort(order[: min(most, int(kept.sum()))])
+
+
+class Told:
+    """What was told of arms at levels, each as one row; of very many, the most telling.
+
+    Parameters
+    ----------
+    n_levels
+        Number of levels; the last one is the target.
+    """
+
+    def __init__(self, n_levels: int) -> None:
+        self._n_levels = n_levels
+        self._n_read = 0  # of the history
+        # The place of an arm at a level, in the order in which they were first told, in arrays of
+        # arms, levels, sums of values and their numbers.
+        self._places: dict[tuple[int, int], int] = {}
+        self._arms, self._levels, self._counts = np.zeros((3, _MOST_TOLD), dtype=np.int64)
+        self._sums = np.zeros(_MOST_TOLD)
+
+    def read(self, history: Sequence[tuple[int, int, float | None]]) -> None:
+        """Take in what is new in a history of arms, levels and values.
+
+        It is the same one each time, but may have grown. An arm without a value failed for good.
+        """
+        for arm, level, value in history[self._n_read :]:
+            key = (arm, _FAILED) if value is None else (arm, level)
+            if key not in self._places and len(self._places) == _MOST_TOLD:
+                self._forget()
+            place = self._places.setdefault(key, len(self._places))
+            self._arms[place], self._levels[place] = key
+            self._sums[place] += value or 0.0
+            self._counts[place] += 1
+        self._n_read = len(history)
+
+    def rows(self, n_levels: int, without: Collection[int] = ()) -> Rows:
+        """The rows of so many levels, the lowest ones, and not of arms that are left out.
+
+        An arm that failed for good counts as the worst value at the last of them.
+        """
+        return self._rows(self._in_order(n_levels, without), n_levels)
+
+    def _in_order(self, n_levels: int, without: Collection[int]) -> IntArray:
+        """The places of these rows, by level, and of the arms that failed."""
+        n = len(self._places)
+        used = self._levels[:n] < n_levels
+        if without:
+            used &= ~np.isin(self._arms[:n], list(without))
+        places = np.flatnonzero(used)
+        levels = self._levels[places]
+        return places[np.argsort(np.where(levels == _FAILED, n_levels, levels), kind="stable")]
+
+    def _rows(self, places: IntArray, n_levels: int) -> Rows:
+        levels, counts = self._levels[places], self._counts[places]
+        values = self._sums[places] / counts
+        failed = levels == _FAILED
+        for level in np.unique(levels[~failed]):
+            values[levels == level] = scores(values[levels == level])
+        values[failed] = values[~failed].min(initial=0.0)
+        return Rows(self._arms[places], np.where(failed, n_levels - 1, levels), values, counts)
+
+    def _forget(self) -> None:
+        """Keep the more telling half, so that it takes as long however much was told."""
+        places = self._in_order(self._n_levels, ())
+        rows = self._rows(places, self._n_levels)
+        kept = np.sort(places[rows.places_of_most_telling(_MOST_TOLD // 2)])
+        for column in (self._arms, self._levels, self._sums, self._counts):
+            column[: len(kept)] = column[kept]
+            column[len(kept) :] = 0
+        keys = zip(self._arms.tolist(), self._levels.tolist(), strict=True)
+        self._places = {key: place for place, key in enumerate(islice(keys, len(kept)))}
 
 
 def scores(values: FloatArray) -> FloatArray:

@@ -78,7 +78,7 @@ class NashStudy:
         """Tell the policy of what has finished; False if the study was deleted and made again."""
         if self.trouble:
             return True
-        news = self._news.read(study.get_trials(deepcopy=False))
+        news = self._news.read(study)
         if news is None:
             return False
         for trial in news:

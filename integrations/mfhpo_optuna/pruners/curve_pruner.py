@@ -84,7 +84,7 @@ class CurvePruner(BasePruner):
             history = self._histories.get(study)
             if history is None:
                 history = self._histories[study] = self._new_history(sign)
-            history.update(study.get_trials(deepcopy=False))
+            history.update(study)
             return history.is_hopeless(trial)
 
     def _steps(self, final_step: int) -> tuple[int, ...]:
@@ -196,13 +196,13 @@ class CurveHistory(abc.ABC):
             )
         return verdict.stop
 
-    def update(self, trials: Sequence[FrozenTrial]) -> None:
+    def update(self, study: Study) -> None:
         """Read the trials that have finished since the last call."""
-        news = self._news.read(trials)
+        news = self._news.read(study)
         if news is None:  # a study that was made again
             self._news = TrialNews()
             self._begin(self._pruner._final_step or 0)
-            news = self._news.read(trials) or []
+            news = self._news.read(study) or []
         self._running = [
             trial
             for trial in news
@@ -215,7 +215,7 @@ class CurveHistory(abc.ABC):
         least = max(self._final_step + 1, self._pruner._least_final_step())
         if self._pruner._final_step is None and longest >= least:
             self._begin(longest)
-            finished = _finished(trials)
+            finished = _finished(study.get_trials(deepcopy=False))
         for trial in finished:
             curve = self.curve(trial)
             if trial.state != TrialState.FAIL and not np.isnan(curve).all():

@@ -164,14 +164,11 @@ class StudyRace(abc.ABC):
         race must be made anew: the study has lost trials (it was deleted and made again), or a
         trial has ended that was not waited for (`is_disordered`).
         """
-        trials = study.get_trials(deepcopy=False)
-        news = self._news.read(trials)
+        news = self._news.read(study)
         if news is None:
             return False
-        if any(
-            number == ending or trials[number].state.is_finished()
-            for number in self._turns.given_up
-        ):
+        ended = {trial.number for trial in news if trial.state.is_finished()}
+        if not self._turns.given_up.isdisjoint(ended | {ending}):
             self.is_disordered = True
             return False
         self._ending = ending

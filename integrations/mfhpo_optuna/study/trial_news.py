@@ -1,9 +1,14 @@
 """Reads each trial of a study while it is under way, and once when it has ended."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
+from itertools import count, takewhile
 
+import optuna
+from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages._cached_storage import _CachedStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo_optuna.study.attributes import SECONDS_KEY
@@ -19,15 +24,15 @@ class TrialNews:
         # reading, as they had begun before. The dictionary is None until then.
         self._seen: dict[int, float | None] | None = None
 
-    def read(self, trials: Sequence[FrozenTrial]) -> list[FrozenTrial] | None:
+    def read(self, study: optuna.Study) -> list[FrozenTrial] | None:
         """The new trials, and those that had not ended; None if the study has lost trials.
 
         It was deleted and made again then, and has not as many yet.
         """
-        if len(trials) < self._n_read:
+        news = _read(study, self._n_read, sorted(self._open))
+        if news is None:
             return None
-        news = [trials[number] for number in sorted(self._open)] + list(trials[self._n_read :])
-        self._n_read = len(trials)
+        self._n_read += len(news) - len(self._open)
         self._open = {trial.number for trial in news if not trial.state.is_finished()}
         running = [trial.number for trial in news if trial.state == TrialState.RUNNING]
         if self._seen is None:
@@ -55,6 +60,60 @@ class TrialNews:
     def close(self, number: int) -> None:
         """Read a trial no more: it ends at this moment."""
         self._open.discard(number)
+
+
+TrialAt = Callable[[int], FrozenTrial | None]  # the trial of a number, if there is any
+
+
+def _read(study: optuna.Study, first: int, before: Iterable[int]) -> list[FrozenTrial] | None:
+    """Some trials before the first new one, and all from that on; None if trials are missing.
+
+    All are as they were at one moment. Nothing goes through those that are not asked for.
+    """
+    try:
+        with _trials_in_place(study) as trial_at:
+            return _chosen(trial_at, first, before)
+    except (AttributeError, KeyError):  # another version of Optuna's storages, or no such study
+        return _chosen(_in_list(study.get_trials(deepcopy=False)), first, before)
+
+
+def _chosen(trial_at: TrialAt, first: int, before: Iterable[int]) -> list[FrozenTrial] | None:
+    if first > 0 and trial_at(first - 1) is None:
+        return None
+    known = [trial_at(number) for number in before]
+    new = takewhile(lambda trial: trial is not None, map(trial_at, count(first)))
+    return [trial for trial in (*known, *new) if trial is not None]
+
+
+@contextmanager
+def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
+    """The trials of a study where its storage keeps them, brought up to date.
+
+    Optuna's own methods copy, sort or filter all trials, which long studies would pay for at each
+    suggestion.
+    """
+    storage, study_id = study._storage, study._study_id
+    if isinstance(storage, InMemoryStorage):
+        with storage._lock:
+            yield _in_list(storage._studies[study_id].trials)
+    elif isinstance(storage, _CachedStorage):
+        storage._read_trials_from_remote_storage(study_id)
+        with storage._lock:
+            yield storage._studies[study_id].trials.get
+    elif isinstance(storage, JournalStorage):
+        with storage._thread_lock:
+            storage._sync_with_backend()
+            replay = storage._replay_result
+            if study_id not in replay._studies:
+                raise KeyError(study_id)
+            trials, ids = replay._trials, replay._study_id_to_trial_ids[study_id]
+            yield lambda number: trials[ids[number]] if number < len(ids) else None
+    else:
+        yield _in_list(study.get_trials(deepcopy=False))
+
+
+def _in_list(trials: Sequence[FrozenTrial]) -> TrialAt:
+    return lambda number: trials[number] if number < len(trials) else None
 
 
 def by_their_ends(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:

@@ -1,9 +1,12 @@
+from unittest.mock import patch
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.search.rows import scores
+from mfhpo.search import rows
+from mfhpo.search.rows import Told, scores
 
 # Whole numbers, so that values differ by more than rounding does.
 whole = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)
@@ -64,3 +67,51 @@ def test_how_hopeless_the_worst_is_hardly_matters():
     # The raw values of the good ones would be within 1e-30 of one another.
     assert hopeless[5] - hopeless[0] > 0.1
     assert bad[5] - bad[0] > 0.15
+
+
+HISTORY = [(0, 0, 1.0), (1, 0, 3.0), (1, 1, 5.0), (2, 0, None), (0, 0, 3.0), (3, 1, 9.0)]
+
+
+def told(history, n_levels=2):
+    read = Told(n_levels)
+    read.read(history)
+    return read
+
+
+def test_arms_have_a_row_at_each_level_by_hand():
+    """Level 0 has the means 2 and 3, level 1 the values 5 and 9: two of each are 1 apart from 0."""
+    both = told(HISTORY).rows(2)
+    assert both.arms.tolist() == [0, 1, 1, 3, 2]
+    assert both.levels.tolist() == [0, 0, 1, 1, 1]
+    assert both.counts.tolist() == [2, 1, 1, 1, 1]
+    assert both.values == pytest.approx([-1.0, 1.0, -1.0, 1.0, -1.0])
+    lowest = told(HISTORY).rows(1, without={0})
+    assert lowest.arms.tolist() == [1, 2]
+    assert lowest.levels.tolist() == [0, 0]
+    assert lowest.values == pytest.approx([0.0, 0.0])
+
+
+def test_nothing_told_is_no_row():
+    assert told([]).rows(2).values.size == 0
+    assert told([(4, 0, None)]).rows(2).values.tolist() == [0.0]
+
+
+@given(st.integers(0, len(HISTORY)))
+def test_a_history_may_grow(n):
+    read = told(HISTORY[:n])
+    read.read(HISTORY)
+    assert str(read.rows(2)) == str(told(HISTORY).rows(2))
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=20)
+def test_of_very_many_rows_those_are_remembered_from_which_is_chosen(seed):
+    """But for lower levels: those of a few arms are kept, and not always of the same ones."""
+    rng = np.random.default_rng(seed)
+    levels = [range(1 + (rng.random() < 0.3)) for _ in range(300)]
+    history = [(arm, level, float(rng.normal())) for arm in range(300) for level in levels[arm]]
+    with patch.object(rows, "_MOST_TOLD", 150):
+        some = told(history).rows(2)
+    assert len(some.values) <= 150
+    best = told(history).rows(2).most_telling(60)
+    assert set(best.arms) <= set(some.most_telling(60).arms)

@@ -1,4 +1,5 @@
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import optuna
@@ -9,6 +10,7 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
+from mfhpo_optuna.study import trial_news
 from tests.optuna.samplers.races import (
     CERTIFICATE,
     PULL,
@@ -159,14 +161,19 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
     storage = InMemoryStorage()
     one, two = workers(storage, proposer=make())
     one.optimize(valley, n_trials=told)
-    before = two.get_trials(deepcopy=False)
+    readings = [two.get_trials(deepcopy=False)]
     first = one.ask()
-    readings = [before]
-    monkeypatch.setattr(
-        two,
-        "get_trials",
-        lambda **options: readings.pop() if readings else one.get_trials(**options),
-    )
+    now = trial_news._trials_in_place
+
+    @contextmanager
+    def as_it_was(study):
+        if study is two and readings:
+            yield trial_news._in_list(readings.pop())
+        else:
+            with now(study) as trial_at:
+                yield trial_at
+
+    monkeypatch.setattr(trial_news, "_trials_in_place", as_it_was)
     trial = two.ask()
     assert not readings
     for study, asked in ((one, first), (two, trial)):

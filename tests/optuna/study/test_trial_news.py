@@ -1,0 +1,94 @@
+import optuna
+import pytest
+from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import TrialState
+
+from mfhpo_optuna.study import trial_news
+from mfhpo_optuna.study.trial_news import TrialNews
+
+IN_PLACE = ["memory", "journal", "database"]  # where nothing goes through all trials
+
+
+@pytest.fixture(params=IN_PLACE)
+def studies(request, tmp_path):
+    """One study, as two processes see it."""
+    memory = InMemoryStorage()
+    make = {
+        "memory": lambda: memory,
+        "journal": lambda: JournalStorage(JournalFileBackend(str(tmp_path / "study.log"))),
+        "database": lambda: f"sqlite:///{tmp_path / 'study.db'}",
+    }[request.param]
+    name = {"study_name": "shared", "load_if_exists": True}
+    return [optuna.create_study(storage=make(), **name) for _ in range(2)]
+
+
+def numbers(news):
+    return [trial.number for trial in news]
+
+
+def check_reading(here, elsewhere):
+    news = TrialNews()
+    assert news.read(here) == []
+    first, second = here.ask(), elsewhere.ask()
+    elsewhere.enqueue_trial({"x": 0.5})
+    assert numbers(news.read(here)) == [0, 1, 2]
+    assert numbers(news.read(here)) == [0, 1, 2]
+    second.set_user_attr("note", "seen")
+    elsewhere.tell(second, 1.0)
+    _, seen, waiting = news.read(here)
+    assert (seen.state, seen.value, seen.user_attrs) == (TrialState.COMPLETE, 1.0, {"note": "seen"})
+    assert waiting.state == TrialState.WAITING
+    assert numbers(news.read(here)) == [0, 2]
+    news.close(first.number)
+    assert numbers(news.read(here)) == [2]
+    assert [elsewhere.ask().number for _ in range(2)] == [2, 3]
+    assert [trial.state for trial in news.read(here)] == [TrialState.RUNNING] * 2
+
+
+def test_each_trial_is_read_while_it_is_open_and_once_when_it_has_ended(studies):
+    check_reading(*studies)
+
+
+def test_another_storage_than_those_of_optuna_is_asked_for_all_trials(monkeypatch):
+    monkeypatch.setattr(trial_news, "InMemoryStorage", JournalStorage)
+    study = optuna.create_study()
+    check_reading(study, study)
+
+
+def test_a_storage_of_another_version_of_optuna_is_asked_for_all_trials(monkeypatch):
+    def in_place(study):
+        raise AttributeError
+
+    monkeypatch.setattr(trial_news, "_trials_in_place", in_place)
+    study = optuna.create_study()
+    check_reading(study, study)
+
+
+def test_no_reading_goes_through_all_trials(studies, monkeypatch):
+    here, elsewhere = studies
+    elsewhere.optimize(lambda trial: trial.number, n_trials=3)
+    news = TrialNews()
+    for study in studies:
+        monkeypatch.setattr(study._storage, "get_all_trials", None)
+    assert numbers(news.read(here)) == [0, 1, 2]
+    assert news.read(here) == []
+
+
+def test_a_study_that_was_made_again_is_known_by_the_trials_that_it_lacks(studies):
+    here, elsewhere = studies
+    elsewhere.optimize(lambda trial: trial.number, n_trials=3)
+    news = TrialNews()
+    news.read(here)
+    again = optuna.create_study()
+    again.optimize(lambda trial: trial.number, n_trials=2)
+    assert news.read(again) is None
+    again.optimize(lambda trial: trial.number, n_trials=2)
+    assert numbers(news.read(again)) == [3]
+
+
+def test_a_study_that_is_not_there_is_named_by_its_storage(studies):
+    here, _ = studies
+    optuna.delete_study(study_name="shared", storage=here._storage)
+    with pytest.raises(KeyError):
+        TrialNews().read(here)
