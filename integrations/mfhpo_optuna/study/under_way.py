@@ -81,6 +81,7 @@ class Turns:
         )
         for ended in ready:
             yield self.waiting.pop(ended.number)
+        self.waiting = dict(self.waiting)  # going through one that was large would stay slow
 
     def give_up(self, ending: int | None, is_expired: Callable[[int, Running], bool]) -> None:
         """Wait no longer for trials that hold back many others, or some though they are expired.

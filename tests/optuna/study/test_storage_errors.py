@@ -7,6 +7,7 @@ import multiprocessing
 import time
 import weakref
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 
 import optuna
 import pytest
@@ -278,6 +279,21 @@ def test_a_storage_that_does_not_come_back_is_not_asked_for_ever(monkeypatch):
     storage.broken, storage.attributes_to_fail = lambda trial: True, 1000
     with pytest.raises(OSError, match="database is locked"):
         study.optimize(bowl, catch=(Exception,))
+
+
+@pytest.mark.parametrize("catch", [(), (OSError,)])
+def test_who_does_not_wait_for_the_storage_ends_the_loop(catch, monkeypatch):
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    storage = Unreliable()
+    study = study_of("arms", storage)
+    storage.broken, storage.attributes_to_fail = lambda trial: trial.number == 2, 1000
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupted)
+    monkeypatch.setattr(storage_errors, "time", clock)
+    with contextlib.nullcontext() if catch else pytest.raises(OSError, match="is locked"):
+        study.optimize(bowl, catch=catch)
+    assert pulls(study)[-1].number == 2
 
 
 def test_what_cannot_be_noted_is_not_tried_again(monkeypatch):

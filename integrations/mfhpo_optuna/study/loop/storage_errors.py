@@ -37,6 +37,7 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
     """Note on a trial that `optimize` ends at this moment whether its storage has made it fail.
 
     The storage may still fail: it is asked again for a minute, and then what it raises is raised.
+    Ctrl-C ends that minute and the study's loop.
     """
     if state != TrialState.FAIL or is_spoilt(trial, state):
         return
@@ -50,7 +51,11 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
         except Exception as error:
             if not is_of_storage(error, study._storage) or time.monotonic() > until:
                 raise
+        try:
             time.sleep(_PERIOD)
+        except KeyboardInterrupt:
+            study.stop()  # Optuna's loop could not bear the interrupt here
+            return
 
 
 def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
