@@ -28,12 +28,13 @@ def long_studies() -> str:
                         f"{row['first_cpu_seconds']:.1f}",
                         f"{own[0]:.1f}",
                         f"{own[1]:.1f}",
+                        f"{row['trial_wall_ms'][0]:.1f}",
                         f"{row['mib_after']:.0f}",
                         f"{1e3 * grown / size:.1f}",
                     ]
                 )
     head = ["storage", "sampler", "trials", "reading, s", "first, s", "own, ms", "99 % below"]
-    return table([*head, "MiB", "MiB per 1,000"], rows, words=2)
+    return table([*head, "whole trial, ms", "MiB", "MiB per 1,000"], rows, words=2)
 
 
 def processes() -> str:
