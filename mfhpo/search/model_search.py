@@ -236,7 +236,6 @@ class ModelSearch(SearchPolicy):
         return self._drawn_view[1]
 
     def _new_view(self, process: LevelProcess, pending: Sequence[Pull], top: int) -> _View:
-        self._told_so_far.read(self._history)
         rows = self._told_so_far.rows(top + 1, self._unknown).most_telling(_MOST)
         under_way = [pull for pull in pending if pull.arm in self._points]
         without_value = self._without_value - self._unfit
@@ -266,14 +265,16 @@ class ModelSearch(SearchPolicy):
         return _View(process, features, arms, means, spreads, best)
 
     def _fit(self, top: int) -> LevelProcess:
-        """The model, fitted anew whenever there are so many more values than last time.
+        """The model, fitted anew whenever there are so many more values, or others have new scores.
 
-        When that is depends on their number alone, so that a search that is replayed goes on alike.
+        When that is depends on the history alone, so that a search that is replayed goes on alike.
         """
+        self._told_so_far.read(self._history)
         n = len(self._history)
         fitted = min(n, self._initial)
         while (following := math.ceil(_GROWTH * fitted)) <= n:
             fitted = following
+        fitted = max(fitted, self._told_so_far.changed_at)
         key = (fitted, self.space.n_features, self._corrections, top)
         if self._process is None or self._fitted != key:
             self._process = LevelProcess(self.space.n_features, top + 1, self.space.numbers)

@@ -17,7 +17,7 @@ _HOPELESS = 2.0  # logarithm from which on it hardly matters how far
 _ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
 _LATEST = 30  # arms that are kept for being new
 _WHOLE = 25  # arms whose values at all levels are kept
-_MOST_TOLD = 4_000  # rows that are remembered
+_MOST_TOLD = 10_000  # rows that are remembered
 _FAILED = -1  # in place of a level
 
 
@@ -72,10 +72,16 @@ class Told:
     ----------
     n_levels
         Number of levels; the last one is the target.
+
+    Attributes
+    ----------
+    changed_at
+        How much of the history had been read when rows were last forgotten, and all scores changed.
     """
 
     def __init__(self, n_levels: int) -> None:
         self._n_levels = n_levels
+        self.changed_at = 0
         self._n_read = 0  # of the history
         # The place of an arm at a level, in the order in which they were first told, in arrays of
         # arms, levels, sums of values and their numbers.
@@ -89,14 +95,15 @@ class Told:
         It is the same one each time, but may have grown. An arm without a value failed for good.
         """
         for arm, level, value in history[self._n_read :]:
+            self._n_read += 1
             key = (arm, _FAILED) if value is None else (arm, level)
             if key not in self._places and len(self._places) == _MOST_TOLD:
                 self._forget()
+                self.changed_at = self._n_read
             place = self._places.setdefault(key, len(self._places))
             self._arms[place], self._levels[place] = key
             self._sums[place] += value or 0.0
             self._counts[place] += 1
-        self._n_read = len(history)
 
     def rows(self, n_levels: int, without: Collection[int] = ()) -> Rows:
         """The rows of so many levels, the lowest ones, and not of arms that are left out.
@@ -125,10 +132,13 @@ class Told:
         return Rows(self._arms[places], np.where(failed, n_levels - 1, levels), values, counts)
 
     def _forget(self) -> None:
-        """Keep the more telling half, so that it takes as long however much was told."""
+        """Keep the more telling half, and of each level the first ones, which set its scale."""
         places = self._in_order(self._n_levels, ())
         rows = self._rows(places, self._n_levels)
-        kept = np.sort(places[rows.places_of_most_telling(_MOST_TOLD // 2)])
+        telling = places[rows.places_of_most_telling(_MOST_TOLD // 2)]
+        levels = range(self._n_levels)
+        first = [np.flatnonzero(self._levels == level)[:_FIRST] for level in levels]
+        kept = np.unique(np.concatenate([telling, *first]))
         for column in (self._arms, self._levels, self._sums, self._counts):
             column[: len(kept)] = column[kept]
             column[len(kept) :] = 0

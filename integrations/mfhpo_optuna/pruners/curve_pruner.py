@@ -141,7 +141,6 @@ class CurveHistory(abc.ABC):
         self._n_complete = 0
         self._longest = 0
         self._warned_of_steps = False
-        self._news = TrialNews()
         self._running: list[FrozenTrial] = []  # those that have reported something
         self._begin(pruner._final_step or 0)
 
@@ -200,23 +199,21 @@ class CurveHistory(abc.ABC):
         """Read the trials that have finished since the last call."""
         news = self._news.read(study)
         if news is None:  # a study that was made again
-            self._news = TrialNews()
             self._begin(self._pruner._final_step or 0)
+            news = self._news.read(study) or []
+        lengths = [_length(t) for t in _finished(news) if t.state == TrialState.COMPLETE]
+        self._warn_of_steps(lengths)
+        longest = max(lengths, default=0)
+        least = max(self._final_step + 1, self._pruner._least_final_step())
+        if self._pruner._final_step is None and longest >= least:
+            self._begin(longest)
             news = self._news.read(study) or []
         self._running = [
             trial
             for trial in news
             if trial.state == TrialState.RUNNING and trial.intermediate_values
         ]
-        finished = _finished(news)
-        lengths = [_length(t) for t in finished if t.state == TrialState.COMPLETE]
-        self._warn_of_steps(lengths)
-        longest = max(lengths, default=0)
-        least = max(self._final_step + 1, self._pruner._least_final_step())
-        if self._pruner._final_step is None and longest >= least:
-            self._begin(longest)
-            finished = _finished(study.get_trials(deepcopy=False))
-        for trial in finished:
+        for trial in _finished(news):
             curve = self.curve(trial)
             if trial.state != TrialState.FAIL and not np.isnan(curve).all():
                 self._begin_run(curve)
@@ -241,6 +238,7 @@ class CurveHistory(abc.ABC):
 
     def _begin(self, final_step: int) -> None:
         self._final_step = final_step
+        self._news = TrialNews()
         self._n_begun = 0
         self.steps = self._pruner._steps(final_step)
         self._restart()

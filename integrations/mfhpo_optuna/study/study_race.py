@@ -164,7 +164,7 @@ class StudyRace(abc.ABC):
         race must be made anew: the study has lost trials (it was deleted and made again), or a
         trial has ended that was not waited for (`is_disordered`).
         """
-        news = self._news.read(study)
+        news = None if self.is_disordered else self._news.read(study)
         if news is None:
             return False
         ended = {trial.number for trial in news if trial.state.is_finished()}

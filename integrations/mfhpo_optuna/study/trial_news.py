@@ -5,13 +5,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import count, takewhile
+from typing import TypeGuard, TypeVar
 
 import optuna
-from optuna.storages import InMemoryStorage, JournalStorage
+from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage
 from optuna.storages._cached_storage import _CachedStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo_optuna.study.attributes import SECONDS_KEY
+
+StorageT = TypeVar("StorageT", bound=BaseStorage)
 
 
 class TrialNews:
@@ -68,12 +71,12 @@ TrialAt = Callable[[int], FrozenTrial | None]  # the trial of a number, if there
 def _read(study: optuna.Study, first: int, before: Iterable[int]) -> list[FrozenTrial] | None:
     """Some trials before the first new one, and all from that on; None if trials are missing.
 
-    All are as they were at one moment. Nothing goes through those that are not asked for.
+    All are as they were at one moment. With Optuna's storages, no other trial is looked at.
     """
     try:
         with _trials_in_place(study) as trial_at:
             return _chosen(trial_at, first, before)
-    except (AttributeError, KeyError):  # another version of Optuna's storages, or no such study
+    except AttributeError:  # a version of Optuna whose storages are made otherwise
         return _chosen(_in_list(study.get_trials(deepcopy=False)), first, before)
 
 
@@ -89,18 +92,18 @@ def _chosen(trial_at: TrialAt, first: int, before: Iterable[int]) -> list[Frozen
 def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
     """The trials of a study where its storage keeps them, brought up to date.
 
-    Optuna's own methods copy, sort or filter all trials, which long studies would pay for at each
-    suggestion.
+    Optuna's own methods copy, sort or filter all trials, which makes each suggestion of a long
+    study slow. They are used with a storage that is not Optuna's, or reads trials in its own way.
     """
     storage, study_id = study._storage, study._study_id
-    if isinstance(storage, InMemoryStorage):
+    if _reads_as(storage, InMemoryStorage):
         with storage._lock:
             yield _in_list(storage._studies[study_id].trials)
-    elif isinstance(storage, _CachedStorage):
+    elif _reads_as(storage, _CachedStorage):
         storage._read_trials_from_remote_storage(study_id)
         with storage._lock:
             yield storage._studies[study_id].trials.get
-    elif isinstance(storage, JournalStorage):
+    elif _reads_as(storage, JournalStorage):
         with storage._thread_lock:
             storage._sync_with_backend()
             replay = storage._replay_result
@@ -110,6 +113,10 @@ def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
             yield lambda number: trials[ids[number]] if number < len(ids) else None
     else:
         yield _in_list(study.get_trials(deepcopy=False))
+
+
+def _reads_as(storage: BaseStorage, kind: type[StorageT]) -> TypeGuard[StorageT]:
+    return isinstance(storage, kind) and type(storage).get_all_trials is kind.get_all_trials
 
 
 def _in_list(trials: Sequence[FrozenTrial]) -> TrialAt:

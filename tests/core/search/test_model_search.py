@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import wilcoxon
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace
+from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace, rows
 from mfhpo.search.process import LevelProcess
 from tests.core.search.played import Play, PlayTogether, drawn, plane, valley
 
@@ -366,15 +366,15 @@ def test_it_beats_random_search_at_equal_cost(continues):
 
 @pytest.mark.slow
 def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch):
-    rows = {"condition": [], "fit": []}
+    seen = {"condition": [], "fit": []}
     condition, fit = LevelProcess.condition, LevelProcess.fit
 
     def watched_condition(process, data):
-        rows["condition"].append(len(data.values))
+        seen["condition"].append(len(data.values))
         condition(process, data)
 
     def watched_fit(process, data, *args, **options):
-        rows["fit"].append(len(data.values))
+        seen["fit"].append(len(data.values))
         fit(process, data, *args, **options)
 
     monkeypatch.setattr(LevelProcess, "condition", watched_condition)
@@ -383,10 +383,27 @@ def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch):
     for n in (300, 600):
         search = searching()
         fill(search, n)
-        for counts in rows.values():
+        for counts in seen.values():
             counts.clear()
         search.ask(n, [Pull(n - 1, 2), Pull(n - 2, 2)])
         search.leader()
-        assert all(rows.values())
-        largest.append({name: max(counts) for name, counts in rows.items()})
+        assert all(seen.values())
+        largest.append({name: max(counts) for name, counts in seen.items()})
     assert largest[0] == largest[1]
+
+
+def test_where_less_telling_values_were_forgotten_as_many_may_be_the_best(monkeypatch):
+    """All scores change at that moment, and the model with them."""
+    rng = np.random.default_rng(0)
+    reach = 1.0 / np.sqrt(1.0 + np.arange(402) / 20.0)
+    points = np.clip(0.4 + reach[:, None] * rng.uniform(-0.5, 0.5, (402, 2)), 0.0, 1.0)
+    values = -((points - 0.4) ** 2).sum(axis=1) + 0.001 * rng.normal(size=402)
+    contenders = []
+    for most in (1000, 400):
+        monkeypatch.setattr(rows, "_MOST_TOLD", most)
+        search = searching(costs=(1.0,))
+        for arm, (point, value) in enumerate(zip(points, values, strict=True)):
+            search.describe(arm, dict(zip(search.space.parameters, point, strict=True)))
+            search.tell(Pull(arm, 0), Observation(value))
+        contenders.append(len(search.contenders(300)))
+    assert contenders[1] > 0.7 * contenders[0]

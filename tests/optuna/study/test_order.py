@@ -92,6 +92,18 @@ def test_a_trial_that_is_declared_dead_is_a_failure_and_no_longer_waited_for():
     assert answer.failures == 1
 
 
+def test_that_an_overtaken_trial_has_ended_is_not_forgotten():
+    """Who adds an answer reads the study, too, and makes no race anew."""
+    study, slow = overtaken(sampler(IISESampler))
+    study._storage.set_trial_state_values(slow._trial_id, TrialState.COMPLETE, [0.0])
+    race = study.sampler._of(study)
+    assert not race.read(study)
+    assert not race.read(study)
+    answer = study.sampler.recommendation(study)
+    assert answer.certified
+    assert answer == sampler(IISESampler).recommendation(study)
+
+
 def test_a_declared_lease_stands_in_the_claim():
     study, _ = overtaken(sampler(IISESampler, lease=1e-6))
     answer = study.sampler.recommendation(study)

@@ -282,18 +282,23 @@ def test_a_storage_that_does_not_come_back_is_not_asked_for_ever(monkeypatch):
 
 
 @pytest.mark.parametrize("catch", [(), (OSError,)])
-def test_who_does_not_wait_for_the_storage_ends_the_loop(catch, monkeypatch):
-    def interrupted(seconds):
+@pytest.mark.parametrize("while_it", ["waits", "writes"])
+def test_who_does_not_wait_for_the_storage_interrupts_the_study(while_it, catch, monkeypatch):
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     storage = Unreliable()
     study = study_of("arms", storage)
     storage.broken, storage.attributes_to_fail = lambda trial: trial.number == 2, 1000
-    clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupted)
-    monkeypatch.setattr(storage_errors, "time", clock)
-    with contextlib.nullcontext() if catch else pytest.raises(OSError, match="is locked"):
+    if while_it == "waits":
+        clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupted)
+        monkeypatch.setattr(storage_errors, "time", clock)
+    else:
+        monkeypatch.setattr(storage_errors, "write_attribute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
         study.optimize(bowl, catch=catch)
-    assert pulls(study)[-1].number == 2
+    [last] = [trial for trial in pulls(study) if trial.number >= 2]
+    assert (last.number, last.state) == (2, TrialState.FAIL)
 
 
 def test_what_cannot_be_noted_is_not_tried_again(monkeypatch):

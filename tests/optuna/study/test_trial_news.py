@@ -50,10 +50,17 @@ def test_each_trial_is_read_while_it_is_open_and_once_when_it_has_ended(studies)
     check_reading(*studies)
 
 
-def test_another_storage_than_those_of_optuna_is_asked_for_all_trials(monkeypatch):
-    monkeypatch.setattr(trial_news, "InMemoryStorage", JournalStorage)
-    study = optuna.create_study()
+def test_a_storage_that_reads_in_its_own_way_is_asked_for_all_trials():
+    class Counting(InMemoryStorage):
+        reads = 0
+
+        def get_all_trials(self, *args, **options):
+            Counting.reads += 1
+            return super().get_all_trials(*args, **options)
+
+    study = optuna.create_study(storage=Counting())
     check_reading(study, study)
+    assert Counting.reads > 6
 
 
 def test_a_storage_of_another_version_of_optuna_is_asked_for_all_trials(monkeypatch):
@@ -87,7 +94,16 @@ def test_a_study_that_was_made_again_is_known_by_the_trials_that_it_lacks(studie
     assert numbers(news.read(again)) == [3]
 
 
-def test_a_study_that_is_not_there_is_named_by_its_storage(studies):
+def test_a_damaged_journal_is_no_study_without_news(tmp_path):
+    path = tmp_path / "study.log"
+    study = optuna.create_study(storage=JournalStorage(JournalFileBackend(str(path))))
+    with path.open("a") as file:
+        file.write('{"op_code": 6, "worker_id": "another"}\n')
+    with pytest.raises(KeyError):
+        TrialNews().read(study)
+
+
+def test_a_study_that_is_not_there_is_an_error(studies):
     here, _ = studies
     optuna.delete_study(study_name="shared", storage=here._storage)
     with pytest.raises(KeyError):

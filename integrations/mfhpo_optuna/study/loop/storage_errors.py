@@ -14,6 +14,7 @@ from optuna.study._optimize import _run_trial
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY, write_attribute
+from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 
 # What a storage raises if it does not take what it is given. A storage that is damaged raises
 # ValueErrors, too.
@@ -37,25 +38,34 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
     """Note on a trial that `optimize` ends at this moment whether its storage has made it fail.
 
     The storage may still fail: it is asked again for a minute, and then what it raises is raised.
-    Ctrl-C ends that minute and the study's loop.
+    Ctrl-C ends that minute, and `optimize` after it. The trial counts as failed then.
     """
     if state != TrialState.FAIL or is_spoilt(trial, state):
         return
     if not is_of_storage(_error_of_objective(), study._storage):
         return
     until = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            write_attribute(study, trial, STORAGE_FAILED_KEY, trial.number)
-            return
-        except Exception as error:
-            if not is_of_storage(error, study._storage) or time.monotonic() > until:
-                raise
-        try:
+    try:
+        while not _is_written(study, trial, until):
             time.sleep(_PERIOD)
-        except KeyboardInterrupt:
-            study.stop()  # Optuna's loop could not bear the interrupt here
-            return
+    except KeyboardInterrupt:
+        study.stop()  # Optuna's loop does not end well by an interrupt that comes from here
+        call_at_end(study, mark_if_spoilt, _interrupt)
+
+
+def _is_written(study: optuna.Study, trial: FrozenTrial, until: float) -> bool:
+    """Try to write the note; raise what the storage raises if the time is over."""
+    try:
+        write_attribute(study, trial, STORAGE_FAILED_KEY, trial.number)
+    except Exception as error:
+        if not is_of_storage(error, study._storage) or time.monotonic() > until:
+            raise
+        return False
+    return True
+
+
+def _interrupt(error: BaseException | None) -> None:
+    raise KeyboardInterrupt from error
 
 
 def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
