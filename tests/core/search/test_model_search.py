@@ -392,18 +392,21 @@ def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch):
     assert largest[0] == largest[1]
 
 
-def test_where_less_telling_values_were_forgotten_as_many_may_be_the_best(monkeypatch):
-    """All scores change at that moment, and the model with them."""
-    rng = np.random.default_rng(0)
-    reach = 1.0 / np.sqrt(1.0 + np.arange(402) / 20.0)
-    points = np.clip(0.4 + reach[:, None] * rng.uniform(-0.5, 0.5, (402, 2)), 0.0, 1.0)
-    values = -((points - 0.4) ** 2).sum(axis=1) + 0.001 * rng.normal(size=402)
-    contenders = []
-    for most in (1000, 400):
-        monkeypatch.setattr(rows, "_MOST_TOLD", most)
-        search = searching(costs=(1.0,))
-        for arm, (point, value) in enumerate(zip(points, values, strict=True)):
-            search.describe(arm, dict(zip(search.space.parameters, point, strict=True)))
-            search.tell(Pull(arm, 0), Observation(value))
-        contenders.append(len(search.contenders(300)))
-    assert contenders[1] > 0.7 * contenders[0]
+def test_the_model_is_fitted_anew_when_values_are_forgotten(monkeypatch):
+    """The scores of all others change at that moment."""
+    monkeypatch.setattr(rows, "_MOST_TOLD", 400)
+    fits = []
+    fit = LevelProcess.fit
+
+    def watched(process, data):
+        fits.append(len(search._history))
+        fit(process, data)
+
+    monkeypatch.setattr(LevelProcess, "fit", watched)
+    search = searching(costs=(1.0,))
+    fill(search, 399)
+    for arm in range(399, 403):
+        search.describe(arm, drawn(search.space, arm))
+        search.tell(Pull(arm, 0), Observation(0.0))
+        search.leader()
+    assert fits == [400, 401]
