@@ -110,11 +110,17 @@ def test_from_what_is_remembered_the_same_arms_are_chosen(seed):
     rng = np.random.default_rng(seed)
     levels = [range(1 + (rng.random() < 0.3)) for _ in range(300)]
     history = [(arm, level, float(rng.normal())) for arm in range(300) for level in levels[arm]]
-    with patch.object(rows, "_MOST_TOLD", 150):
+    with patch.object(rows, "_MOST_TOLD", 160):
         some = told(history).rows(2)
-    assert len(some.values) <= 150
+    assert len(some.values) <= 160
     every = told(history).rows(2)
     assert set(every.most_telling(60).arms) <= set(some.most_telling(60).arms)
     for level in range(2):
         first = [each.arms[each.levels == level][:20].tolist() for each in (some, every)]
         assert first[0] == first[1]
+
+
+def test_any_number_of_levels_leaves_room_for_what_is_new():
+    history = [(arm, level, float(arm - level)) for level in range(60) for arm in range(20)]
+    with patch.object(rows, "_MOST_TOLD", 400):
+        assert len(told(history, 60).rows(60).values) <= 400
