@@ -201,13 +201,15 @@ class CurveHistory(abc.ABC):
         if news is None:  # a study that was made again
             self._begin(self._pruner._final_step or 0)
             news = self._news.read(study) or []
-        lengths = [_length(t) for t in _finished(news) if t.state == TrialState.COMPLETE]
+        lengths = _lengths(news)
         self._warn_of_steps(lengths)
-        longest = max(lengths, default=0)
-        least = max(self._final_step + 1, self._pruner._least_final_step())
-        if self._pruner._final_step is None and longest >= least:
-            self._begin(longest)
+        least = self._pruner._least_final_step()
+        while self._pruner._final_step is None and max(lengths, default=0) >= max(
+            self._final_step + 1, least
+        ):
+            self._begin(max(lengths))
             news = self._news.read(study) or []
+            lengths = _lengths(news)
         self._running = [
             trial
             for trial in news
@@ -248,5 +250,7 @@ def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
     return [trial for trial in trials if trial.state.is_finished() and trial.intermediate_values]
 
 
-def _length(trial: FrozenTrial) -> int:
-    return max(trial.intermediate_values)
+def _lengths(trials: Sequence[FrozenTrial]) -> list[int]:
+    """The last steps of complete curves."""
+    complete = [trial for trial in _finished(trials) if trial.state == TrialState.COMPLETE]
+    return [max(trial.intermediate_values) for trial in complete]

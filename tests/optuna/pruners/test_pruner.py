@@ -167,10 +167,11 @@ def test_incremental_reading_equals_reading_anew(make):
     assert stopped
 
 
-def test_a_curve_that_ends_while_the_study_is_read_anew_counts_once(monkeypatch):
+@pytest.mark.parametrize("longer", [9, 27])
+def test_a_curve_that_ends_while_the_study_is_read_anew_counts_once(longer, monkeypatch):
     study = optuna.create_study(pruner=IISEPruner())
     trials = [study.ask() for _ in range(3)]
-    for trial, length in zip(trials, (9, 9, 1), strict=True):
+    for trial, length in zip(trials, (9, longer, 1), strict=True):
         for step in range(1, length + 1):
             trial.report(1.0, step)
     study.tell(trials[0], 1.0)  # now the final step is known
@@ -184,7 +185,8 @@ def test_a_curve_that_ends_while_the_study_is_read_anew_counts_once(monkeypatch)
     monkeypatch.setattr(CurveHistory, "_begin", begin_while_one_ends)
     for _ in range(2):
         trials[2].should_prune()
-    assert study.pruner._histories[study]._n_begun == 2
+    history = study.pruner._histories[study]
+    assert (history._n_begun, history.steps[-1]) == (2, longer)
 
 
 def test_one_pruner_serves_several_studies_threads_and_copies():

@@ -99,6 +99,36 @@ def test_all_are_called_and_the_first_failure_is_raised(own_error, log):
     assert "OSError('second')" in failed[-1]
 
 
+@pytest.mark.parametrize("own_error", [None, LookupError("the objective's own")])
+def test_an_interrupt_among_them_is_raised_when_all_were_called(own_error, log):
+    called = []
+
+    def note(error):
+        called.append(error)
+
+    def interrupt(error):
+        raise KeyboardInterrupt
+
+    def fail(error):
+        raise OSError("disk full")
+
+    study = watched(RandomSampler(seed=0))
+
+    def objective(trial):
+        for owner, then in enumerate((fail, interrupt, note)):
+            call_at_end(study, owner, then)
+        if own_error is not None:
+            raise own_error
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt):
+        study.optimize(objective, n_trials=1)
+    assert called == [own_error]
+    assert [line for line in log if "this failed too" in line] == [
+        "At the end of optimize(), this failed too: OSError('disk full')"
+    ]
+
+
 def test_a_timeout_ends_it_too():
     sampler = Watching()
     watched(sampler).optimize(lambda trial: trial.suggest_float("x", 0, 1), timeout=0.05)

@@ -301,6 +301,29 @@ def test_who_does_not_wait_for_the_storage_interrupts_the_study(while_it, catch,
     assert (last.number, last.state) == (2, TrialState.FAIL)
 
 
+def test_an_interrupt_of_an_inner_study_is_none_of_the_storages(monkeypatch):
+    waits = []
+
+    def interrupted(seconds):
+        waits.append(seconds)
+        raise KeyboardInterrupt
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupted)
+    monkeypatch.setattr(storage_errors, "time", clock)
+    storage = Unreliable()
+    outer, inner = study_of("arms", storage), study_of("arms", storage)
+
+    def objective(trial):
+        value = bowl(trial)
+        storage.broken, storage.attributes_to_fail = lambda trial: True, 1000
+        inner.optimize(bowl)
+        return value
+
+    with pytest.raises(KeyboardInterrupt):
+        outer.optimize(objective)
+    assert len(waits) == 1
+
+
 def test_what_cannot_be_noted_is_not_tried_again(monkeypatch):
     tries = []
 

@@ -25,17 +25,20 @@ class _Watched(_ThreadLocalStudyAttribute):
 
 
 def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> None:
-    """Call all, whichever fails, and then raise the first failure.
+    """Call all, whichever fails, and then raise an interrupt, or else the first failure.
 
     A failure that may not be raised is logged: a second one, or one beside the study's own error.
     """
-    failures = []
+    failures: list[BaseException] = []
     for then in functions:
         try:
             then(error)
-        except Exception as failure:
+        except (Exception, KeyboardInterrupt) as failure:
             failures.append(failure)
-    first = failures.pop(0) if failures and error is None else None
+    failures.sort(key=lambda failure: isinstance(failure, Exception))
+    first = None
+    if failures and (error is None or isinstance(failures[0], KeyboardInterrupt)):
+        first = failures.pop(0)
     for other in failures:
         _logger.warning(f"At the end of optimize(), this failed too: {other!r}")
     if first is not None:

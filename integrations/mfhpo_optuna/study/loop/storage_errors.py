@@ -38,7 +38,8 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
     """Note on a trial that `optimize` ends at this moment whether its storage has made it fail.
 
     The storage may still fail: it is asked again for a minute, and then what it raises is raised.
-    Ctrl-C ends that minute, and `optimize` after it. The trial counts as failed then.
+    Ctrl-C ends that minute, and `optimize` after it, but with n_jobs=1 alone: other threads are not
+    interrupted. The trial counts as failed then.
     """
     if state != TrialState.FAIL or is_spoilt(trial, state):
         return
@@ -65,7 +66,7 @@ def _is_written(study: optuna.Study, trial: FrozenTrial, until: float) -> bool:
 
 
 def _interrupt(error: BaseException | None) -> None:
-    raise KeyboardInterrupt from error
+    raise KeyboardInterrupt from None  # it is not the storage's, whatever its cause
 
 
 def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
