@@ -118,7 +118,7 @@ class SearchPolicy(abc.ABC):
         self._history: list[tuple[int, int, float | None]] = []
         self._told = 0
         self._changes = 0
-        self._corrections = 0  # of what was said of arms that had values already
+        self._corrections = 0  # what was said of arms that had values already
 
     @property
     def space(self) -> SearchSpace:
@@ -181,9 +181,9 @@ class SearchPolicy(abc.ABC):
         """Say which configuration an arm is, without the parameters that do not apply to it."""
         if self._points.get(arm) == point:
             return
-        if arm in self._points and self.level_of(arm) >= 0:
+        if self.level_of(arm) >= 0:
             self._corrections += 1
-        if arm not in self._points and self.level_of(arm) < 0:
+        elif arm not in self._points:
             self._without_value.add(arm)
         self._points[arm] = point
         self._unknown.discard(arm)

@@ -152,14 +152,12 @@ class Arms:
         key = repr(sorted(self._without_owned(params).items()))
         return self._owner.setdefault(key, arm)
 
-    def may_be_equal(self, arm: int, other: int) -> bool:
-        """Whether an arm, as far as it is known, may turn out to be drawn equal to another one."""
+    def maybe_equal(self, other: int) -> list[int]:
+        """The arms that may turn out to be drawn equal to another one, as far as they are known."""
         if self.declared:
-            return False
-        params = self.params(other)
-        return all(
-            name in params and params[name] == value for name, value in self.params(arm).items()
-        )
+            return []
+        params = self.params(other).items()
+        return [arm for arm, entry in enumerate(self._arms) if entry.params.items() <= params]
 
     def never_asked(self, arm: int, params: Params) -> list[str]:
         """Names that were declared of an arm, but that a whole trial did not ask for."""

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +100,7 @@ class SearchStudy(FidelityRace):
             other = replace(pull, arm=self._first_new_arm(trial.number) + place - 1)
         if other is not None:
             self.arms.forget(pull.arm)
+            self._looks.clear()  # what another trial with its number has suggested counts
             self.begin(trial, other)
         return other
 
@@ -146,8 +147,8 @@ class SearchStudy(FidelityRace):
     def _has_turns(self, pull: Pull) -> bool:
         return isinstance(pull, Replicate)  # the search itself certifies nothing
 
-    def _may_be_equal(self, arm: int, pull: Pull) -> bool:
-        return False  # those of the shortlist differ
+    def _equal_arms(self, pull: Pull) -> Iterable[int]:
+        return ()  # those of the shortlist differ
 
     def _is_single(self, trial: FrozenTrial) -> bool:
         return super()._is_single(trial) or not self._owns_fidelity

@@ -7,10 +7,10 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -46,6 +46,8 @@ _MOST_SPOILT = 10
 _ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
 
 Listener = Callable[[int, Pull, Observation], None]
+# Parameters and user attributes of a trial, and whether there was a policy already.
+_Look: TypeAlias = tuple[dict[str, Any], dict[str, Any], bool]
 
 
 class StudyRace(abc.ABC):
@@ -82,9 +84,10 @@ class StudyRace(abc.ABC):
         self._n_replicates: int | None = None  # until an objective has asked for one
         self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
+        self._looks: dict[int, _Look] = {}  # what was last seen of trials under way
         # When trials began here, by a clock that nobody sets; others are as their attributes say.
         self._begun_here: dict[int, float] = {}
-        self._turns = Turns(self._running, lambda arm, pull: self._may_be_equal(arm, pull))
+        self._turns = Turns(self._running, lambda pull: self._equal_arms(pull))
         self._ending: int | None = None
         self._news = TrialNews()
         self._begun = 0
@@ -123,9 +126,9 @@ class StudyRace(abc.ABC):
         """What a trial under way evaluates, now that the study says more about it."""
         return running
 
-    def _may_be_equal(self, arm: int, pull: Pull) -> bool:
-        """Whether a trial of this arm may turn out to count for a pull of another one."""
-        return False
+    def _equal_arms(self, pull: Pull) -> Iterable[int]:
+        """The arms of which a trial under way may turn out to count for a pull of another one."""
+        return ()
 
     def _is_at_target(self, pull: Pull) -> bool:
         """Whether the values of such pulls are what the answer is about."""
@@ -186,9 +189,13 @@ class StudyRace(abc.ABC):
         return True
 
     def _see(self, trial: FrozenTrial) -> None:
-        """Note what a trial under way evaluates."""
+        """Note what a trial under way evaluates, if that is new: most have not changed."""
+        number = trial.number
+        look = (dict(trial.params), dict(trial.user_attrs), self.policy is not None)
+        if self._looks.get(number) == look:
+            return
         self._note_replicates(trial.distributions)
-        pull, number = self._noted(trial), trial.number
+        pull = self._noted(trial)
         is_new = number not in self._running
         self._begun += is_new
         if is_new or number not in self._begun_here:
@@ -198,6 +205,8 @@ class StudyRace(abc.ABC):
             )
         self._running[number] = self._as_seen(self._running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
+        if not self._expired(number, self._running[number]):  # it may become waited for again
+            self._looks[number] = look
 
     def finish(
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
@@ -205,6 +214,7 @@ class StudyRace(abc.ABC):
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         self._news.close(trial.number)
         self._running.pop(trial.number, None)
+        self._looks.pop(trial.number, None)
         if is_spoilt(trial, state) and self._passes_over(trial):
             return False
         if CERTIFICATE_KEY in trial.user_attrs:
@@ -259,6 +269,7 @@ class StudyRace(abc.ABC):
         self._begun_here[trial.number] = time.monotonic()
         self.n_told_before = self.n_told
         blind = self.policy is None
+        self._looks.pop(trial.number, None)
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
 

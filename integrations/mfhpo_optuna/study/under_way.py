@@ -2,12 +2,14 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from optuna.trial import FrozenTrial
 
@@ -21,6 +23,9 @@ _LEASE_FACTOR = 10.0
 # In /proc/<number>/stat, behind the name: the states of a process that has ended, and the place of
 # the clock tick at which it began.
 _DEAD, _BEGINNING = ("Z", "X"), 19
+
+_Moment: TypeAlias = tuple[datetime, int]  # when a trial began, and its number
+_NEVER: _Moment = (datetime.max, 0)
 
 
 @dataclass(frozen=True)
@@ -51,13 +56,18 @@ class Turns:
     Unlike `mfhpo.racing.in_order.InOrder`, it gives out no tickets. Trials began when their storage
     says so, whoever reads of them in which order, and the arm and the level of one under way may
     turn out to be others than it was tagged with.
+
+    A trial under way holds back one that has ended if it began before it and may be of the same arm
+    and level; what is not known yet about it counts as the same. Pulls of the search hold back no
+    replicates of its certificate. With hundreds of workers there are far fewer kinds of pulls than
+    trials, so that kinds are compared, not trials.
     """
 
     def __init__(
-        self, running: dict[int, Running], may_be_equal: Callable[[int, Pull], bool]
+        self, running: dict[int, Running], equal_arms: Callable[[Pull], Iterable[int]]
     ) -> None:
         self._running = running  # by number; kept up to date by the caller
-        self._may_be_equal = may_be_equal
+        self._equal_arms = equal_arms  # arms of which a trial may turn out to count for a pull
         self.waiting: dict[int, Ended] = {}  # in the order of their ends
         self.given_up: set[int] = set()  # under way, but not waited for any longer
 
@@ -67,19 +77,31 @@ class Turns:
 
     def release(self) -> Iterator[Ended]:
         """Take out what nothing holds back any longer, in the order in which it is to be told."""
-        awaited = [item for item in self._running.items() if item[0] not in self.given_up]
+        if not self.waiting:
+            return
+        first: dict[tuple[type[Pull], int, int | None], _Moment] = {}
+        for number, running in self._running.items():
+            if number not in self.given_up:
+                level = None if running.level_is_open else running.pull.fidelity
+                kind = type(running.pull), running.pull.arm, level
+                began = _beginning(running.since, number)
+                first[kind] = min(first.get(kind, began), began)
+        ready = []
+        for alike in self._waiting_by_kind():
+            pull = alike[0].pull
+            until = min(
+                first.get((type(pull), arm, level), _NEVER)
+                for arm in self._holders(pull)
+                for level in (pull.fidelity, None)
+            )
+            ready += alike[: bisect_left(alike, until, key=_began)]
         ended_as = {number: position for position, number in enumerate(self.waiting)}
-        ready = in_turn(
-            [
-                ended
-                for ended in self.waiting.values()
-                if not any(self._holds_back(number, running, ended) for number, running in awaited)
-            ],
+        for ended in in_turn(
+            ready,
             kind=lambda ended: (ended.pull.arm, ended.pull.fidelity),
-            beginning=lambda ended: _beginning(ended.since, ended.number),
+            beginning=_began,
             end=lambda ended: ended_as[ended.number],
-        )
-        for ended in ready:
+        ):
             yield self.waiting.pop(ended.number)
         self.waiting = dict(self.waiting)  # going through one that was large would stay slow
 
@@ -88,33 +110,42 @@ class Turns:
 
         The one that ends at this moment is waited for.
         """
+        # What trials of an arm hold back, if they began earlier.
+        lines: dict[tuple[type[Pull], int], list[tuple[int, list[_Moment]]]] = defaultdict(list)
+        for alike in self._waiting_by_kind():
+            pull = alike[0].pull
+            moments = [_began(ended) for ended in alike if ended.observation is not None]
+            for arm in self._holders(pull):
+                lines[type(pull), arm].append((pull.fidelity, moments))
         for number, running in self._running.items():
             if number == ending or number in self.given_up:
                 continue
+            began = _beginning(running.since, number)
             held = sum(
-                each.observation is not None and self._holds_back(number, running, each)
-                for each in self.waiting.values()
+                len(moments) - bisect_left(moments, began)
+                for level, moments in lines.get((type(running.pull), running.pull.arm), ())
+                if running.level_is_open or level == running.pull.fidelity
             )
             if held >= most_held(len(self._running)) or (held and is_expired(number, running)):
                 self.given_up.add(number)
 
-    def _holds_back(self, number: int, running: Running, ended: Ended) -> bool:
-        """Whether a trial under way began before one that has ended, of the same arm and level.
+    def _waiting_by_kind(self) -> list[list[Ended]]:
+        """Those that wait, of each arm and level in the order of their beginnings."""
+        kinds: dict[tuple[type[Pull], int, int], list[Ended]] = defaultdict(list)
+        for ended in sorted(self.waiting.values(), key=_began):
+            kinds[type(ended.pull), ended.pull.arm, ended.pull.fidelity].append(ended)
+        return list(kinds.values())
 
-        What is not known yet about the one under way counts as the same. Pulls of the search hold
-        back no replicates of its certificate.
-        """
-        if type(running.pull) is not type(ended.pull):
-            return False
-        if _beginning(running.since, number) > _beginning(ended.since, ended.number):
-            return False
-        if not running.level_is_open and running.pull.fidelity != ended.pull.fidelity:
-            return False
-        arm = running.pull.arm
-        return arm == ended.pull.arm or self._may_be_equal(arm, ended.pull)
+    def _holders(self, pull: Pull) -> set[int]:
+        """The arms whose trials hold back those of a pull."""
+        return {pull.arm, *self._equal_arms(pull)}
 
 
-def _beginning(since: datetime | None, number: int) -> tuple[datetime, int]:
+def _began(ended: Ended) -> _Moment:
+    return _beginning(ended.since, ended.number)
+
+
+def _beginning(since: datetime | None, number: int) -> _Moment:
     """When a trial began; by its number among those that began at the same moment."""
     return since or datetime.min, number
 

@@ -110,6 +110,22 @@ def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded():
     assert again[0] == again[1]
 
 
+def test_what_is_said_of_an_arm_after_its_values_counts_at_once():
+    late, search = (10, 20, 30), searching()
+    points = [drawn(search.space, arm) for arm in range(40)]
+    for arm, point in enumerate(points):
+        if arm not in late:
+            search.describe(arm, point)
+        for level in range(len(COSTS)):
+            search.tell(Pull(arm, level), Observation(valley(point, level)))
+    search.ask(40)
+    for arm in late:
+        search.describe(arm, points[arm])
+    loaded = searching()
+    loaded.load_state_dict(json.loads(json.dumps(search.state_dict())))
+    assert search.ask(40) == loaded.ask(40)
+
+
 class Watched(PlayTogether):
     """Checks what each worker is given."""
 
