@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from textwrap import fill
 
-from benchmarks.evidence.search import GROUPS, OURS
-from benchmarks.evidence.tables import is_there, only, percent, result
+from benchmarks.evidence.search import GROUPS, NAMES, OURS, judged_methods
+from benchmarks.evidence.tables import only, percent, result
 from benchmarks.hpo.judged import NAME as JUDGED
 
 
@@ -21,20 +21,21 @@ def how_sure() -> str:
         )
         for scenario in ("shared noise", "rare divergence", "bias 1.5 times")
     }
-    judged = is_there(JUDGED)
+    judged = judged_methods() >= set(NAMES)
     hpo = result(JUDGED if judged else "hpo")
     first, last = hpo["budgets"][0], hpo["budgets"][-1]
     methods = hpo["groups"]["all tasks"]["methods"]
     ranks = only(methods, method=OURS)["rank"]
     next_best = [min(row["rank"][at] for row in methods if row["method"] != OURS) for at in (0, -1)]
     ratios = [hpo["groups"][group]["over_best_optuna"][OURS][-1]["ratio"] for group in GROUPS]
-    which = (
-        f"They were kept to judge it, and are played once per release, here "
-        f"{hpo['versions']['mfhpo']}."
-        if judged
-        else "It was developed on these tasks; those that are kept to judge it, once per release, "
-        "have not been played yet."
-    )
+    which = "It was developed on these tasks."
+    if judged:
+        which = (
+            f"They were kept to judge it, and are played once per release, here "
+            f"{hpo['versions']['mfhpo']}."
+        )
+    elif not judged_methods():
+        which += " Those that are kept to judge it, once per release, have not been played yet."
     declared = [row for row in result("certificate_cost")["table"] if row["declared"] == "bias"]
     cheapest = min(declared, key=lambda row: row["ratio"])
     dearest = max(declared, key=lambda row: row["ratio"])

@@ -71,25 +71,43 @@ def rank() -> str:
 
 
 def judged() -> str:
-    """Mean rank on the tasks that judge the search, if they have been played."""
+    """Mean rank and regret on the tasks that judge the search, if they have been played."""
     if not is_there(JUDGED):
         return "This version has not been judged yet."
     found = result(JUDGED)
-    methods = found["groups"]["all tasks"]["methods"]
+    groups = [name for name in found["groups"] if name != "all tasks"]
     rows = [
-        [_name(row["method"]), *(f"{rank:.1f}" for rank in row["rank"])]
-        for row in sorted(methods, key=lambda row: row["rank"][-1])
+        [
+            _name(row["method"]),
+            *(f"{rank:.1f}" for rank in row["rank"]),
+            *(_points(found["groups"][group]["methods"], row["method"]) for group in groups),
+        ]
+        for row in sorted(
+            found["groups"]["all tasks"]["methods"], key=lambda row: float(row["rank"][-1])
+        )
     ]
-    head = ["mean rank", *(f"after {budget:g}" for budget in found["budgets"])]
-    groups = [
-        f"{len(group['tasks'])} of {name}"
-        for name, group in found["groups"].items()
-        if name != "all tasks"
-    ]
-    return (
-        f"{table(head, rows)}\n\nVersion {found['versions']['mfhpo']}, on {found['date']}; "
-        f"{len(found['seeds'])} seeds; tasks: {', '.join(groups)}.\n\n{_verdict(JUDGED)}"
+    budgets = [f"{budget:g}" for budget in found["budgets"]]
+    head = ["mean rank", *(f"after {budget}" for budget in budgets)]
+    head += [f"{group}, {' / '.join(budgets)}" for group in groups]
+    tasks = [f"{len(found['groups'][group]['tasks'])} of {group}" for group in groups]
+    missing = [NAMES[name] for name in NAMES if name not in judged_methods()]
+    said = (
+        f"Version {found['versions']['mfhpo']}, on {found['date']}; {len(found['seeds'])} seeds; "
+        f"tasks: {', '.join(tasks)}. Regret is in points of accuracy."
+        + (f" Not played on them yet: {', '.join(missing)}." if missing else "")
     )
+    return f"{table(head, rows)}\n\n{fill(said, 100)}\n\n{_verdict(JUDGED)}"
+
+
+def judged_methods() -> set[str]:
+    """The methods that have been played on the tasks that judge the search."""
+    if not is_there(JUDGED):
+        return set()
+    return {row["method"] for row in result(JUDGED)["groups"]["all tasks"]["methods"]}
+
+
+def _points(methods: Sequence[dict[str, Any]], name: str) -> str:
+    return " / ".join(f"{points:.1f}" for points in only(methods, method=name)["points"])
 
 
 def architectures() -> str:

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.judged:
+    if options.judged and OURS in (options.peers or [OURS]):  # peers may be played later
         judged.check_first_time(_RESULTS, {identity_of(OURS)})
     tasks = tuple(_problems(options))  # what is missing is said before anything is played
     if options.quick:
