@@ -152,12 +152,15 @@ class Arms:
         key = repr(sorted(self._without_owned(params).items()))
         return self._owner.setdefault(key, arm)
 
-    def maybe_equal(self, other: int) -> list[int]:
-        """The arms that may turn out to be drawn equal to another one, as far as they are known."""
+    def maybe_equal(self, other: int, arms: Collection[int]) -> list[int]:
+        """Of some arms, those that may turn out to be drawn equal to another one.
+
+        As far as they are known, they do not differ from it.
+        """
         if self.declared:
             return []
         params = self.params(other).items()
-        return [arm for arm, entry in enumerate(self._arms) if entry.params.items() <= params]
+        return [arm for arm in arms if self.params(arm).items() <= params]
 
     def never_asked(self, arm: int, params: Params) -> list[str]:
         """Names that were declared of an arm, but that a whole trial did not ask for."""

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -205,9 +205,9 @@ class FidelityRace(StudyRace):
     def _is_at_target(self, pull: Pull) -> bool:
         return pull.fidelity == len(self.levels) - 1
 
-    def _equal_arms(self, pull: Pull) -> Iterable[int]:
+    def _equal_arms(self, pull: Pull, arms: Collection[int]) -> Iterable[int]:
         # Equal arms are merged by what they are at the target.
-        return self.arms.maybe_equal(pull.arm) if self._is_at_target(pull) else ()
+        return self.arms.maybe_equal(pull.arm, arms) if self._is_at_target(pull) else ()
 
     def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -100,7 +100,6 @@ class SearchStudy(FidelityRace):
             other = replace(pull, arm=self._first_new_arm(trial.number) + place - 1)
         if other is not None:
             self.arms.forget(pull.arm)
-            self._looks.clear()  # what another trial with its number has suggested counts
             self.begin(trial, other)
         return other
 
@@ -147,7 +146,7 @@ class SearchStudy(FidelityRace):
     def _has_turns(self, pull: Pull) -> bool:
         return isinstance(pull, Replicate)  # the search itself certifies nothing
 
-    def _equal_arms(self, pull: Pull) -> Iterable[int]:
+    def _equal_arms(self, pull: Pull, arms: Collection[int]) -> Iterable[int]:
         return ()  # those of the shortlist differ
 
     def _is_single(self, trial: FrozenTrial) -> bool:

@@ -7,7 +7,7 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -28,6 +28,7 @@ from mfhpo_optuna.study.attributes import (
     ARGUMENTS,
     ARM_KEY,
     CERTIFICATE_KEY,
+    LIMIT_KEY,
     SO_FAR_KEY,
     WITHHELD_KEY,
     WORKER,
@@ -46,8 +47,8 @@ _MOST_SPOILT = 10
 _ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
 
 Listener = Callable[[int, Pull, Observation], None]
-# Parameters and user attributes of a trial, and whether there was a policy already.
-_Look: TypeAlias = tuple[dict[str, Any], dict[str, Any], bool]
+# Parameters, tag and limit of a trial, and whether there was a policy already.
+_Look: TypeAlias = tuple[dict[str, Any], dict[str, Any], float | None, bool]
 
 
 class StudyRace(abc.ABC):
@@ -85,9 +86,10 @@ class StudyRace(abc.ABC):
         self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
         self._looks: dict[int, _Look] = {}  # what was last seen of trials under way
+        self._arms_in_news: set[int] = set()  # of which something is new since then
         # When trials began here, by a clock that nobody sets; others are as their attributes say.
         self._begun_here: dict[int, float] = {}
-        self._turns = Turns(self._running, lambda pull: self._equal_arms(pull))
+        self._turns = Turns(self._running, self._equal_arms)
         self._ending: int | None = None
         self._news = TrialNews()
         self._begun = 0
@@ -126,8 +128,8 @@ class StudyRace(abc.ABC):
         """What a trial under way evaluates, now that the study says more about it."""
         return running
 
-    def _equal_arms(self, pull: Pull) -> Iterable[int]:
-        """The arms of which a trial under way may turn out to count for a pull of another one."""
+    def _equal_arms(self, pull: Pull, arms: Collection[int]) -> Iterable[int]:
+        """Of these arms, those of which a trial may turn out to count for a pull of another one."""
         return ()
 
     def _is_at_target(self, pull: Pull) -> bool:
@@ -175,9 +177,9 @@ class StudyRace(abc.ABC):
             self.is_disordered = True
             return False
         self._ending = ending
-        for trial in news:
-            if trial.state == TrialState.RUNNING and ARM_KEY in trial.user_attrs:
-                self._see(trial)
+        self._see_all(
+            [t for t in news if t.state == TrialState.RUNNING and ARM_KEY in t.user_attrs]
+        )
         for trial in by_their_ends(news):
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
                 self._begun += 1
@@ -188,14 +190,36 @@ class StudyRace(abc.ABC):
         self.settle()
         return True
 
+    def _see_all(self, trials: Sequence[FrozenTrial]) -> None:
+        """Note what trials under way evaluate, where that is new: most have not changed.
+
+        What an arm is, each of its trials says: all are seen again if it is new of one of them.
+        """
+        looks = {}
+        for trial in trials:
+            tag, limit = trial.user_attrs[ARM_KEY], trial.user_attrs.get(LIMIT_KEY)
+            look = (dict(trial.params), tag, limit, self.policy is not None)
+            if self._looks.get(trial.number) != look:
+                looks[trial.number] = look
+                self._is_news_of(tag["arm"], trial.number)
+        for trial in trials:
+            if trial.user_attrs[ARM_KEY]["arm"] in self._arms_in_news:
+                self._see(trial)
+        for number, look in looks.items():
+            if not self._expired(number, self._running[number]):  # it may be waited for again
+                self._looks[number] = look
+        self._arms_in_news.clear()
+
+    def _is_news_of(self, arm: int, trial_number: int) -> None:
+        """See all trials of an arm again, and of the one that this trial was of before."""
+        self._arms_in_news.add(arm)
+        if trial_number in self._running:
+            self._arms_in_news.add(self._running[trial_number].pull.arm)
+
     def _see(self, trial: FrozenTrial) -> None:
-        """Note what a trial under way evaluates, if that is new: most have not changed."""
-        number = trial.number
-        look = (dict(trial.params), dict(trial.user_attrs), self.policy is not None)
-        if self._looks.get(number) == look:
-            return
+        """Note what a trial under way evaluates."""
         self._note_replicates(trial.distributions)
-        pull = self._noted(trial)
+        pull, number = self._noted(trial), trial.number
         is_new = number not in self._running
         self._begun += is_new
         if is_new or number not in self._begun_here:
@@ -205,14 +229,14 @@ class StudyRace(abc.ABC):
             )
         self._running[number] = self._as_seen(self._running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
-        if not self._expired(number, self._running[number]):  # it may become waited for again
-            self._looks[number] = look
 
     def finish(
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
     ) -> bool:
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         self._news.close(trial.number)
+        if ARM_KEY in trial.user_attrs:
+            self._is_news_of(trial.user_attrs[ARM_KEY]["arm"], trial.number)
         self._running.pop(trial.number, None)
         self._looks.pop(trial.number, None)
         if is_spoilt(trial, state) and self._passes_over(trial):
@@ -269,7 +293,7 @@ class StudyRace(abc.ABC):
         self._begun_here[trial.number] = time.monotonic()
         self.n_told_before = self.n_told
         blind = self.policy is None
-        self._looks.pop(trial.number, None)
+        self._is_news_of(pull.arm, trial.number)
         self._running[trial.number] = Running(pull, trial.datetime_start, blind)
         self.arms.begun(pull.arm, trial.number, {})
 

@@ -4,7 +4,7 @@ import os
 import platform
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -64,10 +64,12 @@ class Turns:
     """
 
     def __init__(
-        self, running: dict[int, Running], equal_arms: Callable[[Pull], Iterable[int]]
+        self,
+        running: dict[int, Running],
+        equal_arms: Callable[[Pull, Collection[int]], Iterable[int]],
     ) -> None:
         self._running = running  # by number; kept up to date by the caller
-        self._equal_arms = equal_arms  # arms of which a trial may turn out to count for a pull
+        self._equal_arms = equal_arms  # those of which a trial may turn out to count for a pull
         self.waiting: dict[int, Ended] = {}  # in the order of their ends
         self.given_up: set[int] = set()  # under way, but not waited for any longer
 
@@ -86,12 +88,12 @@ class Turns:
                 kind = type(running.pull), running.pull.arm, level
                 began = _beginning(running.since, number)
                 first[kind] = min(first.get(kind, began), began)
-        ready = []
+        ready, arms = [], self._arms_under_way()
         for alike in self._waiting_by_kind():
             pull = alike[0].pull
             until = min(
                 first.get((type(pull), arm, level), _NEVER)
-                for arm in self._holders(pull)
+                for arm in {pull.arm, *self._equal_arms(pull, arms)}
                 for level in (pull.fidelity, None)
             )
             ready += alike[: bisect_left(alike, until, key=_began)]
@@ -112,10 +114,11 @@ class Turns:
         """
         # What trials of an arm hold back, if they began earlier.
         lines: dict[tuple[type[Pull], int], list[tuple[int, list[_Moment]]]] = defaultdict(list)
+        arms = self._arms_under_way()
         for alike in self._waiting_by_kind():
             pull = alike[0].pull
             moments = [_began(ended) for ended in alike if ended.observation is not None]
-            for arm in self._holders(pull):
+            for arm in {pull.arm, *self._equal_arms(pull, arms)}:
                 lines[type(pull), arm].append((pull.fidelity, moments))
         for number, running in self._running.items():
             if number == ending or number in self.given_up:
@@ -136,9 +139,8 @@ class Turns:
             kinds[type(ended.pull), ended.pull.arm, ended.pull.fidelity].append(ended)
         return list(kinds.values())
 
-    def _holders(self, pull: Pull) -> set[int]:
-        """The arms whose trials hold back those of a pull."""
-        return {pull.arm, *self._equal_arms(pull)}
+    def _arms_under_way(self) -> set[int]:
+        return {running.pull.arm for running in self._running.values()}
 
 
 def _began(ended: Ended) -> _Moment:

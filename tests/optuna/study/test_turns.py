@@ -42,9 +42,11 @@ def situations(draw):
 def made(situation):
     moments, all_pulls, flags, equal, given_up, order = situation
     running = {}
-    turns = Turns(
-        running, lambda pull: [arm for arm, other in equal if pull.fidelity and other == pull.arm]
-    )
+
+    def equal_arms(pull, arms):
+        return [arm for arm in arms if pull.fidelity and (arm, pull.arm) in equal]
+
+    turns = Turns(running, equal_arms)
     for number in order:
         since, (runs, is_open) = BEGAN + timedelta(moments[number]), flags[number]
         if runs:

@@ -2,12 +2,20 @@ import threading
 import time
 from datetime import datetime, timedelta
 
+import numpy as np
 import optuna
 import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import Fidelity, IISESampler, MFSampler, NashSampler, RCUCBSampler
+from mfhpo_optuna import (
+    Fidelity,
+    IISESampler,
+    MFSampler,
+    NashSampler,
+    RaceSampler,
+    RCUCBSampler,
+)
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import (
     ARMS,
@@ -213,3 +221,76 @@ def test_a_trial_that_the_heartbeat_declares_dead_is_a_failure():
     study.optimize(bowl)
     assert sampler.recommendation(study).certified
     assert study.best_params == {"x": 0.0, "epochs": 9}
+
+
+class TestReadingAlong:
+    """A worker that reads a search's study again and again, while others work on it."""
+
+    @pytest.fixture
+    def worker(self):
+        storage = InMemoryStorage()
+
+        def make():
+            return optuna.create_study(
+                storage=storage,
+                study_name="shared",
+                load_if_exists=True,
+                sampler=RaceSampler(budget=60, seed=0),
+            )
+
+        first = make()
+        for _ in range(12):
+            trial = first.ask()
+            first.tell(trial, self.evaluate(trial))
+        return make
+
+    @staticmethod
+    def evaluate(trial):
+        return trial.suggest_float("x", 0, 1) ** 2 + trial.suggest_float("y", 0, 1) ** 2
+
+    @staticmethod
+    def points(study):
+        """What the search takes its arms for, after a look at the study."""
+        return study.sampler._read(study).race.search.state_dict()["points"]
+
+    def test_an_arm_is_what_its_new_trial_says_when_an_earlier_one_has_failed(self, worker):
+        study, reader = worker(), worker()
+        lost = study.ask()
+        lost.suggest_float("x", 0, 1)
+        self.points(reader)
+        study.tell(lost, state=TrialState.FAIL)
+        failed = study.trials[lost.number]
+        study.add_trial(
+            optuna.trial.create_trial(
+                state=TrialState.WAITING,
+                params=failed.params,
+                distributions=failed.distributions,
+                user_attrs=failed.user_attrs,
+                system_attrs={"failed_trial": lost.number, **failed.system_attrs},
+            )
+        )
+        again = study.ask()
+        self.evaluate(again)
+        arm = str(failed.user_attrs[PULL]["arm"])
+        self.points(reader)
+        assert self.points(reader)[arm] == pytest.approx(again.params)
+
+    def test_an_arm_is_its_own_when_another_trial_gives_way(self, worker):
+        study, reader = worker(), worker()
+        stays = study.ask()
+        self.evaluate(stays)
+        tag = study.trials[stays.number].user_attrs[PULL]
+        gives_way = optuna.load_study(study_name="shared", storage=study._storage).ask()
+        gives_way.set_user_attr(PULL, tag)
+        self.points(reader)
+        gives_way.set_user_attr(PULL, {**tag, "arm": tag["arm"] + 1})
+        assert self.points(reader)[str(tag["arm"])] == pytest.approx(stays.params)
+
+    def test_what_else_a_trial_notes_is_not_looked_at(self, worker):
+        study, reader = worker(), worker()
+        trial = study.ask()
+        for n in (2, 3):
+            trial.set_user_attr("curve", np.arange(n))
+            self.points(reader)
+        study.tell(trial, self.evaluate(trial))
+        assert len(self.points(reader)) == 13

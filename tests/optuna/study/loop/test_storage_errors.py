@@ -433,7 +433,7 @@ def test_a_spoilt_trial_that_is_no_pull_changes_nothing():
 
 def test_a_trial_that_holds_back_a_spoilt_one_alone_is_waited_for():
     began = datetime.now()
-    turns = Turns({0: Running(Pull(0, 0), began)}, lambda pull: ())
+    turns = Turns({0: Running(Pull(0, 0), began)}, lambda pull, arms: ())
     later = optuna.trial.create_trial(state=TrialState.RUNNING)
     later.number, later.datetime_start = 1, began + timedelta(seconds=1)
     turns.end(later, Pull(0, 0), None)
