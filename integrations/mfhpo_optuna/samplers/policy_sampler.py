@@ -185,6 +185,8 @@ class PolicySampler(StudySampler[RaceT]):
             race = self._join(study, trial)
             if race is None:
                 return
+            if self._is_over(race):
+                race = self._in_order(study, race)
             if self._is_over(race) and stop(study):
                 race.over.add(trial.number)
                 self._write(study, trial, race.attributes_outside(trial))
@@ -230,20 +232,27 @@ class PolicySampler(StudySampler[RaceT]):
                 return
             race = self._read(study, ending=trial.number)
             seconds = self._seconds_of(study, race, trial, state)
-            is_single = race.finish(trial, state, values[0] if values else None, seconds)
-            race.settle()
-            if is_single:
+
+            def finish(race: RaceT) -> bool:
+                is_single = race.finish(trial, state, values[0] if values else None, seconds)
+                race.settle()
+                return is_single
+
+            if finish(race):
                 self._mark_as_no_answer(study, trial)
             self._check(study, race)
             if race.policy is None:
                 return
             self._progress.show(race.progress)
             if self._is_over(race):
+                race = self._in_order(study, race, trial, finish)
+            if self._is_over(race):
                 self._progress.show(race.progress, is_last=True)
-                self._conclude(study, race, trial)
-                stop(study)
+                self._conclude(study, race, trial, finish)
+                if self._is_over(self._of(study)):
+                    stop(study)
             elif race.answer_is_stale:
-                self._conclude(study, race, trial)
+                self._conclude(study, race, trial, finish)
             elif is_news(race):
                 race = self._read(study)  # other workers may have said it meanwhile
                 add_answer_so_far(study, race, self._answer(race))
@@ -372,13 +381,39 @@ class PolicySampler(StudySampler[RaceT]):
             race = self._of(study)
             return arms_only_study(study, race, self._values_of_arms(race))
 
-    def _conclude(self, study: optuna.Study, race: RaceT, trial: FrozenTrial | None = None) -> None:
+    def _in_order(
+        self,
+        study: optuna.Study,
+        race: RaceT,
+        ending: FrozenTrial | None = None,
+        finish: Callable[[RaceT], bool] | None = None,
+    ) -> RaceT:
+        """The race as whoever reads the study later knows it: in the order of the trials' ends.
+
+        `finish` has it learn of the trial that ends at this moment, which the study does not know.
+        """
+        if not race.is_out_of_order:
+            return race
+        race.is_disordered = True
+        race = self._read(study, None if ending is None else ending.number)
+        if finish is not None:
+            finish(race)
+        return race
+
+    def _conclude(
+        self,
+        study: optuna.Study,
+        race: RaceT,
+        trial: FrozenTrial | None = None,
+        finish: Callable[[RaceT], bool] | None = None,
+    ) -> None:
         """Add the trial that `best_trial` is to show: the recommended arm.
 
-        `trial` has found that the race is over, as others may have at the same moment.
+        `trial` has found that the race is over, as others may have at the same moment. For `finish`
+        see `_in_order`.
         """
         race = self._read(study)
-        answer = self._answer(race)
+        is_over, answer = self._is_over(race), self._answer(race)
         if trial is not None and answer.arm is not None:
             goes_on = bool(race.chosen_by(trial.number))
             if is_said(race, answer, claims_the_same if goes_on else self._is_repeat):
@@ -390,6 +425,8 @@ class PolicySampler(StudySampler[RaceT]):
                 if trial.number in race.over:  # Optuna would leave one that has not begun running
                     study.tell(trial.number, state=TrialState.FAIL)
                 raise
-            race = self._read(study)
+            race = self._in_order(study, self._read(study), trial if finish else None, finish)
+            if is_over and not self._is_over(race):
+                return
             answer = self._answer(race)
         add_answer(study, race, answer, self._is_repeat)

@@ -242,10 +242,14 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
                 warnings.warn(_HOW_TO_SEE_NOISE, NoNoiseWarning, stacklevel=5)
 
     def _conclude(
-        self, study: optuna.Study, race: ReplicateRace, trial: FrozenTrial | None = None
+        self,
+        study: optuna.Study,
+        race: ReplicateRace,
+        trial: FrozenTrial | None = None,
+        finish: Callable[[ReplicateRace], bool] | None = None,
     ) -> None:
         if not race.certification.noise_is_hidden:
-            super()._conclude(study, race, trial)
+            super()._conclude(study, race, trial, finish)
 
     def _say_if_cut_short(self, read: ReplicateRace) -> None:
         """Nothing: `certify` returns what is known."""

@@ -79,6 +79,10 @@ class StudyRace(abc.ABC):
         self.resumed = False  # whether trials of the race were run before, or elsewhere
         # Whether the policy has learned values in another order than that of their beginnings.
         self.is_disordered = False
+        # Whether it has learned values in another order than that in which the study says that
+        # their trials ended: a trial is learned of before its storage knows that it has ended.
+        self.is_out_of_order = False
+        self._told_early: set[int] = set()
         # What the user was warned about, also by an earlier race in whose place this one goes on.
         self.warned: set[str] = set()
         self._replicates = replicates
@@ -177,10 +181,14 @@ class StudyRace(abc.ABC):
             self.is_disordered = True
             return False
         self._ending = ending
-        self._see_all(
-            [t for t in news if t.state == TrialState.RUNNING and ARM_KEY in t.user_attrs]
-        )
+        under_way = (t for t in news if t.state == TrialState.RUNNING and ARM_KEY in t.user_attrs)
+        self._see_all([trial for trial in under_way if trial.number not in self._told_early])
         for trial in by_their_ends(news):
+            if trial.number in self._told_early:
+                self._told_early.remove(trial.number)
+                continue
+            if ARM_KEY in trial.user_attrs and self._told_early:
+                self.is_out_of_order = True
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
                 self._begun += 1
                 self.resumed = True
@@ -234,7 +242,8 @@ class StudyRace(abc.ABC):
         self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
     ) -> bool:
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
-        self._news.close(trial.number)
+        if not trial.state.is_finished():
+            self._told_early.add(trial.number)
         if ARM_KEY in trial.user_attrs:
             self._is_news_of(trial.user_attrs[ARM_KEY]["arm"], trial.number)
         self._running.pop(trial.number, None)
