@@ -22,7 +22,9 @@ knows of fewer evaluations than are behind the last answer adds none. Nothing ta
 certified answer but another answer at the end of a race.
 
 Several workers may find at the same moment that a race is over. Each notes that on the trial that
-it has under way, and the one with the first trial answers.
+it has under way, and the one with the first trial answers. A worker learns of its trial before the
+study knows that it has ended, and others' may end in between. Whoever has learned in another order
+than that of the ends learns all anew before it answers, so that readers of the study find the same.
 """
 
 import math
