@@ -245,11 +245,10 @@ class PolicySampler(StudySampler[RaceT]):
                 return
             self._progress.show(race.progress)
             if self._is_over(race):
-                race = self._in_order(study, race, trial, finish)
-            if self._is_over(race):
-                self._progress.show(race.progress, is_last=True)
                 self._conclude(study, race, trial, finish)
-                if self._is_over(self._of(study)):
+                race = self._of(study)
+                if self._is_over(race):
+                    self._progress.show(race.progress, is_last=True)
                     stop(study)
             elif race.answer_is_stale:
                 self._conclude(study, race, trial, finish)
@@ -385,20 +384,34 @@ class PolicySampler(StudySampler[RaceT]):
         self,
         study: optuna.Study,
         race: RaceT,
-        ending: FrozenTrial | None = None,
+        trial: FrozenTrial | None = None,
         finish: Callable[[RaceT], bool] | None = None,
     ) -> RaceT:
         """The race as whoever reads the study later knows it: in the order of the trials' ends.
 
         `finish` has it learn of the trial that ends at this moment, which the study does not know.
+        That trial comes last; by the clock of its machine it may turn out to have ended earlier.
         """
-        if not race.is_out_of_order:
-            return race
-        race.is_disordered = True
-        race = self._read(study, None if ending is None else ending.number)
-        if finish is not None:
-            finish(race)
+        race = self._read_on(study, race, trial, finish)
+        if race.is_out_of_order:
+            race.is_disordered = True
+            race = self._read_on(study, race, trial, finish)
         return race
+
+    def _read_on(
+        self,
+        study: optuna.Study,
+        race: RaceT,
+        trial: FrozenTrial | None,
+        finish: Callable[[RaceT], bool] | None,
+    ) -> RaceT:
+        """The race with what has ended meanwhile; if it is made anew, it learns of `trial`, too."""
+        if trial is None or finish is None:
+            return self._read(study)
+        now = self._read(study, ending=trial.number if race.is_disordered else None)
+        if now is not race:
+            finish(now)
+        return now
 
     def _conclude(
         self,
@@ -410,10 +423,10 @@ class PolicySampler(StudySampler[RaceT]):
         """Add the trial that `best_trial` is to show: the recommended arm.
 
         `trial` has found that the race is over, as others may have at the same moment. For `finish`
-        see `_in_order`.
+        see `_in_order`. The race may turn out to go on.
         """
-        race = self._read(study)
-        is_over, answer = self._is_over(race), self._answer(race)
+        race = self._read_on(study, race, trial, finish)
+        was_over, answer = self._is_over(race), self._answer(race)
         if trial is not None and answer.arm is not None:
             goes_on = bool(race.chosen_by(trial.number))
             if is_said(race, answer, claims_the_same if goes_on else self._is_repeat):
@@ -425,8 +438,6 @@ class PolicySampler(StudySampler[RaceT]):
                 if trial.number in race.over:  # Optuna would leave one that has not begun running
                     study.tell(trial.number, state=TrialState.FAIL)
                 raise
-            race = self._in_order(study, self._read(study), trial if finish else None, finish)
-            if is_over and not self._is_over(race):
-                return
-            answer = self._answer(race)
-        add_answer(study, race, answer, self._is_repeat)
+        race = self._in_order(study, race, trial, finish)
+        if self._is_over(race) or not was_over:
+            add_answer(study, race, self._answer(race), self._is_repeat)

@@ -79,10 +79,11 @@ class StudyRace(abc.ABC):
         self.resumed = False  # whether trials of the race were run before, or elsewhere
         # Whether the policy has learned values in another order than that of their beginnings.
         self.is_disordered = False
-        # Whether it has learned values in another order than that in which the study says that
-        # their trials ended: a trial is learned of before its storage knows that it has ended.
+        # Whether it has learned of trials in another order than that of their ends by the study's
+        # account: each worker learns of its trials before the study knows that they have ended.
         self.is_out_of_order = False
-        self._told_early: set[int] = set()
+        self._told_early: dict[int, TrialState] = {}  # those, in the order of learning
+        self._latest_end = datetime.min, -1
         # What the user was warned about, also by an earlier race in whose place this one goes on.
         self.warned: set[str] = set()
         self._replicates = replicates
@@ -171,24 +172,26 @@ class StudyRace(abc.ABC):
 
         The study still has the trial that ends at this moment (`ending`) as running. False if the
         race must be made anew: the study has lost trials (it was deleted and made again), or a
-        trial has ended that was not waited for (`is_disordered`).
+        trial has ended that was not waited for, or otherwise than it was told (`is_disordered`).
         """
         news = None if self.is_disordered else self._news.read(study)
         if news is None:
             return False
-        ended = {trial.number for trial in news if trial.state.is_finished()}
-        if not self._turns.given_up.isdisjoint(ended | {ending}):
+        ended = {trial.number: trial.state for trial in news if trial.state.is_finished()}
+        told_otherwise = ending in self._told_early or any(
+            self._told_early.get(number, state) != state for number, state in ended.items()
+        )
+        if told_otherwise or not self._turns.given_up.isdisjoint({*ended, ending}):
             self.is_disordered = True
             return False
         self._ending = ending
         under_way = (t for t in news if t.state == TrialState.RUNNING and ARM_KEY in t.user_attrs)
         self._see_all([trial for trial in under_way if trial.number not in self._told_early])
         for trial in by_their_ends(news):
-            if trial.number in self._told_early:
-                self._told_early.remove(trial.number)
+            if ARM_KEY in trial.user_attrs:
+                self._note_end(trial)
+            if self._told_early.pop(trial.number, None) is not None:
                 continue
-            if ARM_KEY in trial.user_attrs and self._told_early:
-                self.is_out_of_order = True
             if trial.number not in self._running and ARM_KEY in trial.user_attrs:
                 self._begun += 1
                 self.resumed = True
@@ -197,6 +200,14 @@ class StudyRace(abc.ABC):
             )
         self.settle()
         return True
+
+    def _note_end(self, trial: FrozenTrial) -> None:
+        """Compare when a trial ended with those that were learned of before it."""
+        end = trial.datetime_complete or datetime.min, trial.number
+        first = next(iter(self._told_early), trial.number)
+        if end < self._latest_end or first != trial.number:
+            self.is_out_of_order = True
+        self._latest_end = max(self._latest_end, end)
 
     def _see_all(self, trials: Sequence[FrozenTrial]) -> None:
         """Note what trials under way evaluate, where that is new: most have not changed.
@@ -243,7 +254,7 @@ class StudyRace(abc.ABC):
     ) -> bool:
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         if not trial.state.is_finished():
-            self._told_early.add(trial.number)
+            self._told_early[trial.number] = state
         if ARM_KEY in trial.user_attrs:
             self._is_news_of(trial.user_attrs[ARM_KEY]["arm"], trial.number)
         self._running.pop(trial.number, None)

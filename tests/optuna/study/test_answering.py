@@ -12,6 +12,7 @@ from optuna.trial import TrialState
 from mfhpo_optuna import IISESampler, RaceSampler
 from mfhpo_optuna.samplers import answer
 from mfhpo_optuna.study.attributes import ANSWERING_KEY
+from mfhpo_optuna.study.search_study import SearchStudy
 from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, valley
 from tests.optuna.study.test_joining import a_dead_process, another_process
 
@@ -131,10 +132,8 @@ def test_figures_alone_are_left_to_those_that_are_under_way(others, n_answers, m
     study = optuna.create_study(sampler=RaceSampler("epochs", budget=60, seed=0))
     study.optimize(valley)
     assert len(answers(study)) == 1
-    study.sampler.recommendation(study)
     study.add_trial(pulls(study)[0])  # one that was under way, and has changed no more than figures
-    race = study.sampler._of(study)
-    monkeypatch.setattr(race, "chosen_by", lambda number: others)
+    monkeypatch.setattr(SearchStudy, "chosen_by", lambda race, number: others)
     study.optimize(valley, n_trials=1)
     assert len(answers(study)) == n_answers
     assert len({trial.user_attrs[CERTIFICATE]["arm"] for trial in answers(study)}) == 1
@@ -152,11 +151,12 @@ class Slow(IISESampler):
         self.meanwhile()
 
 
-@pytest.mark.parametrize("seed", [6, 9, 19, 23, 28])  # after others, a swapped pair is last
-def test_a_certificate_is_what_whoever_reads_the_study_later_finds(seed):
+@pytest.mark.parametrize("seed", [6, 9, 19, 23, 28, 85, 99, 166])
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_certificate_is_what_whoever_reads_the_study_later_finds(seed, threads):
     """Though trials ended in another order than the workers learned of them in.
 
-    With seed 19 a worker that kept to its own order would certify, but nobody after it.
+    With some seeds a worker that kept to its own order would give another arm, or certify alone.
     """
     storage, rng = InMemoryStorage(), np.random.default_rng(seed)
 
@@ -174,13 +174,18 @@ def test_a_certificate_is_what_whoever_reads_the_study_later_finds(seed):
         value = (x - 0.3) ** 2 + 0.5 * (y == "b") + 0.2 / trial.suggest_int("epochs", 1, 9)
         return trial, value + 0.05 * rng.normal()
 
-    first, second = make(), make()
+    def meanwhile(trial):
+        second.sampler.meanwhile = lambda: None
+        first.tell(*trial)
+
+    first = make()
+    second = first if threads else make()
     while True:
         ended, other = begin(second), begin(first)
-        second.sampler.meanwhile = lambda trial=other: first.tell(*trial)
+        second.sampler.meanwhile = lambda trial=other: meanwhile(trial)
         second.tell(*ended)
-        second.sampler.meanwhile = lambda: None
-        assert not has_ended(first)
+        if has_ended(first):
+            break
         ended, other = begin(second), begin(first)
         second.tell(*ended)
         if has_ended(first):
@@ -189,10 +194,42 @@ def test_a_certificate_is_what_whoever_reads_the_study_later_finds(seed):
     reader = make()
     found = reader.sampler.recommendation(reader)
     said = reader.best_trial.user_attrs[CERTIFICATE]
-    assert (said["certified"], said["arm"]) == (found.certified, found.arm) == (True, said["arm"])
-    assert said["mean"] == found.mean
+    assert (said["certified"], said["arm"]) == (True, said["arm"]) == (found.certified, found.arm)
 
 
 def has_ended(study):
     certificates = (t.user_attrs.get(CERTIFICATE) for t in study.get_trials(deepcopy=False))
     return any(certificate["finished"] for certificate in certificates if certificate)
+
+
+class Failing(InMemoryStorage):
+    """Once, it fails to write that a trial has ended, of which the sampler has learned already."""
+
+    fails = False
+
+    def set_trial_state_values(self, trial_id, state, values=None):
+        if self.fails and state.is_finished():
+            self.fails = False
+            raise OSError("the disk is full")
+        return super().set_trial_state_values(trial_id, state, values)
+
+
+@pytest.mark.parametrize("comes", [TrialState.COMPLETE, TrialState.FAIL])
+def test_a_trial_whose_end_was_not_written_is_learned_of_once(comes):
+    storage = Failing()
+    study = worker(storage)
+    for _ in range(6):
+        trial = study.ask()
+        study.tell(trial, bowl(trial))
+    trial = study.ask()
+    value = bowl(trial)
+    storage.fails = True
+    with pytest.raises(OSError, match="the disk is full"):
+        study.tell(trial, value)
+    if comes == TrialState.COMPLETE:
+        study.tell(trial, value)
+    else:  # a heartbeat was missed
+        storage.set_trial_state_values(trial._trial_id, comes)
+    fresh = worker(storage)
+    found, expected = (one.sampler._read(one) for one in (study, fresh))
+    assert found.policy.state_dict() == expected.policy.state_dict()
