@@ -34,7 +34,9 @@ def how_sure() -> str:
             f"They were kept to judge it, and are played once per release, here "
             f"{hpo['versions']['mfhpo']}."
         )
-    elif not judged_methods():
+    elif judged_methods():
+        which += f" {_judged_in_part()}"
+    else:
         which += " Those that are kept to judge it, once per release, have not been played yet."
     declared = [row for row in result("certificate_cost")["table"] if row["declared"] == "bias"]
     cheapest = min(declared, key=lambda row: row["ratio"])
@@ -68,6 +70,21 @@ def how_sure() -> str:
             f"- **Searching on finds more.** As many more trials as `certify` takes find something "
             f"better in {' or '.join(better)} of studies.",
         ]
+    )
+
+
+def _judged_in_part() -> str:
+    """What is known of the tasks that judge the search while some optimisers are missing there."""
+    found = result(JUDGED)
+    methods = found["groups"]["all tasks"]["methods"]
+    ranks = only(methods, method=OURS)["rank"]
+    others = [row["rank"] for row in methods if row["method"] != OURS]
+    missing = [NAMES[name] for name in NAMES if name not in judged_methods()]
+    return (
+        f"On {len(found['tasks'])} others, kept to judge it, its mean rank among {len(methods)} is "
+        f"{ranks[0]:.1f} and {ranks[-1]:.1f}, and that of the best of the others "
+        f"{min(rank[0] for rank in others):.1f} and {min(rank[-1] for rank in others):.1f}; "
+        f"{', '.join(missing)} have not been played there yet."
     )
 
 

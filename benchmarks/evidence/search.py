@@ -182,19 +182,23 @@ def over_optuna() -> str:
     return table(["tasks", "best of Optuna", "budget", "ratio", "95 % interval"], rows, words=2)
 
 
-def losses() -> str:
-    """Single tasks on which another optimiser has the lower mean regret."""
-    rows = []
-    for found in (result("hpo"), result("hpo_nas")):
-        for task, regrets in found["groups"]["all tasks"]["points_by_task"].items():
-            for at, budget in enumerate(found["budgets"]):
-                ahead = _ahead(regrets, at)
-                if ahead:
-                    best = min(ahead, key=lambda name: regrets[name][at])
-                    both = [f"{regrets[name][at]:.2f}" for name in (OURS, best)]
-                    rows.append([task, _name(best), f"{budget:g}", *both, len(ahead)])
-    head = ["task", "best optimiser", "budget", "ours", "theirs", "optimisers ahead of ours"]
-    return table(head, rows, words=2)
+def losses(*names: str) -> Callable[[], str]:
+    """Single tasks of these results on which another optimiser has the lower mean regret."""
+
+    def figures() -> str:
+        rows = []
+        for found in map(result, names):
+            for task, regrets in found["groups"]["all tasks"]["points_by_task"].items():
+                for at, budget in enumerate(found["budgets"]):
+                    ahead = _ahead(regrets, at)
+                    if ahead:
+                        best = min(ahead, key=lambda name: regrets[name][at])
+                        both = [f"{regrets[name][at]:.2f}" for name in (OURS, best)]
+                        rows.append([task, _name(best), f"{budget:g}", *both, len(ahead)])
+        head = ["task", "best optimiser", "budget", "ours", "theirs", "optimisers ahead of ours"]
+        return table(head, rows, words=2)
+
+    return figures
 
 
 def _ahead(regrets: dict[str, Sequence[float]], at: int) -> list[str]:
@@ -255,7 +259,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "judged": judged,
     "five seeds": five_seeds,
     "over Optuna": over_optuna,
-    "losses of the search": losses,
+    "losses of the search": losses("hpo", "hpo_nas"),
+    "losses on judged tasks": losses(JUDGED),
     "small spaces": small_spaces,
     "scikit-learn's searches": scikit_learn,
     "search limits": limits,

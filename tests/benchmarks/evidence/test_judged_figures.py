@@ -13,30 +13,46 @@ def in_one_line(text):
 
 
 @pytest.fixture
-def judged(monkeypatch):
-    """As if the judged tasks had been played, with the figures of the others."""
+def judge(monkeypatch):
+    """As if the judged tasks had been played by all but some, with the figures of the others."""
     read = tables._read
-    as_judged = read("hpo") | {"versions": {"mfhpo": "9.9"}, "date": "2026-01-02"}
-    monkeypatch.setattr(
-        tables, "_read", lambda name: as_judged if name == "hpo_judged" else read(name)
-    )
-    for page in (readme, search):
-        monkeypatch.setattr(page, "is_there", lambda name: name == "hpo_judged")
+
+    def play(without=()):
+        found = read("hpo") | {"versions": {"mfhpo": "9.9"}, "date": "2026-01-02"}
+        found["groups"] = {
+            name: group
+            | {"methods": [row for row in group["methods"] if row["method"] not in without]}
+            for name, group in found["groups"].items()
+        }
+        monkeypatch.setattr(
+            tables, "_read", lambda name: found if name == "hpo_judged" else read(name)
+        )
+        monkeypatch.setattr(search, "is_there", lambda name: name == "hpo_judged")
+
+    return play
 
 
 @pytest.fixture
 def not_judged(monkeypatch):
-    for page in (readme, search):
-        monkeypatch.setattr(page, "is_there", lambda name: False)
+    monkeypatch.setattr(search, "is_there", lambda name: False)
 
 
-def test_the_headline_is_that_of_the_judged_tasks(judged):
+def test_the_headline_is_that_of_the_judged_tasks(judge):
+    judge()
     with tables.reading() as names:
         said = in_one_line(readme.how_sure())
     assert f"They {ON_JUDGED}, and are played once per release, here 9.9." in said
     assert ON_DEVELOPMENT not in said
     assert "hpo_judged" in names
     assert "hpo" not in names
+
+
+def test_while_optimisers_are_missing_there_the_headline_names_them(judge):
+    judge(without=["optuna gp", "dehb"])
+    said = in_one_line(readme.how_sure())
+    assert ON_DEVELOPMENT in said
+    assert "others, kept to judge it, its mean rank among 11 is 4.0 and 1.4" in said
+    assert "; Optuna GP, DEHB have not been played there yet." in said
 
 
 def test_the_headline_says_that_they_have_not_been_played(not_judged):
@@ -47,10 +63,16 @@ def test_the_headline_says_that_they_have_not_been_played(not_judged):
     assert search.judged() == "This version has not been judged yet."
 
 
-def test_the_table_says_which_version_was_judged_on_what(judged):
-    said = search.judged()
-    lines = said.splitlines()
+def test_the_table_says_which_version_was_judged_on_what(judge):
+    judge(without=["optuna gp"])
+    said = in_one_line(search.judged())
+    lines = search.judged().splitlines()
     assert lines[2].startswith("| **`RaceSampler`, search alone** |")
     assert "Version 9.9, on 2026-01-02; 30 seeds; tasks: 8 of LCBench, 4 of rbv2_xgboost." in said
-    last = [float(line.split("|")[-2]) for line in lines[2 : lines.index("")]]
+    assert said.count("Not played on them yet: Optuna GP.") == 1
+    last = [float(line.split("|")[5]) for line in lines[2 : lines.index("")]]
     assert last == sorted(last)
+    regrets = {
+        row["method"]: row["points"] for row in tables.result("hpo")["groups"]["LCBench"]["methods"]
+    }
+    assert " / ".join(f"{points:.1f}" for points in regrets[search.OURS]) in lines[2]
