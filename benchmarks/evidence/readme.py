@@ -1,10 +1,11 @@
 """The sentences of README that state figures."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from textwrap import fill
+from typing import Any
 
-from benchmarks.evidence.search import GROUPS, NAMES, OURS, judged_methods
-from benchmarks.evidence.tables import only, percent, result
+from benchmarks.evidence.search import GROUPS, OURS, not_judged
+from benchmarks.evidence.tables import is_there, only, percent, result
 from benchmarks.hpo.judged import NAME as JUDGED
 
 
@@ -21,12 +22,11 @@ def how_sure() -> str:
         )
         for scenario in ("shared noise", "rare divergence", "bias 1.5 times")
     }
-    judged = judged_methods() >= set(NAMES)
+    judged = not not_judged()
     hpo = result(JUDGED if judged else "hpo")
     first, last = hpo["budgets"][0], hpo["budgets"][-1]
     methods = hpo["groups"]["all tasks"]["methods"]
-    ranks = only(methods, method=OURS)["rank"]
-    next_best = [min(row["rank"][at] for row in methods if row["method"] != OURS) for at in (0, -1)]
+    ranks, next_best = _ranks(methods)
     ratios = [hpo["groups"][group]["over_best_optuna"][OURS][-1]["ratio"] for group in GROUPS]
     which = "It was developed on these tasks."
     if judged:
@@ -34,7 +34,7 @@ def how_sure() -> str:
             f"They were kept to judge it, and are played once per release, here "
             f"{hpo['versions']['mfhpo']}."
         )
-    elif judged_methods():
+    elif is_there(JUDGED):
         which += f" {_judged_in_part()}"
     else:
         which += " Those that are kept to judge it, once per release, have not been played yet."
@@ -57,7 +57,7 @@ def how_sure() -> str:
             f"divergences {wrong['rare divergence']:.0f} %, bias 1.5 times the declared "
             f"{wrong['bias 1.5 times']:.0f} %.",
             f"- **The search is good.** Of {len(methods)} optimisers on {len(hpo['tasks'])} tasks, "
-            f"its mean rank is {ranks[0]:.1f} after {first:g} evaluations and {ranks[-1]:.1f} "
+            f"its mean rank is {ranks[0]:.1f} after {first:g} evaluations and {ranks[1]:.1f} "
             f"after {last:g}; the best of the others have {next_best[0]:.1f} and "
             f"{next_best[1]:.1f}. Its regret after {last:g} is {ratios[0]:.2f} and {ratios[1]:.2f} "
             f"times that of Optuna's best on {GROUPS[0]} and {GROUPS[1]}. {which}",
@@ -77,15 +77,20 @@ def _judged_in_part() -> str:
     """What is known of the tasks that judge the search while some optimisers are missing there."""
     found = result(JUDGED)
     methods = found["groups"]["all tasks"]["methods"]
-    ranks = only(methods, method=OURS)["rank"]
-    others = [row["rank"] for row in methods if row["method"] != OURS]
-    missing = [NAMES[name] for name in NAMES if name not in judged_methods()]
+    ranks, next_best = _ranks(methods)
     return (
         f"On {len(found['tasks'])} others, kept to judge it, its mean rank among {len(methods)} is "
-        f"{ranks[0]:.1f} and {ranks[-1]:.1f}, and that of the best of the others "
-        f"{min(rank[0] for rank in others):.1f} and {min(rank[-1] for rank in others):.1f}; "
-        f"{', '.join(missing)} have not been played there yet."
+        f"{ranks[0]:.1f} and {ranks[1]:.1f}, and that of the best of the others "
+        f"{next_best[0]:.1f} and {next_best[1]:.1f}; {', '.join(not_judged())} have not been "
+        f"played there yet."
     )
+
+
+def _ranks(methods: Sequence[dict[str, Any]]) -> tuple[list[float], list[float]]:
+    """Mean ranks at the first and the last budget: ours, and the best of the others."""
+    ours = only(methods, method=OURS)["rank"]
+    others = [row["rank"] for row in methods if row["method"] != OURS]
+    return [ours[0], ours[-1]], [min(rank[at] for rank in others) for at in (0, -1)]
 
 
 FIGURES: dict[str, Callable[[], str]] = {"how sure": how_sure}

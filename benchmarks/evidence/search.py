@@ -90,7 +90,7 @@ def judged() -> str:
     head = ["mean rank", *(f"after {budget}" for budget in budgets)]
     head += [f"{group}, {' / '.join(budgets)}" for group in groups]
     tasks = [f"{len(found['groups'][group]['tasks'])} of {group}" for group in groups]
-    missing = [NAMES[name] for name in NAMES if name not in judged_methods()]
+    missing = not_judged()
     said = (
         f"Version {found['versions']['mfhpo']}, on {found['date']}; {len(found['seeds'])} seeds; "
         f"tasks: {', '.join(tasks)}. Regret is in points of accuracy."
@@ -99,11 +99,12 @@ def judged() -> str:
     return f"{table(head, rows)}\n\n{fill(said, 100)}\n\n{_verdict(JUDGED)}"
 
 
-def judged_methods() -> set[str]:
-    """The methods that have been played on the tasks that judge the search."""
-    if not is_there(JUDGED):
-        return set()
-    return {row["method"] for row in result(JUDGED)["groups"]["all tasks"]["methods"]}
+def not_judged() -> list[str]:
+    """The optimisers that have not been played on the tasks that judge the search."""
+    played = set()
+    if is_there(JUDGED):
+        played = {row["method"] for row in result(JUDGED)["groups"]["all tasks"]["methods"]}
+    return [NAMES[name] for name in NAMES if name not in played]
 
 
 def _points(methods: Sequence[dict[str, Any]], name: str) -> str:

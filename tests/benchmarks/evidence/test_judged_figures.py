@@ -31,14 +31,16 @@ def judge(monkeypatch):
         monkeypatch.setattr(
             tables, "_read", lambda name: found if name == "hpo_judged" else read(name)
         )
-        monkeypatch.setattr(search, "is_there", lambda name: name == "hpo_judged")
+        for page in (readme, search):
+            monkeypatch.setattr(page, "is_there", lambda name: name == "hpo_judged")
 
     return play
 
 
 @pytest.fixture
 def not_judged(monkeypatch):
-    monkeypatch.setattr(search, "is_there", lambda name: False)
+    for page in (readme, search):
+        monkeypatch.setattr(page, "is_there", lambda name: False)
 
 
 def test_the_headline_is_that_of_the_judged_tasks(judge):
