@@ -203,6 +203,7 @@ class PolicySampler(StudySampler[RaceT]):
             if waited or (pull is None and self._must_wait(study, trial, race)):
                 # The clock of one that waited would tell what it costs wrongly.
                 race.idle.add(trial.number)
+                race.over.discard(trial.number)
             if pull is None:
                 self._write(study, trial, race.attributes_outside(trial))
                 return

@@ -31,6 +31,8 @@ from mfhpo_optuna.study.under_way import Running, is_surely_alive
 # Times the first limit, which is a tenth of the budget, before the levels are known.
 _MOST_AT_FIRST = 10.0
 
+_ALL_IS_PROMISED = "what is left of the budget is promised to trials under way"
+
 
 class SearchStudy(FidelityRace):
     """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
@@ -110,6 +112,15 @@ class SearchStudy(FidelityRace):
             number in self._begun_here or is_surely_alive(worker)
             for number, worker, _ in self.chosen_by(-1)
         )
+
+    @property
+    def waits_for(self) -> str:
+        """See the base: what is promised to a trial is left to others if it gives no value."""
+        race = self.race
+        reason = super().waits_for
+        if reason or race is None or not race.shortlist or race.finished or not self.goes_on:
+            return reason
+        return "" if race.ask(1, self._pending(-1)) else _ALL_IS_PROMISED
 
     def progress(self) -> Progress:
         """What was tried, what it cost, and the leader."""

@@ -94,7 +94,9 @@ def test_several_workers_and_failures():
             raise RuntimeError
         return value
 
-    study = run(make(max_failures=8), failing, n_jobs=4, catch=(RuntimeError,))
+    # It pays for two looks at two arms, and for nine evaluations that fail.
+    sampler = make(certify_share=0.49, top=2, max_failures=8)
+    study = run(sampler, failing, n_jobs=4, catch=(RuntimeError,))
     searched, certified = splits(study)
     assert len(searched) == 1
     assert all(len(of_block) == 1 for of_block in certified.values())

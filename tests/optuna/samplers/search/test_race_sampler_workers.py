@@ -10,6 +10,7 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
+from mfhpo_optuna.samplers import policy_sampler
 from mfhpo_optuna.study import trial_news
 from tests.optuna.samplers.races import (
     CERTIFICATE,
@@ -181,6 +182,31 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
     configurations(one)
     for study in (one, two, *workers(storage, 1, proposer=make())):
         assert study.sampler.recommendation(study).trials == told + 2
+
+
+def test_what_a_trial_that_fails_leaves_of_the_budget_is_used(monkeypatch):
+    monkeypatch.setattr(policy_sampler, "_LONGEST_WAIT", 0.3)
+    failed = []
+
+    def fails_last(trial):
+        value = valley(trial)
+        if "shortlist" in trial.user_attrs[PULL] and not failed:
+            failed.append(trial.number)
+            until = time.monotonic() + 60.0
+            # Until the other worker has nothing to do: all is evaluated, or promised to this one.
+            while not any(t.state == TrialState.PRUNED for t in study.trials):
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            raise RuntimeError
+        return value
+
+    # It pays for five evaluations of two finalists, and for one more.
+    sampler = RaceSampler(SHORT, budget=330, certify_share=0.3, epsilon=0.3, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(fails_last, n_jobs=2, catch=(RuntimeError,))
+    answer = sampler.recommendation(study)
+    assert answer.failures == 1
+    assert answer.certified
 
 
 def test_of_two_shortlists_that_of_the_first_trial_holds():
