@@ -55,6 +55,7 @@ class Budget:
         self.evaluations = 0
         self.failures = 0
         self.stopped = 0
+        self._at_target = self._failed_at_target = 0  # evaluations
         self.most_replicates: int | None = None
         self.reached: dict[int, int] = {}
         self.amount = math.inf if amount is None else float(amount)
@@ -86,6 +87,9 @@ class Budget:
         self.evaluations += 1
         self.failures += observation.failed
         self.stopped += observation.censored_at is not None
+        if pull.fidelity == self._search.target:
+            self._at_target += 1
+            self._failed_at_target += observation.failed
         if not isinstance(pull, Replicate):
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
@@ -253,11 +257,16 @@ class Budget:
         return ""
 
     def largest_shortlist(self) -> int:
-        """How many arms can be compared twice, or once if these are few."""
+        """How many arms can be compared twice, or once if these are few.
+
+        Those that fail as often as it was seen at the target until now are paid for, too.
+        """
         size, most = FIRST_LOOK, math.inf
         if self.most_replicates is not None:
             size, most = min(size, self.most_replicates), self.most_replicates
-        for_one_look = int(self.left() / (size * self.target_price) + _ROUNDING)
+        share = self._failed_at_target / max(self._at_target, 1)
+        values = (1.0 - share) * self.left() / self.target_price
+        for_one_look = int(values / size + _ROUNDING)
         return for_one_look if for_one_look < 4 or 2 * size > most else for_one_look // 2
 
     def first_look(self, n: int) -> int:
@@ -283,6 +292,7 @@ class Budget:
             "evaluations": self.evaluations,
             "failures": self.failures,
             "stopped": self.stopped,
+            "at_target": [self._at_target, self._failed_at_target],
         }
 
     def check_state(self, state: Mapping[str, Any]) -> None:
@@ -304,6 +314,8 @@ class Budget:
         self.cost, self.evaluations = state["cost"], state["evaluations"]
         self.failures = state["failures"]
         self.stopped = state["stopped"]
+        # States of earlier versions have none.
+        self._at_target, self._failed_at_target = state.get("at_target", (0, 0))
 
 
 def _how_known(paid: object | None) -> str:

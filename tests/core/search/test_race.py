@@ -318,6 +318,21 @@ def test_the_shortlist_is_what_can_be_paid_for():
     assert race.ask()[0].shortlist == (7, 6)
 
 
+@pytest.mark.parametrize(("failures", "n_arms"), [(0, 4), (2, 3), (5, 2)])
+def test_the_shortlist_leaves_room_for_failures(failures, n_arms):
+    """Two looks at 4 take all 40 that are paid for; with a fifth that fails, 32: two at 3."""
+    race = make(HalvingSearch, costs=(1.0, 3.0, 10.0), budget=480.0, certify_share=400 / 480)
+    for arm in range(10):
+        race.search.describe(arm, {"x": arm / 10})
+        value = None if arm < failures else 0.1 * arm
+        race.tell(Pull(arm, 2), Observation(value, 8.0))
+        race.tell(Pull(arm, 0), Observation(None, 0.0))  # of lower levels nothing follows
+    assert len(race.ask()[0].shortlist) == n_arms
+    again = make(HalvingSearch, costs=(1.0, 3.0, 10.0), budget=480.0, certify_share=400 / 480)
+    again.load_state_dict(json.loads(json.dumps(race.state_dict())))
+    assert again.ask() == race.ask()
+
+
 def test_one_finished_arm_is_no_shortlist():
     race = make(budget=72.0, certify_share=0.5, initial=2)
     race.tell(Pull(0, 2), Observation(0.0, cost=72.0))
