@@ -48,7 +48,7 @@ class GivenRace:
 
     def next(self, pending: Sequence[Pull]) -> Pull | None:
         """What to evaluate besides what is under way; None for nothing."""
-        if self.policy.finished:
+        if self.policy.finished or self.policy.is_ahead(pending):
             return None
         pulls = self.policy.ask(1, pending)
         if not pulls or (pending and self._is_too_dear([*pending, *pulls])):

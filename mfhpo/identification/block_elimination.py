@@ -124,6 +124,28 @@ class BlockElimination(BlockPolicy):
             pulls.append(pull)
         return pulls
 
+    def is_ahead(self, pending: Sequence[Pull]) -> bool:
+        """Whether to wait (see `Policy.is_ahead`): what is under way may end the race.
+
+        It holds back more values than there are in complete rounds, or gives all that the winner
+        lacks, or nothing else is left to evaluate.
+        """
+        taken = self._taken(pending)
+        pull = self._open_pull(taken)
+        if not pending or pull is None or pull.block is None:
+            return bool(pending)
+        blocks, winner = self._blocks, self.winner
+        if winner is not None:
+            if pull.block != blocks.first_open(winner, taken.get(winner, set())):
+                return False  # it is for a comparison
+            expected = pull.block - int(blocks.void[: pull.block].sum())
+            counts = int(self._evidence.counts[winner, self.problem.target])
+            return expected >= counts + sum(self._lacking(winner).values())
+        if blocks.place(pull.block) <= blocks.place(blocks.next_round):
+            return False
+        waiting = int((blocks.n_values - blocks.counts())[self._in_round].sum())
+        return waiting > max(sum(map(len, blocks.members)), len(pending))
+
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
         """The first block in which an arm has no value, nor an evaluation under way."""
         return self._blocks.first_open(arm, self._taken(pending).get(arm, set()))

@@ -31,8 +31,6 @@ from mfhpo_optuna.study.under_way import Running, is_surely_alive
 # Times the first limit, which is a tenth of the budget, before the levels are known.
 _MOST_AT_FIRST = 10.0
 
-_ALL_IS_PROMISED = "what is left of the budget is promised to trials under way"
-
 
 class SearchStudy(FidelityRace):
     """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
@@ -113,15 +111,6 @@ class SearchStudy(FidelityRace):
             for number, worker, _ in self.chosen_by(-1)
         )
 
-    @property
-    def waits_for(self) -> str:
-        """See the base: what is promised to a trial is left to others if it gives no value."""
-        race = self.race
-        reason = super().waits_for
-        if reason or race is None or not race.shortlist or race.finished or not self.goes_on:
-            return reason
-        return "" if race.ask(1, self._pending(-1)) else _ALL_IS_PROMISED
-
     def progress(self) -> Progress:
         """What was tried, what it cost, and the leader."""
         race = self.race
@@ -149,6 +138,14 @@ class SearchStudy(FidelityRace):
         return f"{leader}{self._below_target(fidelity)}"
 
     # How it differs from a race among given arms.
+
+    @property
+    def _others_decide(self) -> bool:
+        # What is promised to a trial is left to others if it gives no value.
+        race = self.race
+        if race is None or not race.shortlist or race.finished or not self.goes_on:
+            return False
+        return not race.ask(1, self._pending(-1))
 
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
         # A larger limit of time may be worth it, one of memory there will not be.

@@ -44,7 +44,7 @@ from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surel
 # failures.
 _MOST_SPOILT = 10
 
-_ALL_ARE_TAKEN = "all replicates that are left are being evaluated by trials under way"
+_OTHERS_DECIDE = "what is to be evaluated next depends on trials under way"
 
 Listener = Callable[[int, Pull, Observation], None]
 # Parameters, tag and limit of a trial, and whether there was a policy already.
@@ -409,13 +409,21 @@ class StudyRace(abc.ABC):
         policy = self.policy
         if policy is None:
             return ""
-        if isinstance(policy, BlockElimination) and not policy.finished:
-            return "" if policy.ask(1, self._pending(-1)) else _ALL_ARE_TAKEN
+        if self._others_decide:
+            return _OTHERS_DECIDE
         if not policy.withheld or not policy.finished:
             return ""
         if all(self._expired(n, self._running[n]) for n in self._turns.given_up):
             return ""
         return policy.withheld if policy.recommend().reason == policy.withheld else ""
+
+    @property
+    def _others_decide(self) -> bool:
+        """Whether trials under way are waited for, although the race is not over."""
+        policy = self.policy
+        if not isinstance(policy, BlockElimination) or policy.finished:
+            return False
+        return policy.is_ahead(self._pending(-1))
 
     @property
     def answer_is_stale(self) -> bool:

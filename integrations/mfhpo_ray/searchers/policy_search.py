@@ -456,6 +456,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
         """What the policy wants next, or None if there is none now."""
+        if policy.is_ahead(pending):
+            return None
         pulls = policy.ask(1, pending)
         return pulls[0] if pulls else None
 

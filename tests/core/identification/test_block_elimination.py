@@ -1,3 +1,4 @@
+import heapq
 import json
 import math
 import warnings
@@ -361,6 +362,60 @@ def test_values_of_the_winner_count_without_a_gap():
     policy.tell(slow, Observation(-4.0))
     assert policy.summary(1, 0)[0] == early[0] + 31
     assert policy.winner is None or not policy.finished
+
+
+def play_with_one_that_is_slow(first, n_workers=8):
+    """Each evaluation takes about 1, the `first` one of all 1000; how many there are."""
+    policy, rng = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.1), np.random.default_rng(0)
+    draw, under_way, now = noisy((0.0, 0.1, 0.4, 1.0), rng, sd=0.2), [], 0.0
+    while not policy.finished:
+        pending = [pull for _, _, pull in under_way]
+        if len(under_way) < n_workers and not policy.is_ahead(pending):
+            [pull] = policy.ask(1, pending)
+            began = policy.pulls + len(under_way)
+            took = 1000.0 if began == first else rng.uniform(0.8, 1.2)
+            heapq.heappush(under_way, (now + took, began, pull))
+        else:
+            now, _, pull = heapq.heappop(under_way)
+            policy.tell(pull, Observation(draw(pull)))
+    return policy.pulls
+
+
+@pytest.mark.parametrize("first", [0, 3, 10, 25, 40])
+def test_few_are_evaluated_while_one_that_may_end_the_race_is_under_way(first):
+    assert play_with_one_that_is_slow(first) <= 2 * play_with_one_that_is_slow(None)
+
+
+def test_who_is_ahead_waits_for_what_the_next_comparison_lacks_alone():
+    policy = BlockElimination(THREE, epsilon=0.1)
+    for block in range(3):
+        for arm in (0, 1):
+            policy.tell(Pull(arm, 0, block=block), Observation(10.0 * block + arm))
+    slow, other = Pull(2, 0, block=0), Pull(2, 0, block=1)
+    assert policy.is_ahead([slow, other])  # 6 values wait for the first
+    assert not policy.is_ahead([other])  # it is to be begun again
+    assert not policy.is_ahead([])
+    policy.tell(slow, Observation(0.5))
+    assert policy.ask(1, [other])[0] == Pull(2, 0, block=2)
+    assert policy.is_ahead([other, Pull(2, 0, block=2)])
+
+
+def test_the_winner_is_evaluated_no_more_than_it_lacks():
+    policy, rng = BlockElimination(Problem(2, costs=(1.0,))), np.random.default_rng(0)
+    while policy.winner is None:
+        [pull] = policy.ask()
+        policy.tell(pull, Observation(float(pull.arm) + 0.1 * rng.standard_normal()))
+    pending = []
+    while not policy.is_ahead(pending):
+        pending += policy.ask(1, pending)
+    assert {pull.arm for pull in pending} == {1}
+    first = pending[0]
+    while len(pending) > 1:
+        policy.tell(pending.pop(), Observation(1.0 + 0.1 * rng.standard_normal()))
+        assert policy.is_ahead(pending)
+    policy.tell(first, Observation(None))
+    assert not policy.finished
+    assert policy.ask()[0].block == first.block
 
 
 def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():

@@ -181,6 +181,18 @@ def test_a_worker_waits_while_the_last_fold_is_under_way():
     assert waited.params == {}
 
 
+def test_a_worker_waits_while_what_may_end_the_race_is_under_way():
+    study = optuna.create_study(sampler=make())
+    study.optimize(objective, n_trials=5)
+    slow = study.ask()
+    late = threading.Timer(2.0, study.tell, (slow, objective(slow)))
+    late.start()
+    study.optimize(objective, timeout=60)
+    late.join()
+    assert study.sampler.recommendation(study).certified
+    assert len(pulls(study)) < 80  # with no slow one it takes less than 60
+
+
 def without(trial):
     return trial.suggest_float("x", -1, 1) + trial.suggest_int("epochs", 1, 9)
 
