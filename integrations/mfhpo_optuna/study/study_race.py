@@ -88,6 +88,7 @@ class StudyRace(abc.ABC):
         self.warned: set[str] = set()
         self._replicates = replicates
         self._n_replicates: int | None = None  # until an objective has asked for one
+        self._has_value: set[tuple[int, int]] = set()  # which arms in which blocks
         self._lease = lease  # seconds after which a running trial is not waited for
         self._running: dict[int, Running] = {}
         self._looks: dict[int, _Look] = {}  # what was last seen of trials under way
@@ -349,7 +350,9 @@ class StudyRace(abc.ABC):
         ]
         # The others choose again, too, if they have seen this trial: each takes another place.
         place = 1 + sum(number < trial.number for number in rivals)
-        other = self._ask(trial.number, place) if rivals else None
+        # Another worker may have evaluated it before this one could say that it does.
+        is_done = (pull.arm, pull.block) in self._has_value
+        other = self._ask(trial.number, place) if rivals or is_done else None
         if other is not None:
             self.begin(trial, other)
         return other
@@ -536,6 +539,8 @@ class StudyRace(abc.ABC):
 
     def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
         """Tell the policy of a pull as soon as it is its turn."""
+        if pull.block is not None and observation.has_value:
+            self._has_value.add((pull.arm, pull.block))
         if self._has_turns(pull):
             self._turns.end(trial, pull, observation)
         else:

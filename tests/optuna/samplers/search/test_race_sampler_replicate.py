@@ -112,7 +112,8 @@ def test_an_enqueued_configuration_is_of_the_search():
     assert len(splits(study)[0]) == 1
 
 
-def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates():
+@pytest.mark.parametrize("is_told", [False, True])
+def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is_told):
     storage = optuna.storages.InMemoryStorage()
 
     def worker():
@@ -131,6 +132,8 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates():
         if not trials:
             trials.append(None)
             trials[0] = other.ask()
+            if is_told:
+                other.tell(trials[0], objective(trials[0]))
         write(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
