@@ -65,7 +65,7 @@ BENCHMARKS = (
         "search_limits",
         "benchmarks.hpo.clock.limits",
         "--seeds 1 --tasks 'lcbench 3945'",
-        "--seeds 4",
+        "--seeds 5",
         data="yahpo",
     ),
     Benchmark("quickstart", "benchmarks.quickstart", "--seeds 1 --splits 20"),

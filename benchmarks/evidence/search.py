@@ -245,12 +245,14 @@ def limits() -> str:
     found: dict[str, Any] = result("search_limits")
     rows = []
     for at, point in enumerate(found["points"]):
-        regrets = [found[f"regret {way} limits"][at] for way in ("without", "with")]
-        low, high = (end[at] for end in found["interval"])
-        ratio = [percent(found["time over time"][at]), f"{percent(low)} to {percent(high)}"]
-        rows.append([f"{point:g} trainings", *(f"{regret:.1f}" for regret in regrets), *ratio])
-    head = ["after", "regret without limits", "regret with limits", "time to the same regret"]
-    return table([*head, "95 % interval"], rows)
+        for way in ("without limits", "with limits", "where none takes longer"):
+            row = found[way]
+            low, high = (percent(end[at]) for end in row["interval"])
+            time = percent(row["time over time"][at])
+            interval = "" if way == "without limits" else f"{low} to {high}"
+            rows.append([f"{point:g} trainings", way, f"{row['regret'][at]:.1f}", time, interval])
+    head = ["after", "search", "regret", "time to the regret without limits", "95 % interval"]
+    return table(head, rows, words=2)
 
 
 FIGURES: dict[str, Callable[[], str]] = {
