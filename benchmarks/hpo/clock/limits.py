@@ -24,8 +24,7 @@ from benchmarks.hpo.clock.race import on_the_clock
 from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.ours import Search
 from benchmarks.hpo.problem import Evaluation
-from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.problems.__init__ import DEVELOPMENT_TASKS
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.reference import reference
 from benchmarks.hpo.space import Configuration, same_configuration
 from benchmarks.parallel import mapped

@@ -2,12 +2,14 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from optuna.trial import TrialState
 
 from benchmarks.hpo.__main__ import main
 from benchmarks.hpo.ask_tell import Advice, Job, Setting
 from benchmarks.hpo.clock.in_seconds import InSeconds
+from benchmarks.hpo.clock.limits import Runaways, time_ratios
 from benchmarks.hpo.clock.race import Clock, on_the_clock
 from benchmarks.hpo.clock.report import ClockReport
 from benchmarks.hpo.meter import Meter
@@ -157,6 +159,29 @@ def test_what_is_beyond_its_limit_ends_there_without_a_value():
     # The lower level of the second takes 20 seconds.
     assert told(optimiser, workers=1, budget=6.0) == [(30, 2), (60, 4)]
     assert math.isnan(optimiser.claims[0])
+
+
+def test_a_tenth_takes_twenty_times_as_long():
+    problem, slow = InSeconds(Slow()), Runaways(Slow())
+    times = []
+    for number in range(1000):
+        configuration = {"x": 1.0 + 0.01 * number}
+        ours, theirs = (p.objective_function(configuration, 3.0, 0) for p in (slow, problem))
+        assert ours.value == theirs.value
+        times.append(round(ours.cost / theirs.cost, 6))
+    assert set(times) == {1.0, 20.0}
+    assert 70 <= times.count(20.0) <= 130
+
+
+def test_the_time_to_the_same_regret():
+    """The grid is 1, 1.5, ... 100; the regret without limits is 100 less the time."""
+    time = np.linspace(1.0, 100.0, 199)
+    without = np.array([100.0 - time, 100.0 - time])
+    in_half = 100.0 - np.minimum(2.0 * time, 80.0)
+    assert time_ratios(without, without) == [1.0, 1.0]
+    assert time_ratios(without, np.array([in_half])) == [0.5, 1.0]  # it never comes to 0
+    late = np.where(time == 40.0, 100.0, in_half)
+    assert time_ratios(without, np.array([late]))[0] == 40.5 / 50.0  # from then on for good
 
 
 @pytest.mark.parametrize("limited", [True, False])
