@@ -60,10 +60,6 @@ class Policy(abc.ABC):
         pending pull that there is not.
         """
 
-    def is_ahead(self, pending: Sequence[Pull]) -> bool:
-        """Whether to wait until something under way ends, rather than begin what `ask` proposes."""
-        return False
-
     @abc.abstractmethod
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation; each evaluation is told once.

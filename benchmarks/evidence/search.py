@@ -248,9 +248,10 @@ def limits() -> str:
         for way in ("without limits", "with limits", "where none takes longer"):
             row = found[way]
             low, high = (percent(end[at]) for end in row["interval"])
-            time = percent(row["time over time"][at])
-            interval = "" if way == "without limits" else f"{low} to {high}"
-            rows.append([f"{point:g} trainings", way, f"{row['regret'][at]:.1f}", time, interval])
+            ratio = [percent(row["time over time"][at]), f"{low} to {high}"]
+            if way == "without limits":
+                ratio = ["", ""]
+            rows.append([f"{point:g} trainings", way, f"{row['regret'][at]:.1f}", *ratio])
     head = ["after", "search", "regret", "time to the regret without limits", "95 % interval"]
     return table(head, rows, words=2)
 

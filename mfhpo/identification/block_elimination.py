@@ -125,7 +125,7 @@ class BlockElimination(BlockPolicy):
         return pulls
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
-        """Whether to wait (see `Policy.is_ahead`): what is under way may end the race.
+        """Whether to wait for what is under way, which may end the race, rather than to `ask`.
 
         It holds back more values than there are in complete rounds, or gives all that the winner
         lacks, or nothing else is left to evaluate.
