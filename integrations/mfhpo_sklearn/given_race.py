@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.recommendation import UserRecommendation
@@ -49,12 +48,9 @@ class GivenRace:
 
     def next(self, pending: Sequence[Pull]) -> Pull | None:
         """What to evaluate besides what is under way; None for nothing."""
-        policy = self.policy
-        if policy.finished:
+        if self.policy.finished:
             return None
-        if isinstance(policy, BlockElimination) and policy.is_ahead(pending):
-            return None
-        pulls = policy.ask(1, pending)
+        pulls = self.policy.ask(1, pending)
         if not pulls or (pending and self._is_too_dear([*pending, *pulls])):
             return None
         return pulls[0]

@@ -128,7 +128,7 @@ class BlockElimination(BlockPolicy):
         """Whether to wait for what is under way, which may end the race, rather than to `ask`.
 
         It holds back more values than there are in complete rounds, or gives all that the winner
-        lacks, or nothing else is left to evaluate.
+        lacks, or compares it once more, or nothing else is left to evaluate.
         """
         taken = self._taken(pending)
         pull = self._open_pull(taken)
@@ -140,8 +140,9 @@ class BlockElimination(BlockPolicy):
                 return False  # it is for a comparison
             expected = pull.block - int(blocks.void[: pull.block].sum())
             counts = int(self._evidence.counts[winner, self.problem.target])
-            return expected >= counts + sum(self._lacking(winner).values())
-        if blocks.place(pull.block) <= blocks.place(blocks.next_round):
+            return expected >= counts + sum(self._values_lacking(winner).values())
+        # All arms take part in the first rounds, whatever comes.
+        if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
             return False
         waiting = int((blocks.n_values - blocks.counts())[self._in_round].sum())
         return waiting > max(sum(map(len, blocks.members)), len(pending))

@@ -55,7 +55,8 @@ class Budget:
         self.evaluations = 0
         self.failures = 0
         self.stopped = 0
-        self._at_target = self._failed_at_target = 0  # evaluations
+        # Of the amount, for evaluations at the target, and for those that failed.
+        self._paid_at_target = self._paid_for_failures = 0.0
         self.most_replicates: int | None = None
         self.reached: dict[int, int] = {}
         self.amount = math.inf if amount is None else float(amount)
@@ -88,8 +89,9 @@ class Budget:
         self.failures += observation.failed
         self.stopped += observation.censored_at is not None
         if pull.fidelity == self._search.target:
-            self._at_target += 1
-            self._failed_at_target += observation.failed
+            paid = 1.0 if self.in_evaluations else cost
+            self._paid_at_target += paid
+            self._paid_for_failures += paid * observation.failed
         if not isinstance(pull, Replicate):
             level = pull.fidelity if observation.has_value else -1
             self.reached[pull.arm] = max(self.reached.get(pull.arm, -1), level)
@@ -259,12 +261,13 @@ class Budget:
     def largest_shortlist(self) -> int:
         """How many arms can be compared twice, or once if these are few.
 
-        Those that fail as often as it was seen at the target until now are paid for, too.
+        Failures are paid for, too: as large a share as at the target until now.
         """
         size, most = FIRST_LOOK, math.inf
         if self.most_replicates is not None:
             size, most = min(size, self.most_replicates), self.most_replicates
-        share = self._failed_at_target / max(self._at_target, 1)
+        paid = self._paid_at_target
+        share = self._paid_for_failures / paid if paid > 0.0 else 0.0
         values = (1.0 - share) * self.left() / self.target_price
         for_one_look = int(values / size + _ROUNDING)
         return for_one_look if for_one_look < 4 or 2 * size > most else for_one_look // 2
@@ -292,7 +295,7 @@ class Budget:
             "evaluations": self.evaluations,
             "failures": self.failures,
             "stopped": self.stopped,
-            "at_target": [self._at_target, self._failed_at_target],
+            "paid_at_target": [self._paid_at_target, self._paid_for_failures],
         }
 
     def check_state(self, state: Mapping[str, Any]) -> None:
@@ -315,7 +318,7 @@ class Budget:
         self.failures = state["failures"]
         self.stopped = state["stopped"]
         # States of earlier versions have none.
-        self._at_target, self._failed_at_target = state.get("at_target", (0, 0))
+        self._paid_at_target, self._paid_for_failures = state.get("paid_at_target", (0.0, 0.0))
 
 
 def _how_known(paid: object | None) -> str:

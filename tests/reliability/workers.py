@@ -39,8 +39,7 @@ BUDGET = 120  # of the game
 
 SAMPLERS = {
     "IISESampler": partial(IISESampler, "epochs", ARMS, epsilon=0.2, sigma=0.15),
-    # What is under way when a race ends is wasted: of a long race it is little.
-    "MFSampler": partial(MFSampler, "epochs", ARMS, epsilon=0.2, replicate="split", measure=120),
+    "MFSampler": partial(MFSampler, "epochs", ARMS, epsilon=0.2, replicate="split"),
     "RaceSampler": partial(RaceSampler, "epochs", budget=300, certify_share=0.3),
     "RCUCBSampler": partial(
         RCUCBSampler, ARMS, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=TRIALS

@@ -41,7 +41,7 @@ RaceT = TypeVar("RaceT", bound=StudyRace)
 # Seconds between two looks at trials that are waited for: short beside a trial, long beside a read.
 _PERIOD = 0.2
 
-# Seconds that a trial waits at most; the next one goes on waiting.
+# Seconds that a trial waits at most, or as long as was waited before; the next one goes on waiting.
 _LONGEST_WAIT = 10.0
 
 _CHOICES = 8  # of a trial that other workers get in the way of
@@ -309,17 +309,20 @@ class PolicySampler(StudySampler[RaceT]):
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Wait while nothing is left to do until trials under way end; False if it is not so.
 
-        It ends with their lease at the latest, and is short for each trial, so that ``optimize``
-        looks at its timeout in between. Nothing waits under ask and tell, where whoever asks may be
-        the one who is to tell.
+        It ends with their lease at the latest. A trial waits as long as those before it together:
+        ``optimize`` looks at its timeout in between, and few trials wait. Nothing waits under ask
+        and tell, where whoever asks may be the one who is to tell.
         """
         with self._lock:
             # As it was left: reading it is only worth it if it waits.
-            reason = self._must_wait(study, trial, self._of(study))
-        if not reason:
+            race = self._of(study)
+            reason = self._must_wait(study, trial, race)
+            now = time.monotonic()
+            since = race.waits_since = (race.waits_since or now) if reason else None
+        if since is None:
             return False
         _logger.info(f"nothing is evaluated for now: {reason}")
-        until = time.monotonic() + _LONGEST_WAIT
+        until = now + max(_LONGEST_WAIT, now - since)
         try:
             while time.monotonic() < until and not study._stop_flag:
                 time.sleep(_PERIOD)

@@ -141,11 +141,13 @@ class SearchStudy(FidelityRace):
 
     @property
     def _others_decide(self) -> bool:
-        # What is promised to a trial is left to others if it gives no value.
+        # What is left is for another value of an arm whose evaluation fails, if it does for one.
         race = self.race
         if race is None or not race.shortlist or race.finished or not self.goes_on:
             return False
-        return not race.ask(1, self._pending(-1))
+        pending = self._pending(-1)
+        another = Replicate(race.shortlist[0], race.search.target, shortlist=race.shortlist)
+        return race.fits(another, pending) and not race.ask(1, pending)
 
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
         # A larger limit of time may be worth it, one of memory there will not be.

@@ -74,6 +74,7 @@ class StudyRace(abc.ABC):
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
         self.over: set[int] = set()  # running trials that began after the race had ended
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
+        self.waits_since: float | None = None  # by a clock that nobody sets
         self.announced = False  # whether the sampler has said what it found out or chose
         self.reseeded = False  # whether the sampler of the arms has new randomness after a restart
         self.resumed = False  # whether trials of the race were run before, or elsewhere
@@ -353,8 +354,9 @@ class StudyRace(abc.ABC):
         # Another worker may have evaluated it before this one could say that it does.
         is_done = (pull.arm, pull.block) in self._has_value
         other = self._ask(trial.number, place) if rivals or is_done else None
-        if other is not None:
-            self.begin(trial, other)
+        if other is None or other == pull:
+            return None
+        self.begin(trial, other)
         return other
 
     def pull(self, trial_number: int) -> Pull | None:
@@ -380,7 +382,7 @@ class StudyRace(abc.ABC):
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
         told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
-        for name in (*told, "_begun_here"):
+        for name in (*told, "waits_since", "_begun_here"):
             setattr(self, name, getattr(disordered, name))
         self._news.take_over(disordered._news)
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
@@ -539,7 +541,7 @@ class StudyRace(abc.ABC):
 
     def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
         """Tell the policy of a pull as soon as it is its turn."""
-        if pull.block is not None and observation.has_value:
+        if pull.block is not None and observation.has_value and self._is_at_target(pull):
             self._has_value.add((pull.arm, pull.block))
         if self._has_turns(pull):
             self._turns.end(trial, pull, observation)

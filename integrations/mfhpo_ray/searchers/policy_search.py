@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from ray.tune.search import Searcher
 
-from mfhpo import BlockElimination, Labels, Observation, Policy, Pull
+from mfhpo import Labels, Observation, Policy, Pull
 from mfhpo._validation import check_count
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo_ray.experiment.encoding import decode, differ
@@ -456,8 +456,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
         """What the policy wants next, or None if there is none now."""
-        if isinstance(policy, BlockElimination) and policy.is_ahead(pending):
-            return None
         pulls = policy.ask(1, pending)
         return pulls[0] if pulls else None
 

@@ -391,13 +391,15 @@ def test_who_is_ahead_waits_for_what_the_next_comparison_lacks_alone():
     for block in range(3):
         for arm in (0, 1):
             policy.tell(Pull(arm, 0, block=block), Observation(10.0 * block + arm))
-    slow, other = Pull(2, 0, block=0), Pull(2, 0, block=1)
+    slow, other, last = (Pull(2, 0, block=block) for block in range(3))
+    assert not policy.is_ahead([slow])  # in the first two blocks all take part
     assert policy.is_ahead([slow, other])  # 6 values wait for the first
     assert not policy.is_ahead([other])  # it is to be begun again
     assert not policy.is_ahead([])
     policy.tell(slow, Observation(0.5))
-    assert policy.ask(1, [other])[0] == Pull(2, 0, block=2)
-    assert policy.is_ahead([other, Pull(2, 0, block=2)])
+    assert policy.is_ahead([other])  # 4 of them wait for the second
+    policy.tell(other, Observation(10.5))
+    assert not policy.is_ahead([last, Pull(0, 0, block=3)])  # 2 wait, and 6 are compared
 
 
 def test_the_winner_is_evaluated_no_more_than_it_lacks():
@@ -416,6 +418,21 @@ def test_the_winner_is_evaluated_no_more_than_it_lacks():
     policy.tell(first, Observation(None))
     assert not policy.finished
     assert policy.ask()[0].block == first.block
+
+
+def test_the_winner_waits_while_it_is_compared_where_it_did_badly():
+    def value(pull):
+        return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
+
+    policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.1)
+    draw = noisy((0.0, 1.0), np.random.default_rng(0), sd=0.01, of_blocks=0.0)
+    while (pull := policy.ask()[0]).arm == 1 or policy.winner is None:
+        policy.tell(pull, Observation(value(pull)))
+    assert (pull, policy.winner) == (Pull(0, 0, block=12), 1)
+    assert policy.is_ahead([pull])
+    assert policy.ask(1, [pull])[0].arm == 1
+    policy.tell(pull, Observation(value(pull)))
+    assert policy.finished
 
 
 def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():

@@ -463,29 +463,15 @@ def test_a_storage_that_fails_does_not_end_the_race(caplog):
     assert "1 records could not be written to the experiment's storage" in caplog.text
 
 
-def shared(config):
-    """The effect of a seed is ten times the arms' own noise."""
-    rng = np.random.default_rng(config["seed"])
-    own = np.random.default_rng([config["seed"], int(1000 * (config["x"] + 1))])
-    return float(config["x"] ** 2 + 0.5 * rng.normal() + 0.05 * own.normal())
-
-
-def test_nothing_is_begun_while_what_may_end_the_race_is_under_way():
-    search = make(MFSearch, replicate="seed", epsilon=0.15)
-    slow = search.suggest("slow")
-    number = 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        search.on_trial_complete(str(number), {"loss": shared(config)})
-        number += 1
-    assert config is None
-    assert 0 < number < 30
-    search.on_trial_complete("slow", {"loss": shared(slow)})
-    run(search, shared)
-    assert search.recommendation().certified
-
-
 @pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
 def test_replicates_are_shared_by_the_arms(cls):
+    """The effect of a seed is ten times the arms' own noise."""
+
+    def shared(config):
+        rng = np.random.default_rng(config["seed"])
+        own = np.random.default_rng([config["seed"], int(1000 * (config["x"] + 1))])
+        return float(config["x"] ** 2 + 0.5 * rng.normal() + 0.05 * own.normal())
+
     search = make(cls, replicate="seed", epsilon=0.15)
     configs = run(search, shared)
     answer = search.recommendation()
