@@ -8,6 +8,7 @@ import pytest
 
 from mfhpo import BlockElimination
 from mfhpo_optuna import MFSampler
+from mfhpo_optuna.samplers import policy_sampler
 from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run
 
 ARMS = [{"x": x} for x in (-0.9, -0.3, 0.0, 0.2, 0.6)]
@@ -181,7 +182,8 @@ def test_a_worker_waits_while_the_last_fold_is_under_way():
     assert waited.params == {}
 
 
-def test_a_worker_waits_while_what_may_end_the_race_is_under_way():
+def test_a_worker_waits_while_what_may_end_the_race_is_under_way(monkeypatch):
+    monkeypatch.setattr(policy_sampler, "_LONGEST_WAIT", 0.2)
     study = optuna.create_study(sampler=make())
     study.optimize(objective, n_trials=5)
     slow = study.ask()
@@ -191,6 +193,8 @@ def test_a_worker_waits_while_what_may_end_the_race_is_under_way():
     late.join()
     assert study.sampler.recommendation(study).certified
     assert len(pulls(study)) < 80  # with no slow one it takes less than 60
+    idle = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
+    assert 1 <= len(idle) <= 6  # each waits as long as those before it: .2, .2, .4, .8, 1.6 seconds
 
 
 def without(trial):

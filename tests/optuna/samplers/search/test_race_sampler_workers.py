@@ -209,6 +209,24 @@ def test_what_a_trial_that_fails_leaves_of_the_budget_is_used(monkeypatch):
     assert answer.certified
 
 
+@pytest.mark.parametrize(("budget", "waits"), [(321, True), (318, False)])
+def test_who_has_nothing_to_do_waits_only_if_another_value_could_be_paid(budget, waits):
+    """11 are left besides what is under way, or 8; an evaluation at the target takes 9."""
+    sampler = RaceSampler(SHORT, budget=budget, certify_share=0.3, epsilon=0.3, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    while not any("shortlist" in trial.user_attrs[PULL] for trial in pulls(study)):
+        study.optimize(valley, n_trials=1)
+    slow = study.ask()
+    value = valley(slow)
+    race = sampler._of(study)
+    while race.race.ask(1, race._pending(-1)):
+        study.optimize(valley, n_trials=1)
+    assert race.goes_on
+    assert bool(race.waits_for) == waits
+    study.tell(slow, value)
+    assert sampler.recommendation(study).finished
+
+
 def test_of_two_shortlists_that_of_the_first_trial_holds():
     storage = InMemoryStorage()
     options = {"trials": 60, "certify_share": 0.5, "top": 2, "sigma": 0.05}
