@@ -6,7 +6,7 @@ A tenth of all configurations, at random, takes 20 times as long as it would. Th
 clock keeps the limits that it sets, or lets everything run to its end. It is judged by the time
 that it takes to come to the regret which the search without limits has at a given time, in the
 mean over all tasks and seeds; with a bootstrap interval of that ratio, over pairs of runs. The same
-is said of the search without limits where no configuration takes longer: no limits save more.
+is said of the search without limits where no configuration takes longer, and none runs away.
 """
 
 import argparse
