@@ -234,6 +234,16 @@ class SearchRace(Policy):
         """Whether the budget allows a pull besides what is under way."""
         return self._budget.fits(pull, pending)
 
+    def is_ahead(self, pending: Sequence[Pull]) -> bool:
+        """Whether to wait for what is under way of a certificate, rather than to leave.
+
+        Nothing is left to begin, but an evaluation that fails leaves its place to another one.
+        """
+        if not self.shortlist or self.finished:
+            return False
+        another = Replicate(self.shortlist[0], self.search.target, shortlist=self.shortlist)
+        return self.fits(another, pending) and self._next(pending) is None
+
     def _next(self, pending: Sequence[Pull]) -> Pull | None:
         # A worker that has told nothing yet may have begun to compare a shortlist.
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))

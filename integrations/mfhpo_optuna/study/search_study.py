@@ -141,13 +141,10 @@ class SearchStudy(FidelityRace):
 
     @property
     def _others_decide(self) -> bool:
-        # What is left is for another value of an arm whose evaluation fails, if it does for one.
         race = self.race
-        if race is None or not race.shortlist or race.finished or not self.goes_on:
+        if race is None or not race.shortlist or not self.goes_on:
             return False
-        pending = self._pending(-1)
-        another = Replicate(race.shortlist[0], race.search.target, shortlist=race.shortlist)
-        return race.fits(another, pending) and not race.ask(1, pending)
+        return race.is_ahead(self._pending(-1))
 
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
         # A larger limit of time may be worth it, one of memory there will not be.

@@ -333,6 +333,23 @@ def test_the_shortlist_leaves_room_for_failures(failures, n_arms):
     assert again.ask() == race.ask()
 
 
+@pytest.mark.parametrize(("left", "waits"), [(99.0, True), (98.9, False)])
+def test_who_can_begin_nothing_waits_if_a_failure_could_be_made_good(left, waits):
+    """90 are for five evaluations of two arms, at 9 each; a further one takes 9."""
+    race = make(budget=200.0, certify_share=left / 200.0, epsilon=0.01)
+    for arm in range(2):
+        race.search.describe(arm, {"x": arm / 2})
+        race.tell(Pull(arm, 2), Observation(0.1 * arm, (200.0 - left) / 2.0))
+    assert not race.is_ahead([])
+    race.tell(race.ask()[0], Observation(0.1, 9.0))
+    pending = []
+    while pulls := race.ask(1, pending):
+        assert not race.is_ahead(pending)
+        pending += pulls
+    assert len(pending) == 9
+    assert race.is_ahead(pending) == waits
+
+
 def test_one_finished_arm_is_no_shortlist():
     race = make(budget=72.0, certify_share=0.5, initial=2)
     race.tell(Pull(0, 2), Observation(0.0, cost=72.0))
