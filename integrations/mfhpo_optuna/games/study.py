@@ -19,8 +19,9 @@ from mfhpo_optuna.study.attributes import parameters_before
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
-from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
-from mfhpo_optuna.study.under_way import default_lease, is_surely_dead
+from mfhpo_optuna.study.trials.news import TrialNews, by_their_ends, seconds_of
+from mfhpo_optuna.study.trials.processes import is_surely_dead
+from mfhpo_optuna.study.trials.under_way import default_lease
 
 # User attribute of a study: the game that is played.
 GAME_KEY = "mfhpo:game"

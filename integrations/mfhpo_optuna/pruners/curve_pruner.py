@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves.curves import Verdict, check_steps, read_curve
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo_optuna.study.trial_news import TrialNews
+from mfhpo_optuna.study.trials.news import TrialNews
 
 # Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")

@@ -46,7 +46,7 @@ from mfhpo_optuna.study.attributes import (
     write_attribute,
 )
 from mfhpo_optuna.study.study_race import StudyRace
-from mfhpo_optuna.study.under_way import is_surely_dead, worker_name
+from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 
 # For so many evaluations each is looked at, and then every so many times as many.
 _EACH, _GROWTH = 50, 1.02

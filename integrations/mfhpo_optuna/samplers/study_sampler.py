@@ -19,7 +19,7 @@ from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER, parameters_before
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
-from mfhpo_optuna.study.under_way import described, worker_name
+from mfhpo_optuna.study.trials.processes import described, worker_name
 
 
 class ReadStudy(Protocol):

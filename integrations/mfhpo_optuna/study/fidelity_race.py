@@ -20,7 +20,7 @@ from mfhpo_optuna.study.attributes import ARM_KEY, parameters_before
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
-from mfhpo_optuna.study.under_way import Running
+from mfhpo_optuna.study.trials.under_way import Running
 
 # In the tag of a pull that was begun before the levels were known: its level is not what is noted.
 _BLIND = "blind"
@@ -119,14 +119,14 @@ class FidelityRace(StudyRace):
 
     def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
         """The level for a running trial whose objective asks with this distribution."""
-        running = self._running[trial_number]
+        running = self._under_way.running[trial_number]
         self.resolve_levels(distribution)
         if running.blind:
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
             chosen = self._next(trial_number)
             fidelity = 0 if chosen is None else chosen.fidelity
             running = replace(running, pull=replace(running.pull, fidelity=fidelity), blind=False)
-            self._running[trial_number] = running
+            self._under_way.running[trial_number] = running
         level = self.levels[running.pull.fidelity]
         if not contains(distribution, level):
             raise ValueError(
@@ -211,8 +211,8 @@ class FidelityRace(StudyRace):
 
     def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:
-            block = None if self._replicates is None else self._begun // len(self.arms)
-            return Pull(self._begun % len(self.arms), 0, block=block)
+            block = None if self._replicates is None else self._under_way.n_begun // len(self.arms)
+            return Pull(self._under_way.n_begun % len(self.arms), 0, block=block)
         return self._ask(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
@@ -229,10 +229,10 @@ class FidelityRace(StudyRace):
         )
         # What was begun blindly most likely asks for the level at which the race begins.
         first = self.policy.ask()
-        for trial_number, running in self._running.items():
+        for trial_number, running in self._under_way.running.items():
             if running.blind and first:
                 pull = replace(running.pull, fidelity=first[0].fidelity)
-                self._running[trial_number] = replace(running, pull=pull)
+                self._under_way.running[trial_number] = replace(running, pull=pull)
         for trial_number, (pull, cost, stopped_at) in self._early_failures.items():
             at_lowest = Pull(pull.arm, 0, block=pull.block)
             self._tell_now(trial_number, at_lowest, Observation(None, cost, stopped_at))

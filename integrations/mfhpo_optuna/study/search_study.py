@@ -26,7 +26,7 @@ from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
-from mfhpo_optuna.study.under_way import Running, is_surely_alive
+from mfhpo_optuna.study.trials.processes import is_surely_alive
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.
 _MOST_AT_FIRST = 10.0
@@ -88,7 +88,7 @@ class SearchStudy(FidelityRace):
             return None if pull.block is None else super().give_way(trial)
         if pull is None or self.inherited(trial) is not None:
             return None
-        others = self._under_way(trial.number)
+        others = self._under_way.others(trial.number)
         rivals = [number for number, other in others if other.arm == pull.arm]
         is_enqueued = parameters_before(trial) is not None
         if not rivals or (is_enqueued and self.arms.is_decided(pull.arm)):
@@ -107,7 +107,7 @@ class SearchStudy(FidelityRace):
     def goes_on(self) -> bool:
         """Whether trials are under way whose process surely runs."""
         return any(
-            number in self._begun_here or is_surely_alive(worker)
+            number in self._under_way.begun_here or is_surely_alive(worker)
             for number, worker, _ in self.chosen_by(-1)
         )
 
@@ -197,8 +197,8 @@ class SearchStudy(FidelityRace):
             self._agree(trial.number, tuple(shortlist))
             agreed = tuple(shortlist)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
-        running = Running(pull, trial.datetime_start)
-        if trial.state == TrialState.RUNNING and not self._expired(trial.number, running):
+        is_overdue = self._under_way.is_overdue(trial.number, pull, trial.datetime_start)
+        if trial.state == TrialState.RUNNING and not is_overdue:
             self._learn_of(pull.arm, trial.params, trial.distributions)
         return pull
 
@@ -236,7 +236,7 @@ class SearchStudy(FidelityRace):
     def _first_new_arm(self, trial_number: int) -> int:
         """The number of the next new arm, for a trial."""
         told = max(self._n_begun, 0 if self.race is None else self.race.begun)
-        under_way = [pull.arm + 1 for _, pull in self._under_way(trial_number)]
+        under_way = [pull.arm + 1 for _, pull in self._under_way.others(trial_number)]
         failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
         return max([told, *under_way, *failed])
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import abc
 import math
-import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
 import optuna
 from optuna.distributions import BaseDistribution
@@ -25,20 +23,20 @@ from mfhpo.racing.claims import joined
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import (
-    ARGUMENTS,
     ARM_KEY,
     CERTIFICATE_KEY,
-    LIMIT_KEY,
     SO_FAR_KEY,
     WITHHELD_KEY,
-    WORKER,
     parameters_before,
 )
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
-from mfhpo_optuna.study.trial_news import TrialNews, by_their_ends, seconds_of
-from mfhpo_optuna.study.under_way import Running, Turns, default_lease, is_surely_dead
+from mfhpo_optuna.study.trials.news import TrialNews, by_their_ends, seconds_of
+from mfhpo_optuna.study.trials.order import EndOrder
+from mfhpo_optuna.study.trials.processes import is_surely_dead
+from mfhpo_optuna.study.trials.turns import Turns
+from mfhpo_optuna.study.trials.under_way import Running, UnderWay, default_lease
 
 # Trials of an arm, without a value between them, that its storage may spoil: further ones count as
 # failures.
@@ -47,8 +45,6 @@ _MOST_SPOILT = 10
 _OTHERS_DECIDE = "what is to be evaluated next depends on trials under way"
 
 Listener = Callable[[int, Pull, Observation], None]
-# Parameters, tag and limit of a trial, and whether there was a policy already.
-_Look: TypeAlias = tuple[dict[str, Any], dict[str, Any], float | None, bool]
 
 
 class StudyRace(abc.ABC):
@@ -80,26 +76,17 @@ class StudyRace(abc.ABC):
         self.resumed = False  # whether trials of the race were run before, or elsewhere
         # Whether the policy has learned values in another order than that of their beginnings.
         self.is_disordered = False
-        # Whether it has learned of trials in another order than that of their ends by the study's
-        # account: each worker learns of its trials before the study knows that they have ended.
-        self.is_out_of_order = False
-        self._told_early: dict[int, TrialState] = {}  # those, in the order of learning
-        self._latest_end = datetime.min, -1
         # What the user was warned about, also by an earlier race in whose place this one goes on.
         self.warned: set[str] = set()
         self._replicates = replicates
         self._n_replicates: int | None = None  # until an objective has asked for one
         self._has_value: set[tuple[int, int]] = set()  # which arms in which blocks
         self._lease = lease  # seconds after which a running trial is not waited for
-        self._running: dict[int, Running] = {}
-        self._looks: dict[int, _Look] = {}  # what was last seen of trials under way
-        self._arms_in_news: set[int] = set()  # of which something is new since then
-        # When trials began here, by a clock that nobody sets; others are as their attributes say.
-        self._begun_here: dict[int, float] = {}
-        self._turns = Turns(self._running, self._equal_arms)
-        self._ending: int | None = None
         self._news = TrialNews()
-        self._begun = 0
+        self._order = EndOrder()
+        self._under_way = UnderWay(self._news, lease, self._default_lease)
+        self._turns = Turns(self._under_way.running, self._equal_arms)
+        self._ending: int | None = None
         self._seconds_per_cost = 0.0  # of the slowest trial
         self._spoilt: Counter[int] = Counter()  # trials of each arm since its last value
         self._n_repeated = 0  # of the observations told, those that an earlier race was told, too
@@ -180,22 +167,26 @@ class StudyRace(abc.ABC):
         if news is None:
             return False
         ended = {trial.number: trial.state for trial in news if trial.state.is_finished()}
-        told_otherwise = ending in self._told_early or any(
-            self._told_early.get(number, state) != state for number, state in ended.items()
-        )
+        told_otherwise = self._order.is_told(ending) or self._order.is_contradicted(ended)
         if told_otherwise or not self._turns.given_up.isdisjoint({*ended, ending}):
             self.is_disordered = True
             return False
         self._ending = ending
-        under_way = (t for t in news if t.state == TrialState.RUNNING and ARM_KEY in t.user_attrs)
-        self._see_all([trial for trial in under_way if trial.number not in self._told_early])
+        under_way = [
+            trial
+            for trial in news
+            if trial.state == TrialState.RUNNING
+            and ARM_KEY in trial.user_attrs
+            and not self._order.is_told(trial.number)
+        ]
+        self._under_way.see_news(under_way, self.policy is not None, self._see)
         for trial in by_their_ends(news):
             if ARM_KEY in trial.user_attrs:
-                self._note_end(trial)
-            if self._told_early.pop(trial.number, None) is not None:
+                self._order.end(trial)
+            if self._order.close(trial.number):
                 continue
-            if trial.number not in self._running and ARM_KEY in trial.user_attrs:
-                self._begun += 1
+            if trial.number not in self._under_way.running and ARM_KEY in trial.user_attrs:
+                self._under_way.n_begun += 1
                 self.resumed = True
             self.finish(
                 trial, trial.state, trial.value if trial.values else None, seconds_of(trial)
@@ -203,52 +194,13 @@ class StudyRace(abc.ABC):
         self.settle()
         return True
 
-    def _note_end(self, trial: FrozenTrial) -> None:
-        """Compare when a trial ended with those that were learned of before it."""
-        end = trial.datetime_complete or datetime.min, trial.number
-        first = next(iter(self._told_early), trial.number)
-        if end < self._latest_end or first != trial.number:
-            self.is_out_of_order = True
-        self._latest_end = max(self._latest_end, end)
-
-    def _see_all(self, trials: Sequence[FrozenTrial]) -> None:
-        """Note what trials under way evaluate, where that is new: most have not changed.
-
-        What an arm is, each of its trials says: all are seen again if it is new of one of them.
-        """
-        looks = {}
-        for trial in trials:
-            tag, limit = trial.user_attrs[ARM_KEY], trial.user_attrs.get(LIMIT_KEY)
-            look = (dict(trial.params), tag, limit, self.policy is not None)
-            if self._looks.get(trial.number) != look:
-                looks[trial.number] = look
-                self._is_news_of(tag["arm"], trial.number)
-        for trial in trials:
-            if trial.user_attrs[ARM_KEY]["arm"] in self._arms_in_news:
-                self._see(trial)
-        for number, look in looks.items():
-            if not self._expired(number, self._running[number]):  # it may be waited for again
-                self._looks[number] = look
-        self._arms_in_news.clear()
-
-    def _is_news_of(self, arm: int, trial_number: int) -> None:
-        """See all trials of an arm again, and of the one that this trial was of before."""
-        self._arms_in_news.add(arm)
-        if trial_number in self._running:
-            self._arms_in_news.add(self._running[trial_number].pull.arm)
-
     def _see(self, trial: FrozenTrial) -> None:
         """Note what a trial under way evaluates."""
         self._note_replicates(trial.distributions)
         pull, number = self._noted(trial), trial.number
-        is_new = number not in self._running
-        self._begun += is_new
-        if is_new or number not in self._begun_here:
-            tag = trial.user_attrs[ARM_KEY]
-            self._running[number] = Running(
-                pull, trial.datetime_start, worker=tag.get(WORKER), arguments=tag.get(ARGUMENTS)
-            )
-        self._running[number] = self._as_seen(self._running[number], trial)
+        self._under_way.see(trial, pull)
+        running = self._under_way.running
+        running[number] = self._as_seen(running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
 
     def finish(
@@ -256,11 +208,8 @@ class StudyRace(abc.ABC):
     ) -> bool:
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         if not trial.state.is_finished():
-            self._told_early[trial.number] = state
-        if ARM_KEY in trial.user_attrs:
-            self._is_news_of(trial.user_attrs[ARM_KEY]["arm"], trial.number)
-        self._running.pop(trial.number, None)
-        self._looks.pop(trial.number, None)
+            self._order.tell_early(trial.number, state)
+        self._under_way.end(trial)
         if is_spoilt(trial, state) and self._passes_over(trial):
             return False
         if CERTIFICATE_KEY in trial.user_attrs:
@@ -308,24 +257,19 @@ class StudyRace(abc.ABC):
 
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
-        # Optuna copies the attributes of a failed trial to the one that repeats it, which is known
-        # from them before it begins.
-        self._begun += trial.number not in self._running
         self._turns.given_up.discard(trial.number)
-        self._begun_here[trial.number] = time.monotonic()
         self.n_told_before = self.n_told
-        blind = self.policy is None
-        self._is_news_of(pull.arm, trial.number)
-        self._running[trial.number] = Running(pull, trial.datetime_start, blind)
+        self._under_way.begin(trial, pull, blind=self.policy is None)
         self.arms.begun(pull.arm, trial.number, {})
 
     def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
         """How long a trial that ends now has run, or None if it never said when it began."""
-        if trial.number in self._begun_here:
-            return time.monotonic() - self._begun_here[trial.number]
-        if trial.datetime_start is None:
-            return None
-        return max(0.0, (datetime.now() - trial.datetime_start).total_seconds())
+        return self._under_way.seconds_since_beginning(trial)
+
+    @property
+    def is_out_of_order(self) -> bool:
+        """Whether trials were learned of in another order than that of their ends."""
+        return self._order.is_broken
 
     @property
     def avoids_repeats(self) -> bool:
@@ -346,7 +290,7 @@ class StudyRace(abc.ABC):
         same = replace(pull, limit=None)
         rivals = [
             number
-            for number, other in self._under_way(trial.number)
+            for number, other in self._under_way.others(trial.number)
             if replace(other, limit=None) == same
         ]
         # The others choose again, too, if they have seen this trial: each takes another place.
@@ -361,13 +305,13 @@ class StudyRace(abc.ABC):
 
     def pull(self, trial_number: int) -> Pull | None:
         """The pull that a running trial evaluates."""
-        running = self._running.get(trial_number)
+        running = self._under_way.running.get(trial_number)
         return None if running is None else running.pull
 
     def replicate_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
         """The replicate for a running trial whose objective asks with this distribution."""
         assert self._replicates is not None
-        block = self._running[trial_number].pull.block
+        block = self._under_way.running[trial_number].pull.block
         assert block is not None
         self._note_replicates({self._replicates.name: distribution})
         return self._replicates.of(block, distribution)
@@ -382,8 +326,9 @@ class StudyRace(abc.ABC):
     def take_over(self, disordered: StudyRace) -> None:
         """Go on in the place of a race that learned in the wrong order."""
         told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
-        for name in (*told, "waits_since", "_begun_here"):
+        for name in (*told, "waits_since"):
             setattr(self, name, getattr(disordered, name))
+        self._under_way.begun_here = disordered._under_way.begun_here
         self._news.take_over(disordered._news)
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
         if disordered.policy is not None:
@@ -399,7 +344,7 @@ class StudyRace(abc.ABC):
         """
         self._release()
         if self._turns.waiting:
-            self._turns.give_up(self._ending, self._expired)
+            self._turns.give_up(self._ending, self._under_way.expired)
             self._release()
         self._withhold()
 
@@ -418,7 +363,7 @@ class StudyRace(abc.ABC):
             return _OTHERS_DECIDE
         if not policy.withheld or not policy.finished:
             return ""
-        if all(self._expired(n, self._running[n]) for n in self._turns.given_up):
+        if all(map(self._under_way.expired, self._turns.given_up)):
             return ""
         return policy.withheld if policy.recommend().reason == policy.withheld else ""
 
@@ -463,11 +408,11 @@ class StudyRace(abc.ABC):
         alive = [
             number
             for number in sorted(self._turns.given_up)
-            if not is_surely_dead(self._running[number].worker)
+            if not is_surely_dead(self._under_way.running[number].worker)
         ]
         given_up = alive
         if self._lease is not None:
-            given_up = [n for n in alive if not self._expired(n, self._running[n])]
+            given_up = [number for number in alive if not self._under_way.expired(number)]
         if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={self._lease:g} seconds have no worker",
@@ -484,7 +429,7 @@ class StudyRace(abc.ABC):
     def _pending(self, trial_number: int) -> list[Pull]:
         """Pulls that the policy does not know of yet: under way, or waiting for earlier ones."""
         waiting = [ended.pull for ended in self._turns.waiting.values()]
-        return [*(pull for _, pull in self._under_way(trial_number)), *waiting]
+        return [*(pull for _, pull in self._under_way.others(trial_number)), *waiting]
 
     def _ask(self, trial_number: int, n: int = 1) -> Pull | None:
         """What the policy wants of a trial, or of the last of `n` that choose at once."""
@@ -492,20 +437,9 @@ class StudyRace(abc.ABC):
         pulls = self.policy.ask(n, self._pending(trial_number))
         return pulls[-1] if pulls else None
 
-    def _under_way(self, trial_number: int) -> list[tuple[int, Pull]]:
-        """Numbers and pulls of the other trials under way whose lease is not over."""
-        return [
-            (number, running.pull)
-            for number, running in self._running.items()
-            if number != trial_number and not self._expired(number, running)
-        ]
-
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
         """The other trials that are waited for, with their workers and digests of arguments."""
-        return [
-            (number, self._running[number].worker, self._running[number].arguments)
-            for number, _ in self._under_way(trial_number)
-        ]
+        return self._under_way.chosen_by(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
         """What a pull costs, if it was not measured."""
@@ -515,13 +449,6 @@ class StudyRace(abc.ABC):
         if seconds is not None:
             rate = float(seconds) / self._cost_of(pull)
             self._seconds_per_cost = max(self._seconds_per_cost, rate)
-
-    def _expired(self, number: int, running: Running) -> bool:
-        """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
-        if is_surely_dead(running.worker):
-            return True
-        lease = self._default_lease(running.pull) if self._lease is None else self._lease
-        return self._news.seconds_under_way(number, running.since) > lease
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
         """The arm that a trial was enqueued for, or None, with a warning, if it is none."""

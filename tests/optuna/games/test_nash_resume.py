@@ -10,7 +10,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna import NashSampler
-from mfhpo_optuna.study.under_way import worker_name
+from mfhpo_optuna.study.trials.processes import worker_name
 from tests.optuna.games.nash_games import (
     EQUILIBRIUM,
     PLAYERS,

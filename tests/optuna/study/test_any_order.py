@@ -40,7 +40,7 @@ class Uptime:
         return time.monotonic() + Clock.ahead.total_seconds()
 
 
-READERS_OF_THE_CLOCK = ("optuna.storages._in_memory", "mfhpo_optuna.study.trial_news")
+READERS_OF_THE_CLOCK = ("optuna.storages._in_memory", "mfhpo_optuna.study.trials.news")
 
 
 class Study(RuleBasedStateMachine):
@@ -59,7 +59,7 @@ class Study(RuleBasedStateMachine):
         Clock.ahead = timedelta(0)
         for module in READERS_OF_THE_CLOCK:
             self.patched.enter_context(patch(f"{module}.datetime", Clock))
-        self.patched.enter_context(patch("mfhpo_optuna.study.trial_news.time", Uptime))
+        self.patched.enter_context(patch("mfhpo_optuna.study.trials.news.time", Uptime))
         self.storage = InMemoryStorage()
         self.workers = [self.worker(), self.worker()]
         self.under_way = []

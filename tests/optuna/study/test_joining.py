@@ -26,7 +26,7 @@ from mfhpo_optuna.arguments import STATE_VERSION, Settings
 from mfhpo_optuna.report.reading import stored_sampler
 from mfhpo_optuna.samplers import study_sampler
 from mfhpo_optuna.study.attributes import ANSWERING_KEY, CERTIFICATE_KEY, SAMPLER_KEY
-from mfhpo_optuna.study.under_way import worker_name
+from mfhpo_optuna.study.trials.processes import worker_name
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
 from tests.optuna.workers import search, start

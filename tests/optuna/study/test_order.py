@@ -19,7 +19,7 @@ from mfhpo_optuna import IISESampler, MFTopTwoSampler, RaceSampler, certify
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.replicates import ReplicateRace
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.under_way import is_surely_dead, worker_name
+from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 
 ARMS = [{"x": 0.0}, {"x": 1.0}]
 CERTIFICATE = "mfhpo:certificate"

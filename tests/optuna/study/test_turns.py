@@ -11,7 +11,8 @@ from optuna.trial import TrialState
 from mfhpo import Observation, Pull
 from mfhpo.racing.in_order import most_held
 from mfhpo.search import Replicate
-from mfhpo_optuna.study.under_way import Running, Turns
+from mfhpo_optuna.study.trials.turns import Turns
+from mfhpo_optuna.study.trials.under_way import Running
 
 BEGAN = datetime(2026, 1, 1)
 ARMS, LEVELS = 4, 2
@@ -101,7 +102,7 @@ def test_what_is_waited_for_no_longer(situation, expired, ending):
         if ended.observation is not None and holds_back(situation, number, one, ended)
     )
     least = 1 if expired else most_held(len(running))
-    turns.give_up(ending, lambda number, one: expired)
+    turns.give_up(ending, lambda number: expired)
     assert turns.given_up == before | {
         number for number in running if number != ending and held[number] >= least
     }

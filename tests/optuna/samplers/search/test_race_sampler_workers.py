@@ -11,7 +11,7 @@ from optuna.trial import TrialState
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, RaceSampler
 from mfhpo_optuna.samplers import policy_sampler
-from mfhpo_optuna.study import trial_news
+from mfhpo_optuna.study.trials import news
 from tests.optuna.samplers.races import (
     CERTIFICATE,
     PULL,
@@ -164,17 +164,17 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
     one.optimize(valley, n_trials=told)
     readings = [two.get_trials(deepcopy=False)]
     first = one.ask()
-    now = trial_news._trials_in_place
+    now = news._trials_in_place
 
     @contextmanager
     def as_it_was(study):
         if study is two and readings:
-            yield trial_news._in_list(readings.pop())
+            yield news._in_list(readings.pop())
         else:
             with now(study) as trial_at:
                 yield trial_at
 
-    monkeypatch.setattr(trial_news, "_trials_in_place", as_it_was)
+    monkeypatch.setattr(news, "_trials_in_place", as_it_was)
     trial = two.ask()
     assert not readings
     for study, asked in ((one, first), (two, trial)):

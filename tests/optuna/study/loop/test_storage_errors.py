@@ -27,7 +27,8 @@ from mfhpo_optuna import (
 )
 from mfhpo_optuna.study.loop import storage_errors
 from mfhpo_optuna.study.loop.storage_errors import is_of_storage
-from mfhpo_optuna.study.under_way import Running, Turns
+from mfhpo_optuna.study.trials.turns import Turns
+from mfhpo_optuna.study.trials.under_way import Running
 from mfhpo_optuna.time_limits.crossing import pack_error
 from tests.optuna.games.nash_games import tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
@@ -437,10 +438,10 @@ def test_a_trial_that_holds_back_a_spoilt_one_alone_is_waited_for():
     later = optuna.trial.create_trial(state=TrialState.RUNNING)
     later.number, later.datetime_start = 1, began + timedelta(seconds=1)
     turns.end(later, Pull(0, 0), None)
-    turns.give_up(None, lambda number, running: True)
+    turns.give_up(None, lambda number: True)
     assert turns.given_up == set()
     turns.end(later, Pull(0, 0), Observation(1.0))
-    turns.give_up(None, lambda number, running: True)
+    turns.give_up(None, lambda number: True)
     assert turns.given_up == {0}
 
 

@@ -4,8 +4,8 @@ from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from mfhpo_optuna.study import trial_news
-from mfhpo_optuna.study.trial_news import TrialNews
+from mfhpo_optuna.study.trials import news
+from mfhpo_optuna.study.trials.news import TrialNews
 
 IN_PLACE = ["memory", "journal", "database"]  # where nothing goes through all trials
 
@@ -67,7 +67,7 @@ def test_a_storage_of_another_version_of_optuna_is_asked_for_all_trials(monkeypa
     def in_place(study):
         raise AttributeError
 
-    monkeypatch.setattr(trial_news, "_trials_in_place", in_place)
+    monkeypatch.setattr(news, "_trials_in_place", in_place)
     study = optuna.create_study()
     check_reading(study, study)
 

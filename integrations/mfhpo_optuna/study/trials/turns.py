@@ -1,43 +1,20 @@
-"""Trials under way, and those that have ended and wait for earlier ones to end."""
+"""Trials that have ended and wait for earlier ones to end."""
 
-import os
-import platform
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from optuna.trial import FrozenTrial
 
 from mfhpo import Observation, Pull
 from mfhpo.racing.in_order import in_turn, most_held
-
-# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
-_LEAST_LEASE = 60.0
-_LEASE_FACTOR = 10.0
-
-# In /proc/<number>/stat, behind the name: the states of a process that has ended, and the place of
-# the clock tick at which it began.
-_DEAD, _BEGINNING = ("Z", "X"), 19
+from mfhpo_optuna.study.trials.under_way import Running
 
 _Moment: TypeAlias = tuple[datetime, int]  # when a trial began, and its number
 _NEVER: _Moment = (datetime.max, 0)
-
-
-@dataclass(frozen=True)
-class Running:
-    """A trial that is under way: what it evaluates, and since when."""
-
-    pull: Pull
-    since: datetime | None
-    blind: bool = False  # begun before the policy could choose
-    worker: str | None = None  # see `worker_name`; None: this process
-    arguments: str | None = None  # the digest of its sampler's, if it tells; None: this one's
-    level_is_open: bool = False  # it may still be evaluated at another level than the pull's
 
 
 @dataclass(frozen=True)
@@ -107,7 +84,7 @@ class Turns:
             yield self.waiting.pop(ended.number)
         self.waiting = dict(self.waiting)  # going through one that was large would stay slow
 
-    def give_up(self, ending: int | None, is_expired: Callable[[int, Running], bool]) -> None:
+    def give_up(self, ending: int | None, is_expired: Callable[[int], bool]) -> None:
         """Wait no longer for trials that hold back many others, or some though they are expired.
 
         The one that ends at this moment is waited for.
@@ -129,7 +106,7 @@ class Turns:
                 for level, moments in lines.get((type(running.pull), running.pull.arm), ())
                 if running.level_is_open or level == running.pull.fidelity
             )
-            if held >= most_held(len(self._running)) or (held and is_expired(number, running)):
+            if held >= most_held(len(self._running)) or (held and is_expired(number)):
                 self.given_up.add(number)
 
     def _waiting_by_kind(self) -> list[list[Ended]]:
@@ -150,79 +127,3 @@ def _began(ended: Ended) -> _Moment:
 def _beginning(since: datetime | None, number: int) -> _Moment:
     """When a trial began; by its number among those that began at the same moment."""
     return since or datetime.min, number
-
-
-def default_lease(slowest_seconds: float) -> float:
-    """How long to wait for a trial that took so long at the worst."""
-    return max(_LEAST_LEASE, _LEASE_FACTOR * slowest_seconds)
-
-
-def worker_name() -> str:
-    """Name this process so that others on the same machine can tell whether it still runs."""
-    _, began = _state_and_beginning(os.getpid())
-    return f"{_machine()} {os.getpid()}@{began}"
-
-
-def described(name: Any) -> str:
-    """A process in words, by the name that it has given itself."""
-    machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
-    number, _, _ = process.partition("@")
-    return f"process {number} on {machine.partition(' ')[0]}" if machine else "a process"
-
-
-def is_surely_dead(name: Any) -> bool:
-    """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
-    return _runs(name) is False
-
-
-def is_surely_alive(name: Any) -> bool:
-    """Whether a process runs on this machine; False if that cannot be told."""
-    return _runs(name) is True
-
-
-def _runs(name: Any) -> bool | None:
-    """Whether the process of this name runs; None if it is on another machine, or nobody's."""
-    machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
-    number, _, began = process.partition("@")
-    if machine != _machine() or os.name != "posix" or not number.isdecimal():
-        return None
-    try:
-        os.kill(int(number), 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it is there, and another user's
-    state, began_now = _state_and_beginning(int(number))
-    # A process that was killed keeps its number until its parent has asked how it ended, which the
-    # first process of a container may never do; later another process may have that number.
-    is_another = bool(began and began_now and began != began_now)
-    return state not in _DEAD and not is_another
-
-
-def _state_and_beginning(number: int) -> tuple[str, str]:
-    """The state of a process and when it began, as Linux says; "" where that is not known."""
-    try:
-        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return "", ""
-    fields = text.rpartition(")")[2].split()  # its name, in parentheses, may have any character
-    return fields[0], fields[_BEGINNING]
-
-
-def _machine() -> str:
-    """What no other machine has since it was started, with where processes have their numbers.
-
-    Machines may share their names, and containers that of the machine, but not the numbers.
-    """
-    return _machine_of(os.getpid())
-
-
-@lru_cache(maxsize=1)
-def _machine_of(number: int) -> str:
-    """The machine of this process, which keeps it; one that was forked may not have the same."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-        namespace = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        boot = namespace = ""
-    return f"{platform.node()} {boot} {namespace}"

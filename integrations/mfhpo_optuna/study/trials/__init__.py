@@ -1,0 +1,1 @@
+"""What a study says of its trials, and of those that are under way."""

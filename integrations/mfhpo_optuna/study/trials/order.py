@@ -1,0 +1,43 @@
+"""Whether a race learns of trials in the order in which they end."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from optuna.trial import FrozenTrial, TrialState
+
+
+class EndOrder:
+    """Compares the order in which a race learns of trials with that of their ends.
+
+    Each worker learns of its own trials before the study knows that they have ended, and so maybe
+    before it learns of others that have ended earlier.
+    """
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self._told_early: dict[int, TrialState] = {}  # in the order of learning
+        self._latest = datetime.min, -1  # end and number
+
+    def tell_early(self, trial_number: int, state: TrialState) -> None:
+        """Note that the race learns of a trial that ends at this moment, in this state."""
+        self._told_early[trial_number] = state
+
+    def is_told(self, trial_number: int | None) -> bool:
+        """Whether the race has learned of a trial of which the study has not said that it ended."""
+        return trial_number in self._told_early
+
+    def is_contradicted(self, ended: Mapping[int, TrialState]) -> bool:
+        """Whether a trial has ended in another state than the race has learned of."""
+        return any(self._told_early.get(number, state) != state for number, state in ended.items())
+
+    def end(self, trial: FrozenTrial) -> None:
+        """Compare when a trial of the race ended with those that were learned of before it."""
+        end = trial.datetime_complete or datetime.min, trial.number
+        first = next(iter(self._told_early), trial.number)
+        if end < self._latest or first != trial.number:
+            self.is_broken = True
+        self._latest = max(self._latest, end)
+
+    def close(self, trial_number: int) -> bool:
+        """Note that the study says that a trial has ended; return whether the race knew it."""
+        return self._told_early.pop(trial_number, None) is not None

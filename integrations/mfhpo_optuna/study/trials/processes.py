@@ -1,0 +1,82 @@
+"""Processes that run trials: their names, and whether they still run."""
+
+import os
+import platform
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+# In /proc/<number>/stat, behind the name: the states of a process that has ended, and the place of
+# the clock tick at which it began.
+_DEAD, _BEGINNING = ("Z", "X"), 19
+
+
+def worker_name() -> str:
+    """Name this process so that others on the same machine can tell whether it still runs."""
+    _, began = _state_and_beginning(os.getpid())
+    return f"{_machine()} {os.getpid()}@{began}"
+
+
+def described(name: Any) -> str:
+    """A process in words, by the name that it has given itself."""
+    machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
+    number, _, _ = process.partition("@")
+    return f"process {number} on {machine.partition(' ')[0]}" if machine else "a process"
+
+
+def is_surely_dead(name: Any) -> bool:
+    """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
+    return _runs(name) is False
+
+
+def is_surely_alive(name: Any) -> bool:
+    """Whether a process runs on this machine; False if that cannot be told."""
+    return _runs(name) is True
+
+
+def _runs(name: Any) -> bool | None:
+    """Whether the process of this name runs; None if it is on another machine, or nobody's."""
+    machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
+    number, _, began = process.partition("@")
+    if machine != _machine() or os.name != "posix" or not number.isdecimal():
+        return None
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it is there, and another user's
+    state, began_now = _state_and_beginning(int(number))
+    # A process that was killed keeps its number until its parent has asked how it ended, which the
+    # first process of a container may never do; later another process may have that number.
+    is_another = bool(began and began_now and began != began_now)
+    return state not in _DEAD and not is_another
+
+
+def _state_and_beginning(number: int) -> tuple[str, str]:
+    """The state of a process and when it began, as Linux says; "" where that is not known."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "", ""
+    fields = text.rpartition(")")[2].split()  # its name, in parentheses, may have any character
+    return fields[0], fields[_BEGINNING]
+
+
+def _machine() -> str:
+    """What no other machine has since it was started, with where processes have their numbers.
+
+    Machines may share their names, and containers that of the machine, but not the numbers.
+    """
+    return _machine_of(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _machine_of(number: int) -> str:
+    """The machine of this process, which keeps it; one that was forked may not have the same."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+        namespace = str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        boot = namespace = ""
+    return f"{platform.node()} {boot} {namespace}"

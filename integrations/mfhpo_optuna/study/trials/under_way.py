@@ -1,0 +1,150 @@
+"""Trials under way, and how long they are waited for."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from optuna.trial import FrozenTrial
+
+from mfhpo import Pull
+from mfhpo_optuna.study.attributes import ARGUMENTS, ARM_KEY, LIMIT_KEY, WORKER
+from mfhpo_optuna.study.trials.news import TrialNews
+from mfhpo_optuna.study.trials.processes import is_surely_dead
+
+# Seconds that a running trial is waited for at least, and how many times the slowest one so far.
+_LEAST_LEASE = 60.0
+_LEASE_FACTOR = 10.0
+
+# Parameters, tag and limit of a trial, and whether the race knew its levels already.
+_Look: TypeAlias = tuple[dict[str, Any], dict[str, Any], float | None, bool]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A trial that is under way: what it evaluates, and since when."""
+
+    pull: Pull
+    since: datetime | None
+    blind: bool = False  # begun before the policy could choose
+    worker: str | None = None  # see `worker_name`; None: this process
+    arguments: str | None = None  # the digest of its sampler's, if it tells; None: this one's
+    level_is_open: bool = False  # it may still be evaluated at another level than the pull's
+
+
+class UnderWay:
+    """The trials of a race that are under way: what they evaluate, since when, and by whom.
+
+    `default_lease` gives the seconds that a pull is waited for where `lease` is None.
+    """
+
+    def __init__(
+        self, news: TrialNews, lease: float | None, default_lease: Callable[[Pull], float]
+    ) -> None:
+        self.running: dict[int, Running] = {}  # by number
+        self.n_begun = 0  # in all, also of trials that have ended since
+        # When trials began here, by a clock that nobody sets; others are as their attributes say.
+        self.begun_here: dict[int, float] = {}
+        self._news = news
+        self._lease = lease
+        self._default_lease = default_lease
+        self._looks: dict[int, _Look] = {}  # what was last seen of trials
+        self._arms_in_news: set[int] = set()  # of which something is new since then
+
+    def begin(self, trial: FrozenTrial, pull: Pull, blind: bool) -> None:
+        """Note that a trial evaluates a pull, which was chosen here."""
+        # Optuna copies the attributes of a failed trial to the one that repeats it, which is known
+        # from them before it begins.
+        self.n_begun += trial.number not in self.running
+        self.begun_here[trial.number] = time.monotonic()
+        self._is_news_of(pull.arm, trial.number)
+        self.running[trial.number] = Running(pull, trial.datetime_start, blind)
+
+    def see(self, trial: FrozenTrial, pull: Pull) -> None:
+        """Note that a trial evaluates a pull, as its attributes say."""
+        is_new = trial.number not in self.running
+        self.n_begun += is_new
+        if is_new or trial.number not in self.begun_here:
+            tag = trial.user_attrs[ARM_KEY]
+            self.running[trial.number] = Running(
+                pull, trial.datetime_start, worker=tag.get(WORKER), arguments=tag.get(ARGUMENTS)
+            )
+
+    def see_news(
+        self,
+        trials: Sequence[FrozenTrial],
+        knows_levels: bool,
+        see: Callable[[FrozenTrial], None],
+    ) -> None:
+        """Have those seen that are new in some way: most have not changed.
+
+        What an arm is, each of its trials says: all are seen again if it is new of one of them.
+        """
+        looks = {}
+        for trial in trials:
+            tag, limit = trial.user_attrs[ARM_KEY], trial.user_attrs.get(LIMIT_KEY)
+            look = (dict(trial.params), tag, limit, knows_levels)
+            if self._looks.get(trial.number) != look:
+                looks[trial.number] = look
+                self._is_news_of(tag["arm"], trial.number)
+        for trial in trials:
+            if trial.user_attrs[ARM_KEY]["arm"] in self._arms_in_news:
+                see(trial)
+        for number, look in looks.items():
+            if not self.expired(number):  # it may be waited for again
+                self._looks[number] = look
+        self._arms_in_news.clear()
+
+    def end(self, trial: FrozenTrial) -> None:
+        """Note that a trial, whatever it evaluated, is under way no longer."""
+        if ARM_KEY in trial.user_attrs:
+            self._is_news_of(trial.user_attrs[ARM_KEY]["arm"], trial.number)
+        self.running.pop(trial.number, None)
+        self._looks.pop(trial.number, None)
+
+    def _is_news_of(self, arm: int, trial_number: int) -> None:
+        """See all trials of an arm again, and of the one that this trial was of before."""
+        self._arms_in_news.add(arm)
+        if trial_number in self.running:
+            self._arms_in_news.add(self.running[trial_number].pull.arm)
+
+    def others(self, trial_number: int) -> list[tuple[int, Pull]]:
+        """Numbers and pulls of the other trials that are waited for."""
+        return [
+            (number, running.pull)
+            for number, running in self.running.items()
+            if number != trial_number and not self.expired(number)
+        ]
+
+    def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
+        """The other trials that are waited for, with their workers and digests of arguments."""
+        return [
+            (number, self.running[number].worker, self.running[number].arguments)
+            for number, _ in self.others(trial_number)
+        ]
+
+    def expired(self, trial_number: int) -> bool:
+        """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
+        running = self.running[trial_number]
+        return is_surely_dead(running.worker) or self.is_overdue(
+            trial_number, running.pull, running.since
+        )
+
+    def is_overdue(self, trial_number: int, pull: Pull, since: datetime | None) -> bool:
+        """Whether the lease of a trial is over that evaluates a pull since then."""
+        lease = self._default_lease(pull) if self._lease is None else self._lease
+        return self._news.seconds_under_way(trial_number, since) > lease
+
+    def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
+        """How long a trial that ends now has run, or None if it never said when it began."""
+        if trial.number in self.begun_here:
+            return time.monotonic() - self.begun_here[trial.number]
+        if trial.datetime_start is None:
+            return None
+        return max(0.0, (datetime.now() - trial.datetime_start).total_seconds())
+
+
+def default_lease(slowest_seconds: float) -> float:
+    """How long to wait for a trial that took so long at the worst."""
+    return max(_LEAST_LEASE, _LEASE_FACTOR * slowest_seconds)
