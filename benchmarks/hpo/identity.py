@@ -17,6 +17,7 @@ _CODE = (
     "mfhpo/knowledge/space.py",
     "integrations/mfhpo_optuna/samplers/*.py",
     "integrations/mfhpo_optuna/study/*.py",
+    "integrations/mfhpo_optuna/study/trials/*.py",
 )
 _DISTRIBUTIONS = {"ax": "ax-platform", "neps": "neural-pipeline-search", "optuna-gp": "optuna"}
 
