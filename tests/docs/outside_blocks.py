@@ -95,7 +95,8 @@ GIVEN = {
     "README.md": [
         "24 LightGBM configurations",
         "24 configurations of LightGBM",
-        "Python 3.10",
+        "Python 3.10 and Optuna 5",
+        "0.05 unless you set it",
     ],
     "docs/concepts/cheap-levels.md": ["A ratio above 1 means"],
     "docs/concepts/pictures.md": ["A race of 24 configurations", "rises above 0"],
