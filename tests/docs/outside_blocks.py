@@ -98,9 +98,16 @@ GIVEN = {
         "Python 3.10 and Optuna 5",
         "0.05 unless you set it",
     ],
+    "docs/concepts/certificate.md": ["0.05 unless you set it", "within 0.03 of the best"],
     "docs/concepts/cheap-levels.md": ["A ratio above 1 means"],
     "docs/concepts/pictures.md": ["A race of 24 configurations", "rises above 0"],
-    "docs/concepts/samplers.md": ["0.8 by default", "Below 40 full evaluations"],
+    "docs/concepts/samplers.md": [
+        "0.8 by default",
+        "Below 40 full evaluations",
+        "below 100 if costs are measured",
+        "take 0.4",
+        "set it to 0.",
+    ],
     "docs/concepts/stopped-trials.md": ["20 times as long here"],
     "docs/evidence/certificates.md": [
         "bias 1.2, 1.5 times",
