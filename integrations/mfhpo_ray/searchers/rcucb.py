@@ -177,9 +177,9 @@ class RCUCBSearch(LimitSearch):
         tune.TuneConfig(search_alg=search, scheduler=search.scheduler(), num_samples=-1)
 
     With any other scheduler a warning says that nobody keeps the limits: trials run to their end,
-    and those that took longer count as stopped. The search maximises the sum of all gains: RCUCB of
-    paper 004. See `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are
-    ``time_total_s``.
+    and those that took longer count as stopped. The search maximises the sum of all gains: RCUCB
+    (Bengs and Hüllermeier, Multi-Armed Bandits with Censored Consumption of Resources, 2023). See
+    `mfhpo.censored.options.LimitOptions` for what a gain is; the seconds are ``time_total_s``.
 
     Parameters
     ----------
@@ -246,8 +246,8 @@ class ZoomingRCUCBSearch(LimitSearch):
 
     When to use it: as `RCUCBSearch`, when nothing is known about which limits are worth trying,
     and there are many trials: thousands rather than hundreds. It begins with the longest limit,
-    and adds shorter ones to those configurations that are played often: z-RCUCB of paper 004. With
-    fewer trials, `RCUCBSearch` with a few limits, given or derived, gains more.
+    and adds shorter ones to those configurations that are played often: z-RCUCB of the same paper.
+    With fewer trials, `RCUCBSearch` with a few limits, given or derived, gains more.
 
     Parameters
     ----------
