@@ -1,9 +1,9 @@
 """Is a handwritten digit odd? Tune LightGBM on that until the best configuration is certified.
 
 Each trial trains on a random half of the digits and is scored on the other half, so its value is
-noisy: another split, another value. The sampler decides the split, the same one for several
-configurations: what is a matter of the split is then none of the differences between them. The
-number of trees is the fidelity, with 90 as the target.
+noisy: another split, another value. The sampler decides the split, and gives the same one to all
+configurations, so that a hard split is hard for all of them. The number of trees is the fidelity,
+with 90 as the target.
 """
 
 from __future__ import annotations

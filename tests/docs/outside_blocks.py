@@ -174,7 +174,7 @@ GIVEN = {
         "largest value, 81",
         "with 81 rounds",
         "for 40 full evaluations",
-        "delta, 0.05 by default",
+        "0.05 by default",
     ],
     "docs/where-we-lose.md": [
         "ahead at 10",
