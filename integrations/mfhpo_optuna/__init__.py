@@ -1,4 +1,4 @@
-"""mfhpo in Optuna: samplers that certify, pruners that know what they cannot know."""
+"""mfhpo in Optuna: samplers that certify their answer, pruners, time limits and reports."""
 
 import threading
 from importlib import import_module

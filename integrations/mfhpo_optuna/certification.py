@@ -139,16 +139,18 @@ def certify(
 
     What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
     about 40 evaluations where they differ by several standard deviations of the noise, and 140
-    where they are all the same. With a `budget` of 50, 100 or 200 evaluations, the tolerance is
-    about 2.4, 1.2 or .8 standard deviations for 8 candidates, 1.2, .6 or .3 for 4; where `sigma`
-    is declared, 1.6, .9 or .7, and .7, .4 or .2. With 25, it is 3 for 4 candidates, and mostly
-    none for 8; where `sigma` is declared, 2.5 for 8 and 1.4 for 4.
+    where they are all the same. With a `budget`, the answer holds within about so many standard
+    deviations of the noise:
 
-    What it brings, in 216 studies of 50 or 100 trials by Optuna's TPE (``make certify``): with
-    noise of .5 (2) points of accuracy, the best trial promised .7 (4) points too much, and the
-    certificate .03 (.29). The certified configuration was truly better than the best trial's in
-    62 % (69 %) of the studies, by .2 (.7) points on average, and worse in 4 % (10 %). More trials
-    of the search, for the same cost, found better ones still in two studies out of three.
+    | evaluations | 25 | 50 | 100 | 200 |
+    | --- | --- | --- | --- | --- |
+    | 8 candidates | mostly none | 2.4 | 1.2 | 0.8 |
+    | 8 candidates, `sigma` declared | 2.5 | 1.6 | 0.9 | 0.7 |
+    | 4 candidates | 3 | 1.2 | 0.6 | 0.3 |
+    | 4 candidates, `sigma` declared | 1.4 | 0.7 | 0.4 | 0.2 |
+
+    What it brings is measured in the documentation, under Evidence, Certificates. More trials of
+    the search for the same cost mostly find something better still.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""mfhpo in scikit-learn: searches that certify their answer, and what other searches' is worth."""
+"""mfhpo in scikit-learn: searches that certify their answer, and `certify` for other searches."""
 
 from mfhpo_sklearn.certification import SearchCertificate, certify
 from mfhpo_sklearn.given_search import IISESearchCV, MFSearchCV
