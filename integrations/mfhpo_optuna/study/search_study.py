@@ -88,7 +88,7 @@ class SearchStudy(FidelityRace):
             return None if pull.block is None else super().give_way(trial)
         if pull is None or self.inherited(trial) is not None:
             return None
-        others = self._under_way.others(trial.number)
+        others = self._under_way.waited_for(trial.number)
         rivals = [number for number, other in others if other.arm == pull.arm]
         is_enqueued = parameters_before(trial) is not None
         if not rivals or (is_enqueued and self.arms.is_decided(pull.arm)):
@@ -197,8 +197,9 @@ class SearchStudy(FidelityRace):
             self._agree(trial.number, tuple(shortlist))
             agreed = tuple(shortlist)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
-        is_overdue = self._under_way.is_overdue(trial.number, pull, trial.datetime_start)
-        if trial.state == TrialState.RUNNING and not is_overdue:
+        if trial.state == TrialState.RUNNING and not self._under_way.is_overdue(
+            trial.number, pull, trial.datetime_start
+        ):
             self._learn_of(pull.arm, trial.params, trial.distributions)
         return pull
 
@@ -236,7 +237,7 @@ class SearchStudy(FidelityRace):
     def _first_new_arm(self, trial_number: int) -> int:
         """The number of the next new arm, for a trial."""
         told = max(self._n_begun, 0 if self.race is None else self.race.begun)
-        under_way = [pull.arm + 1 for _, pull in self._under_way.others(trial_number)]
+        under_way = [pull.arm + 1 for _, pull in self._under_way.waited_for(trial_number)]
         failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
         return max([told, *under_way, *failed])
 

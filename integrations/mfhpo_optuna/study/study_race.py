@@ -81,7 +81,6 @@ class StudyRace(abc.ABC):
         self._replicates = replicates
         self._n_replicates: int | None = None  # until an objective has asked for one
         self._has_value: set[tuple[int, int]] = set()  # which arms in which blocks
-        self._lease = lease  # seconds after which a running trial is not waited for
         self._news = TrialNews()
         self._order = EndOrder()
         self._under_way = UnderWay(self._news, lease, self._default_lease)
@@ -167,7 +166,7 @@ class StudyRace(abc.ABC):
         if news is None:
             return False
         ended = {trial.number: trial.state for trial in news if trial.state.is_finished()}
-        told_otherwise = self._order.is_told(ending) or self._order.is_contradicted(ended)
+        told_otherwise = self._order.was_told_early(ending) or self._order.is_contradicted(ended)
         if told_otherwise or not self._turns.given_up.isdisjoint({*ended, ending}):
             self.is_disordered = True
             return False
@@ -177,13 +176,17 @@ class StudyRace(abc.ABC):
             for trial in news
             if trial.state == TrialState.RUNNING
             and ARM_KEY in trial.user_attrs
-            and not self._order.is_told(trial.number)
+            and not self._order.was_told_early(trial.number)
         ]
-        self._under_way.see_news(under_way, self.policy is not None, self._see)
+        has_policy = self.policy is not None
+        changed = self._under_way.changed(under_way, has_policy)
+        for trial in changed:
+            self._see(trial)
+        self._under_way.keep_looks(changed, has_policy)
         for trial in by_their_ends(news):
             if ARM_KEY in trial.user_attrs:
-                self._order.end(trial)
-            if self._order.close(trial.number):
+                self._order.compare(trial)
+            if self._order.confirm(trial.number):
                 continue
             if trial.number not in self._under_way.running and ARM_KEY in trial.user_attrs:
                 self._under_way.n_begun += 1
@@ -208,7 +211,7 @@ class StudyRace(abc.ABC):
     ) -> bool:
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         if not trial.state.is_finished():
-            self._order.tell_early(trial.number, state)
+            self._order.note_early(trial.number, state)
         self._under_way.end(trial)
         if is_spoilt(trial, state) and self._passes_over(trial):
             return False
@@ -268,8 +271,8 @@ class StudyRace(abc.ABC):
 
     @property
     def is_out_of_order(self) -> bool:
-        """Whether trials were learned of in another order than that of their ends."""
-        return self._order.is_broken
+        """Whether trials were learned of in another order than they ended, as the study says."""
+        return self._order.is_out_of_order
 
     @property
     def avoids_repeats(self) -> bool:
@@ -290,7 +293,7 @@ class StudyRace(abc.ABC):
         same = replace(pull, limit=None)
         rivals = [
             number
-            for number, other in self._under_way.others(trial.number)
+            for number, other in self._under_way.waited_for(trial.number)
             if replace(other, limit=None) == same
         ]
         # The others choose again, too, if they have seen this trial: each takes another place.
@@ -344,7 +347,7 @@ class StudyRace(abc.ABC):
         """
         self._release()
         if self._turns.waiting:
-            self._turns.give_up(self._ending, self._under_way.expired)
+            self._turns.give_up(self._ending, self._under_way.is_expired)
             self._release()
         self._withhold()
 
@@ -363,7 +366,7 @@ class StudyRace(abc.ABC):
             return _OTHERS_DECIDE
         if not policy.withheld or not policy.finished:
             return ""
-        if all(map(self._under_way.expired, self._turns.given_up)):
+        if all(map(self._under_way.is_expired, self._turns.given_up)):
             return ""
         return policy.withheld if policy.recommend().reason == policy.withheld else ""
 
@@ -411,11 +414,12 @@ class StudyRace(abc.ABC):
             if not is_surely_dead(self._under_way.running[number].worker)
         ]
         given_up = alive
-        if self._lease is not None:
-            given_up = [number for number in alive if not self._under_way.expired(number)]
+        lease = self._under_way.lease
+        if lease is not None:
+            given_up = [number for number in alive if not self._under_way.is_expired(number)]
         if len(given_up) < len(alive):
             self.policy.provisos = (
-                f"trials that run for more than lease={self._lease:g} seconds have no worker",
+                f"trials that run for more than lease={lease:g} seconds have no worker",
             )
         if given_up:
             trials = joined([f"trial {number}" for number in given_up])
@@ -429,7 +433,7 @@ class StudyRace(abc.ABC):
     def _pending(self, trial_number: int) -> list[Pull]:
         """Pulls that the policy does not know of yet: under way, or waiting for earlier ones."""
         waiting = [ended.pull for ended in self._turns.waiting.values()]
-        return [*(pull for _, pull in self._under_way.others(trial_number)), *waiting]
+        return [*(pull for _, pull in self._under_way.waited_for(trial_number)), *waiting]
 
     def _ask(self, trial_number: int, n: int = 1) -> Pull | None:
         """What the policy wants of a trial, or of the last of `n` that choose at once."""

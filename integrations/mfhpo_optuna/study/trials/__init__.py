@@ -1,1 +1,1 @@
-"""What a study says of its trials, and of those that are under way."""
+"""A study's trials: what is new about them, who runs them, and whose turn it is."""

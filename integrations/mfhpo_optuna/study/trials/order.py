@@ -14,30 +14,30 @@ class EndOrder:
     """
 
     def __init__(self) -> None:
-        self.is_broken = False
+        self.is_out_of_order = False
         self._told_early: dict[int, TrialState] = {}  # in the order of learning
         self._latest = datetime.min, -1  # end and number
 
-    def tell_early(self, trial_number: int, state: TrialState) -> None:
-        """Note that the race learns of a trial that ends at this moment, in this state."""
+    def note_early(self, trial_number: int, state: TrialState) -> None:
+        """Note the state in which a trial ends, before the study knows it."""
         self._told_early[trial_number] = state
 
-    def is_told(self, trial_number: int | None) -> bool:
-        """Whether the race has learned of a trial of which the study has not said that it ended."""
+    def was_told_early(self, trial_number: int | None) -> bool:
+        """Whether the race knows that a trial has ended, and the study has not said so yet."""
         return trial_number in self._told_early
 
     def is_contradicted(self, ended: Mapping[int, TrialState]) -> bool:
-        """Whether a trial has ended in another state than the race has learned of."""
+        """Whether a trial, by number, has ended in another state than the race was told."""
         return any(self._told_early.get(number, state) != state for number, state in ended.items())
 
-    def end(self, trial: FrozenTrial) -> None:
-        """Compare when a trial of the race ended with those that were learned of before it."""
+    def compare(self, trial: FrozenTrial) -> None:
+        """Compare when a trial ended with those that the race learned of before; then `confirm`."""
         end = trial.datetime_complete or datetime.min, trial.number
         first = next(iter(self._told_early), trial.number)
         if end < self._latest or first != trial.number:
-            self.is_broken = True
+            self.is_out_of_order = True
         self._latest = max(self._latest, end)
 
-    def close(self, trial_number: int) -> bool:
+    def confirm(self, trial_number: int) -> bool:
         """Note that the study says that a trial has ended; return whether the race knew it."""
         return self._told_early.pop(trial_number, None) is not None

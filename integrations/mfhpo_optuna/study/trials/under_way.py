@@ -17,7 +17,7 @@ from mfhpo_optuna.study.trials.processes import is_surely_dead
 _LEAST_LEASE = 60.0
 _LEASE_FACTOR = 10.0
 
-# Parameters, tag and limit of a trial, and whether the race knew its levels already.
+# Parameters, tag and limit of a trial, and whether there was a policy already.
 _Look: TypeAlias = tuple[dict[str, Any], dict[str, Any], float | None, bool]
 
 
@@ -29,7 +29,7 @@ class Running:
     since: datetime | None
     blind: bool = False  # begun before the policy could choose
     worker: str | None = None  # see `worker_name`; None: this process
-    arguments: str | None = None  # the digest of its sampler's, if it tells; None: this one's
+    arguments: str | None = None  # a digest of its sampler's, if it tells; None: this one's
     level_is_open: bool = False  # it may still be evaluated at another level than the pull's
 
 
@@ -42,12 +42,12 @@ class UnderWay:
     def __init__(
         self, news: TrialNews, lease: float | None, default_lease: Callable[[Pull], float]
     ) -> None:
-        self.running: dict[int, Running] = {}  # by number
+        self.running: dict[int, Running] = {}  # by number; the race adds what it finds out
         self.n_begun = 0  # in all, also of trials that have ended since
         # When trials began here, by a clock that nobody sets; others are as their attributes say.
         self.begun_here: dict[int, float] = {}
         self._news = news
-        self._lease = lease
+        self.lease = lease  # seconds; None: `default_lease` says
         self._default_lease = default_lease
         self._looks: dict[int, _Look] = {}  # what was last seen of trials
         self._arms_in_news: set[int] = set()  # of which something is new since then
@@ -62,7 +62,10 @@ class UnderWay:
         self.running[trial.number] = Running(pull, trial.datetime_start, blind)
 
     def see(self, trial: FrozenTrial, pull: Pull) -> None:
-        """Note that a trial evaluates a pull, as its attributes say."""
+        """Note that a trial evaluates a pull, as its attributes say.
+
+        One that has begun here keeps what was chosen here.
+        """
         is_new = trial.number not in self.running
         self.n_begun += is_new
         if is_new or trial.number not in self.begun_here:
@@ -71,35 +74,27 @@ class UnderWay:
                 pull, trial.datetime_start, worker=tag.get(WORKER), arguments=tag.get(ARGUMENTS)
             )
 
-    def see_news(
-        self,
-        trials: Sequence[FrozenTrial],
-        knows_levels: bool,
-        see: Callable[[FrozenTrial], None],
-    ) -> None:
-        """Have those seen that are new in some way: most have not changed.
+    def changed(self, trials: Sequence[FrozenTrial], has_policy: bool) -> list[FrozenTrial]:
+        """Those of trials under way about which something is new: most have not changed.
 
-        What an arm is, each of its trials says: all are seen again if it is new of one of them.
+        What an arm is, each of its trials says: all are among them if one is.
         """
-        looks = {}
         for trial in trials:
-            tag, limit = trial.user_attrs[ARM_KEY], trial.user_attrs.get(LIMIT_KEY)
-            look = (dict(trial.params), tag, limit, knows_levels)
-            if self._looks.get(trial.number) != look:
-                looks[trial.number] = look
-                self._is_news_of(tag["arm"], trial.number)
-        for trial in trials:
-            if trial.user_attrs[ARM_KEY]["arm"] in self._arms_in_news:
-                see(trial)
-        for number, look in looks.items():
-            if not self.expired(number):  # it may be waited for again
-                self._looks[number] = look
+            if self._looks.get(trial.number) != _look_at(trial, has_policy):
+                self._is_news_of(_arm_of(trial), trial.number)
+        return [trial for trial in trials if _arm_of(trial) in self._arms_in_news]
+
+    def keep_looks(self, seen: Sequence[FrozenTrial], has_policy: bool) -> None:
+        """Have trials that were seen now seen again only if something is new about their arms."""
+        for trial in seen:
+            if not self.is_expired(trial.number):  # it may be waited for again
+                self._looks[trial.number] = _look_at(trial, has_policy)
         self._arms_in_news.clear()
 
     def end(self, trial: FrozenTrial) -> None:
         """Note that a trial, whatever it evaluated, is under way no longer."""
         if ARM_KEY in trial.user_attrs:
-            self._is_news_of(trial.user_attrs[ARM_KEY]["arm"], trial.number)
+            self._is_news_of(_arm_of(trial), trial.number)
         self.running.pop(trial.number, None)
         self._looks.pop(trial.number, None)
 
@@ -109,22 +104,22 @@ class UnderWay:
         if trial_number in self.running:
             self._arms_in_news.add(self.running[trial_number].pull.arm)
 
-    def others(self, trial_number: int) -> list[tuple[int, Pull]]:
+    def waited_for(self, trial_number: int) -> list[tuple[int, Pull]]:
         """Numbers and pulls of the other trials that are waited for."""
         return [
             (number, running.pull)
             for number, running in self.running.items()
-            if number != trial_number and not self.expired(number)
+            if number != trial_number and not self.is_expired(number)
         ]
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
         """The other trials that are waited for, with their workers and digests of arguments."""
         return [
             (number, self.running[number].worker, self.running[number].arguments)
-            for number, _ in self.others(trial_number)
+            for number, _ in self.waited_for(trial_number)
         ]
 
-    def expired(self, trial_number: int) -> bool:
+    def is_expired(self, trial_number: int) -> bool:
         """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
         running = self.running[trial_number]
         return is_surely_dead(running.worker) or self.is_overdue(
@@ -132,8 +127,8 @@ class UnderWay:
         )
 
     def is_overdue(self, trial_number: int, pull: Pull, since: datetime | None) -> bool:
-        """Whether the lease of a trial is over that evaluates a pull since then."""
-        lease = self._default_lease(pull) if self._lease is None else self._lease
+        """Whether the lease of a trial is over; it began at `since`, by the study's account."""
+        lease = self._default_lease(pull) if self.lease is None else self.lease
         return self._news.seconds_under_way(trial_number, since) > lease
 
     def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
@@ -145,6 +140,16 @@ class UnderWay:
         return max(0.0, (datetime.now() - trial.datetime_start).total_seconds())
 
 
+def _look_at(trial: FrozenTrial, has_policy: bool) -> _Look:
+    attributes = trial.user_attrs
+    return dict(trial.params), attributes[ARM_KEY], attributes.get(LIMIT_KEY), has_policy
+
+
+def _arm_of(trial: FrozenTrial) -> int:
+    arm: int = trial.user_attrs[ARM_KEY]["arm"]
+    return arm
+
+
 def default_lease(slowest_seconds: float) -> float:
-    """How long to wait for a trial that took so long at the worst."""
+    """Seconds to wait for a trial where the slowest one took `slowest_seconds`."""
     return max(_LEAST_LEASE, _LEASE_FACTOR * slowest_seconds)

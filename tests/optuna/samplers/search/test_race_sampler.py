@@ -11,6 +11,7 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
+from mfhpo import Fidelity
 from mfhpo_optuna import RaceSampler, plot_race, training_of
 from mfhpo_optuna.study.study_race import StudyRace
 from tests.optuna.samplers.races import (
@@ -28,6 +29,11 @@ from tests.optuna.samplers.races import (
 def flat(trial):
     x = trial.suggest_float("x", -1, 1)
     return (x - 0.3) ** 2 + noise(trial)
+
+
+def valley_of_27(trial):
+    epochs = trial.suggest_int("epochs", 1, 27)
+    return (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + 1 / epochs
 
 
 def run(sampler, objective=valley, n_trials=3000, direction="minimize", catch=(), **options):
@@ -148,6 +154,20 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
         assert answer.certificate is not None
         assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
     assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
+
+
+def test_a_study_goes_on_with_fewer_levels():
+    def begun_with(levels):
+        return RaceSampler(Fidelity("epochs", levels=levels), budget=400, seed=0)
+
+    study = optuna.create_study(sampler=begun_with([1, 3, 9, 27]))
+    study.enqueue_trial({"x": 0.3, "epochs": 27})
+    study.optimize(valley_of_27, n_trials=3)
+    study.sampler = begun_with([9, 27])
+    study.optimize(valley_of_27, n_trials=3)
+    trials = pulls(study)
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 6
+    assert all(trial.params["epochs"] in (9, 27) for trial in trials[3:])
 
 
 def test_without_a_budget_it_goes_on_until_concluded():
