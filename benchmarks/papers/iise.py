@@ -1,5 +1,5 @@
-"""Table 1 of paper 003: what SE, IISE, IISE-gamma and MFE cost (Multi-Fidelity Best-Arm
-Identification, NeurIPS 2022).
+"""Table 1 of Multi-Fidelity Best-Arm Identification (NeurIPS 2022): what SE, IISE, IISE-gamma and
+MFE cost.
 
     python -m benchmarks.papers.iise --data FOLDER --runs 100 --json
 
@@ -129,7 +129,7 @@ def _synthetic(
 def load_instance(
     path: Path, noise: Literal["gaussian", "truncated normal"] = "gaussian"
 ) -> GaussianInstance | TruncatedNormalInstance:
-    """Read one of the instances that were published with paper 003 and its 2024 follow-up.
+    """Read one of the instances that were published by Poiani et al. in 2022 and 2024.
 
     The file is a NumPy archive of means (M, K), costs (M,), variance, and perhaps xi and gamma
     (M,). Raises FileNotFoundError, which says where the files come from.

@@ -1,5 +1,5 @@
-"""Best-arm identification across fidelities: the table and the figure of paper 002 (Multi-Fidelity
-Multi-Armed Bandits Revisited, NeurIPS 2023), with the published radius and with ours.
+"""Best-arm identification across fidelities: the table and the figure of Multi-Fidelity
+Multi-Armed Bandits Revisited (NeurIPS 2023), with the published radius and with ours.
 
     python -m benchmarks.papers.mf_mab --output mf_mab.json --figure mf_mab.html
 

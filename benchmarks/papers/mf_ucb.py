@@ -1,12 +1,12 @@
-"""MF-UCB (paper 000: The Multi-fidelity Multi-armed Bandit, NeurIPS 2016) and reward by elimination
-(paper 002: Multi-Fidelity Multi-Armed Bandits Revisited, NeurIPS 2023, Algorithm 3).
+"""MF-UCB (The Multi-fidelity Multi-armed Bandit, NeurIPS 2016) and reward by elimination
+(Multi-Fidelity Multi-Armed Bandits Revisited, NeurIPS 2023, Algorithm 3).
 
     python -m benchmarks.papers.mf_ucb --runs 20 --output results.json --figure results.html
 
 Three questions:
 
-- What is MF-UCB's regret over that of UCB, on the four instances of paper 000's Appendix C? The
-  paper shows pictures only; beside our figures stand those of an independent implementation. UCB is
+- What is MF-UCB's regret over that of UCB, on the four instances of the first paper's Appendix C?
+  It shows pictures only; beside our figures stand those of an independent implementation. UCB is
   the same policy on the target alone. Both are run on the same instance, drawn afresh in each run:
   lower means uniform within zeta of the target's; in the Gaussian instances those of the best arm
   at the lower end, which is our reading of "lower than the corresponding mean of a suboptimal arm".
@@ -137,7 +137,7 @@ def target_alone(instance: Instance) -> Instance:
 
 
 def regret_per_cost(policy: MFUCB | MFElimination, instance: Instance, capital: float) -> float:
-    """The regret of paper 000 (Eq. 1): a play earns its arm's target mean times its cost.
+    """Regret (Kandasamy et al. 2016, Eq. 1): a play earns its arm's target mean times its cost.
 
     Capital that is left over earns nothing. The oracle plays the best arm, at any fidelity.
     """
@@ -146,7 +146,7 @@ def regret_per_cost(policy: MFUCB | MFElimination, instance: Instance, capital: 
 
 
 def regret_per_play(policy: MFUCB | MFElimination, instance: Instance, capital: float) -> float:
-    """The regret of paper 002 (Eq. 9): a play earns its arm's target mean, whatever it cost.
+    """Regret (Wang et al. 2023, Eq. 9): a play earns its arm's target mean, whatever it cost.
 
     The oracle plays the best arm at the cheapest fidelity.
     """

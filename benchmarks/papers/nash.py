@@ -1,4 +1,4 @@
-"""MF-UCB-PNE (paper 001: Multi-Fidelity Bayesian Optimization for Nash Equilibria).
+"""MF-UCB-PNE (Multi-Fidelity Bayesian Optimization for Nash Equilibria).
 
     python -m benchmarks.papers.nash --output results.json --figure results.html
 

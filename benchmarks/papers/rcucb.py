@@ -1,5 +1,6 @@
-"""RCUCB: the tables and figures of paper 004 (Multi-Armed Bandits with Censored Consumption of
-Resources, Sections 5.1 and F), with the bounds that were printed, those that were run, and ours.
+"""RCUCB: the tables and figures of Multi-Armed Bandits with Censored Consumption of Resources
+(Machine Learning 2023, Sections 5.1 and F), with the bounds that were printed, those that were run,
+and ours.
 
     python -m benchmarks.papers.rcucb --output rcucb.json --figure rcucb.html
 

@@ -1,4 +1,4 @@
-"""A random forest and its time limit, chosen on the fly (paper 004, Section 5.2).
+"""A random forest and its time limit, chosen on the fly (Bengs and Hüllermeier 2023, Section 5.2).
 
     python -m benchmarks.papers.rcucb_forest --build --output results.json --figure results.html
 

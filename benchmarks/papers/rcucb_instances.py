@@ -1,4 +1,4 @@
-"""Arms that earn a reward and consume a resource, with true gains: the instances of paper 004."""
+"""Arms that earn a reward and consume a resource: instances of Bengs and Hüllermeier (2023)."""
 
 import abc
 import math
@@ -66,7 +66,7 @@ class CensoredInstance(abc.ABC):
         """P(C > limit), the probability of being censored, shape (n_arms, n_limits)."""
 
     def gains(self, limits: npt.ArrayLike, cost: Charge, penalty: Charge) -> FloatArray:
-        """Expected gain of every arm with every limit (paper 004, Eq. 2).
+        """Expected gain of every arm with every limit (Bengs and Hüllermeier 2023, Eq. 2).
 
             nu(i, tau) = E[(R - c(C)) 1{C <= tau}] - lambda(tau) P(C > tau)
 

@@ -3,8 +3,8 @@
     python -m benchmarks.papers.rcucb_seconds --output results.json
 
 An arm is pulled by one training, which earns its accuracy (0 to 1) unless it is stopped at a limit.
-All methods have the same seconds, those of stopped trainings included. The gain of paper 004 is
-accuracy - PRICE x seconds, and a stopped training pays for its seconds too.
+All methods have the same seconds, those of stopped trainings included. The gain is that of Bengs
+and Hüllermeier (2023), accuracy - PRICE x seconds, and a stopped training pays for its seconds too.
 
 "tables": an arm is a model on a data set, of three tables of `benchmarks.hpo`. A pull trains a
 random configuration of its grid; seconds are recorded CPU time, the mean over seeds, without a

@@ -1,6 +1,6 @@
 """What consumed time costs, and what a trial without a result is fined: functions of seconds.
 
-Cost and penalty of paper 004 (Bengs, Hüllermeier, "Multi-Armed Bandits with Censored Consumption of
+Cost and penalty of Bengs and Hüllermeier ("Multi-Armed Bandits with Censored Consumption of
 Resources", Machine Learning 2023), Section 2. Both are in the unit of the reward, and neither may
 decrease.
 """

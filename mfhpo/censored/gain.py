@@ -44,7 +44,8 @@ class GainEstimates:
 
     nu(i, tau) = E[(R - c(C)) 1{C <= tau}] + (low - lambda(tau)) P(C > tau), in the unit of the
     reward R, for an arm whose pull takes C seconds: a pull that is stopped is worth the lowest
-    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of paper 004.
+    reward, `low`, minus the penalty. With rewards in [0, 1] that is Eq. 2 of Bengs and
+    Hüllermeier (2023).
 
     Parameters
     ----------

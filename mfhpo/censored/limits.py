@@ -13,7 +13,8 @@ _FEWEST_DURATIONS = 4
 _TRIES = 3
 # The least limit that is derived, in seconds: a clock may measure 0.
 _SHORTEST = 1e-6
-# Quantiles of the first durations between which derived limits lie (paper 004, Section 5.2).
+# Quantiles of the first durations between which derived limits lie (Bengs and Hüllermeier 2023,
+# Section 5.2).
 _QUANTILES = (0.25, 0.75)
 
 

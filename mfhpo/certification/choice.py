@@ -66,8 +66,8 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
     aim
         "best arm": the best arm, or one within epsilon of it, with a certificate. "reward per
         cost": as much reward as a capital can buy, a play earning its cost times the arm's target
-        mean (paper 000, Eq. 1). "reward per pull": every play earns the arm's target mean, whatever
-        it costs (paper 002, Eq. 9).
+        mean (Kandasamy et al. 2016, Eq. 1). "reward per pull": every play earns the arm's target
+        mean, whatever it costs (Wang et al. 2023, Eq. 9).
 
     Raises
     ------

@@ -183,12 +183,13 @@ class Elimination(BestArmPolicy):
 
 
 class IISE(Elimination):
-    """Iterative imprecise successive elimination (paper 003, Algorithm 1), and its order version.
+    """Iterative imprecise successive elimination, and its order version.
 
-    With max bounds xi_m it is IISE; with order bounds gamma_m it is IISE-gamma (Section 5), which
-    is never dearer: gamma_m <= 2 xi_m. The `variant`, "max" or "order", is the kind of bounds to
-    estimate when none are declared; a ValueError says that it contradicts the declared ones. For
-    the other arguments see `Elimination` and `BestArmPolicy`.
+    It is Algorithm 1 of Poiani et al. (2022). With max bounds xi_m it is IISE; with order bounds
+    gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2 xi_m. The `variant`,
+    "max" or "order", is the kind of bounds to estimate when none are declared; a ValueError says
+    that it contradicts the declared ones. For the other arguments see `Elimination` and
+    `BestArmPolicy`.
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
@@ -198,9 +199,10 @@ class IISE(Elimination):
 
 
 class SuccessiveElimination(Elimination):
-    """Successive elimination at the target fidelity only (SE), the baseline of paper 003.
+    """Successive elimination at the target fidelity only (SE).
 
-    No bias is needed, and the union bound is over arms alone: d = delta / K.
+    A baseline of Poiani et al. (2022). No bias is needed, and the union bound is over arms alone:
+    d = delta / K.
     """
 
     @property
@@ -211,8 +213,8 @@ class SuccessiveElimination(Elimination):
 class MaximumFidelityExploit(IISE):
     """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
 
-    A baseline of paper 003. `fraction` is alpha_m as a share of the bias bound at fidelity m, in
-    (0, 1]; for the other arguments see `IISE`.
+    A baseline of Poiani et al. (2022). `fraction` is alpha_m as a share of the bias bound at
+    fidelity m, in (0, 1]; for the other arguments see `IISE`.
     """
 
     def __init__(self, problem: Problem, *, fraction: float = 0.1, **options: Any) -> None:

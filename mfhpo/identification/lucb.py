@@ -56,7 +56,7 @@ ArmRunningSums: TypeAlias = Callable[[int, int, int, float, int], FloatArray]
 
 
 class MFLUCB(BestArmPolicy):
-    """LUCB with a choice of fidelities (paper 002, Algorithm 1).
+    """LUCB with a choice of fidelities (Wang et al. 2023, Algorithm 1).
 
     Every arm's target mean has bounds from all fidelities at which it was seen: LCB is the largest
     mean - radius - xi_m, UCB the smallest mean + radius + xi_m (Eq. 4 and 5). The arm with the

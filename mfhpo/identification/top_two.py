@@ -41,7 +41,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
     3. to the fidelity with the largest distance from the nearest alternative, in units of sigma
        and per square root of the cost, optimistically: as far as it may be within
        sigma sqrt(2 ln N / n) of the mean of n values of N of the arm's. It is the index of
-       EXPLORE-A (paper 002, Section 3.2.2) with the alternative in place of assumed means.
+       EXPLORE-A (Wang et al. 2023, Section 3.2.2) with the alternative in place of assumed means.
 
     These rules decide about cost alone; the certificate rests on the stop. For the arguments see
     `LikelihoodRatioPolicy` and `BestArmPolicy`.

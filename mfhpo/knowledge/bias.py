@@ -68,19 +68,19 @@ class Bias:
 
     @classmethod
     def max(cls, *bounds: float) -> Bias:
-        """Bounds xi_m on every arm's own bias (paper 003, Section 2)."""
+        """Bounds xi_m on every arm's own bias (Poiani et al. 2022, Section 2)."""
         return cls("max", bounds)
 
     @classmethod
     def order(cls, *bounds: float) -> Bias:
-        """Bounds gamma_m on the difference of two arms' biases (paper 003, Section 5)."""
+        """Bounds gamma_m on the difference of two arms' biases (Poiani et al. 2022, Section 5)."""
         return cls("order", bounds)
 
     @classmethod
     def underestimating(cls, *bounds: float) -> Bias:
         """Bounds for fidelities that never overestimate, such as training for fewer epochs.
 
-        Every arm's bias lies in [-xi_m, 0], so that gamma_m = xi_m (paper 003, Section 5).
+        Every arm's bias lies in [-xi_m, 0], so that gamma_m = xi_m (Poiani et al. 2022, Section 5).
         """
         return cls("order", bounds)
 

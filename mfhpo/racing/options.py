@@ -152,8 +152,8 @@ class IISEOptions(BestArmOptions, total=False):
     ----------
     variant
         "max" or "order": how bounds given as numbers are meant, or which kind is estimated by
-        ``estimated_bias="eliminate"`` (IISE or IISE-gamma of paper 003). "se" ignores the cheaper
-        levels, "mfe" explores them as far as they go: baselines for comparison. None: what `bias`
+        ``estimated_bias="eliminate"`` (IISE or IISE-gamma). "se" ignores the cheaper levels,
+        "mfe" explores them as far as they go: baselines for comparison. None: what `bias`
         declares; of bounds that are estimated, "order".
     radius
         Confidence radius from `mfhpo.knowledge.confidence`. None: the tightest one for the noise.

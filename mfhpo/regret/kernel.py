@@ -34,12 +34,13 @@ def play_candidates(
     horizon: int,
     excluded: float,
 ) -> tuple[int, int, int, float, int]:
-    """Play MF-UCB (paper 000, Algorithm 1) among candidates while one of them is surely the best.
+    """Play MF-UCB among candidates while one of them is surely the best.
 
-    The upper bound of candidate j at time t is the smallest ``centres + slopes sqrt(log t)`` over
-    the fidelities (Eq. 3). Its value at the horizon is a ceiling for all times until then: a
-    candidate is looked at only if its ceiling exceeds the best bound so far, and an arm outside the
-    candidates cannot be the best while the best bound exceeds the largest of their ceilings.
+    It is Algorithm 1 of Kandasamy et al. (2016). The upper bound of candidate j at time t is the
+    smallest ``centres + slopes sqrt(log t)`` over the fidelities (Eq. 3). Its value at the horizon
+    is a ceiling for all times until then: a candidate is looked at only if its ceiling exceeds the
+    best bound so far, and an arm outside the candidates cannot be the best while the best bound
+    exceeds the largest of their ceilings.
 
     Parameters
     ----------

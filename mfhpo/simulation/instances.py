@@ -25,8 +25,8 @@ class Instance(abc.ABC):
     costs
         Cost of one pull at each fidelity, shape (M,), positive and increasing.
     xi, gamma
-        Declared bounds on the bias and on its variation between arms, shape (M,) (paper 003,
-        Sections 2 and 5). None: the smallest ones that the means satisfy.
+        Declared bounds on the bias and on its variation between arms, shape (M,) (Poiani et al.
+        2022, Sections 2 and 5). None: the smallest ones that the means satisfy.
     variance
         Sub-Gaussian variance proxy of one observation, sigma squared.
 

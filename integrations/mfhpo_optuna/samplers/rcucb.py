@@ -40,7 +40,7 @@ class RCUCBSampler(LimitSampler):
     Without an enforcer a warning says so, trials run to their end, and those that took longer than
     their limit count as stopped.
 
-    The sampler maximises the sum of all gains: RCUCB of paper 004. See
+    The sampler maximises the sum of all gains: RCUCB of Bengs and Hüllermeier (2023). See
     `mfhpo.censored.options.LimitOptions` for what a gain is.
 
     Parameters
@@ -124,8 +124,9 @@ class ZoomingRCUCBSampler(LimitSampler):
 
     When to use it: as `RCUCBSampler`, when nothing is known about which limits are worth trying,
     and there are many trials: thousands rather than hundreds. It begins with the longest limit,
-    and adds shorter ones to those configurations that are played often: z-RCUCB of paper 004. With
-    fewer trials, `RCUCBSampler` with a few limits, given or derived, gains more.
+    and adds shorter ones to those configurations that are played often: z-RCUCB of Bengs and
+    Hüllermeier (2023). With fewer trials, `RCUCBSampler` with a few limits, given or derived, gains
+    more.
 
     The gain of a trial, how limits are enforced, what is in the study and how it is resumed are as
     described for `RCUCBSampler`.

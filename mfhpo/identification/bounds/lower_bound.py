@@ -1,7 +1,7 @@
 """What a race must cost at least, and what it will cost: to be asked before spending.
 
-The lower bound is Theorem 1 of paper 003; the predictions follow the proof of its Theorems 2 and 3
-with the radius that is really used.
+The lower bound is Theorem 1 of Poiani et al. (2022); the predictions follow the proof of its
+Theorems 2 and 3 with the radius that is really used.
 """
 
 import math
@@ -132,7 +132,7 @@ def cost_lower_bound(
     means: npt.ArrayLike | None = None,
     epsilon: float = 0.0,
 ) -> float:
-    """The least cost that a delta-correct method can expect to pay (paper 003, Theorem 1).
+    """The least cost that a delta-correct method can expect to pay (Poiani et al. 2022, Theorem 1).
 
     For normal noise it is ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
     ``2 lambda_m sigma_m^2 / distance^2``, the distance being how far the arm's mean at fidelity m

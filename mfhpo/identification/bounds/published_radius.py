@@ -1,4 +1,4 @@
-"""The confidence radius of paper 002, which knows the time of the race."""
+"""The confidence radius of Wang et al. (2023), which knows the time of the race."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from mfhpo.problem import Problem
 
 
 class PublishedRadius(Radius):
-    """The radius of paper 002, which grows with the time of the race.
+    """The radius of Wang et al. (2023), which grows with the time of the race.
 
         B(n, t) = 2 sigma sqrt(log(4 t^4 F / level) / n)
 

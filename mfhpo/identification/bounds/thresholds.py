@@ -25,7 +25,9 @@ def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
 def convenience_thresholds(
     margins: FloatArray, costs: FloatArray, epsilon: float = 0.0
 ) -> FloatArray:
-    """The thresholds alpha_m at which a phase ends (paper 003, Eq. 8, or Section 5 with gamma_m).
+    """The thresholds alpha_m at which a phase ends.
+
+    See Poiani et al. (2022), Eq. 8; with gamma_m, Section 5.
 
     From a gap of 2 margin_m + alpha_m on, an arm is discarded more cheaply at fidelity m than at
     any dearer one. With a tolerance (not in the paper), fidelity k discards it at the cost of a gap
@@ -47,8 +49,8 @@ def convenience_thresholds(
 def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
     """Whether exploring all cheaper fidelities in vain costs no more than the present one.
 
-    That is paper 003, Assumption 1: ``sum_(l<m) e_l <= e_m`` for every m < M, where e_m is, up to a
-    common factor, the cost lambda_m / alpha_m^2 of one arm's phase.
+    That is Assumption 1 of Poiani et al. (2022): ``sum_(l<m) e_l <= e_m`` for every m < M, where
+    e_m is, up to a common factor, the cost lambda_m / alpha_m^2 of one arm's phase.
     """
     effort = _phase_efforts(margins, costs)
     return bool(np.all(np.cumsum(effort)[:-1] <= effort[1:] * (1.0 + 1e-12)))
@@ -57,10 +59,10 @@ def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
 def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = True) -> BoolArray:
     """Choose the fidelities to race on; costs need not increase here.
 
-    Dominated fidelities go first (paper 003, footnote 1), perhaps the target itself. Of what is
-    left, the largest set that contains the unbiased fidelity and satisfies Assumption 1 is kept
-    (Section 4.2); of equally large ones, the cheapest to explore in vain. Without `preselect`, all
-    that are not dominated are kept.
+    Dominated fidelities go first (Poiani et al. 2022, footnote 1), perhaps the target itself. Of
+    what is left, the largest set that contains the unbiased fidelity and satisfies Assumption 1 is
+    kept (Section 4.2); of equally large ones, the cheapest to explore in vain. Without `preselect`,
+    all that are not dominated are kept.
     """
     n_fidelities = len(costs)
     kept = np.ones(n_fidelities, dtype=bool)

@@ -88,8 +88,8 @@ class Verdict:
 class CurveRace:
     """Elimination of learning curves by order bounds learned from the finished ones.
 
-    IISE-gamma (paper 003, Section 5) compares arm i at fidelity m with an arm j. Here j has
-    finished, so its own bias cancels, and arm i's gain is left to bound: it is dropped when
+    IISE-gamma (Poiani et al. 2022, Section 5) compares arm i at fidelity m with an arm j. Here j
+    has finished, so its own bias cancels, and arm i's gain is left to bound: it is dropped when
 
         ``mean_im + noise_i + G_m <= max_j (mean_jM - noise_j)``
 

@@ -1,4 +1,4 @@
-"""The estimates and indices of paper 004 as they are printed, from a list of pulls: slow, plain."""
+"""Estimates and indices as Bengs and Hüllermeier (2023) print them, from a list of pulls: slow."""
 
 import math
 from typing import NamedTuple

@@ -34,7 +34,7 @@ def tapes_of(means, sigma, seed, length=400):
 
 
 def algorithm_1(tapes, fidelities, alpha, margins, radius, epsilon, most):
-    """Algorithm 1 of paper 003 word by word: one pull at a time, the rule after each round."""
+    """Algorithm 1 of Poiani et al. (2022) word by word: one pull at a time."""
     active, exits, pulls = list(range(tapes.shape[1])), {}, {}
     for fidelity in fidelities:
         sums = dict.fromkeys(active, 0.0)

@@ -120,7 +120,7 @@ class TestTheRule:
     @pytest.mark.parametrize(
         ("zeta", "costs", "gamma"),
         [
-            # Appendix C of paper 000.
+            # Appendix C of Kandasamy et al. (2016).
             ((0.2, 0.1, 0.0), (1.0, 10.0, 1000.0), (0.0632, 0.01)),
             ((1.0, 0.5, 0.2, 0.0), (1.0, 5.0, 20.0, 50.0), (0.447, 0.25, 0.1265)),
             ((0.2, 0.0), (1.0, 10.0), (0.0632,)),
