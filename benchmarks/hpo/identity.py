@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks.dependencies import what_counts
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.record import Record, Run
 
@@ -72,9 +73,8 @@ def valid_runs(records: Iterable[Record], identity: str | None) -> set[Run]:
 
 
 def _hash_of(files: Sequence[Path]) -> str:
-    """Twelve digits; changes with the name and the content of each file."""
+    """Twelve digits; changes with the name of each file, and with what it does."""
     contents = hashlib.sha256()
     for file in files:
-        content = file.read_bytes()
-        contents.update(f"{file.name} {len(content)}\n".encode() + content)
+        contents.update(f"{file.name}\n{what_counts(file)}\n".encode())
     return contents.hexdigest()[:12]

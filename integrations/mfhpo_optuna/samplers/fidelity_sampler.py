@@ -191,8 +191,9 @@ class DeclaredSampler(FidelitySampler):
         host = {name: own.pop(name) for name in SamplerOptions.__annotations__}
         replicate = own.pop("replicate", None)
         if replicate is not None:
+            declared = as_fidelity(fidelity)
             given = {name: options[name] for name in options.keys() - host.keys()}
-            check_blocks(replicate, as_fidelity(fidelity).name, given)
+            check_blocks(replicate, declared.name, {"bias": declared.bias} | given)
         super().__init__(fidelity, arms, replicate, **host)
         self._arguments = {"fidelity": fidelity, "arms": arms, **options}
         kind: Kind = "order" if own.get("variant") == "order" else "max"

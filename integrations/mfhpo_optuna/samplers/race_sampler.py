@@ -26,7 +26,7 @@ from mfhpo.search import (
 from mfhpo_optuna.recommendations import RaceRecommendation
 from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.replicates import RECORD
+from mfhpo_optuna.samplers.replicates import CERTIFIES
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.attributes import ARM_KEY, FIDELITY_KEY
 from mfhpo_optuna.study.fidelity_race import FidelityRace
@@ -224,12 +224,13 @@ class RaceSampler(FidelitySampler):
         return same or super()._is_repeat(now, earlier)
 
 
-def training_of(trial: optuna.Trial | FrozenTrial) -> str:
+def training_of(trial: optuna.Trial) -> str:
     """A name for the training that a trial goes on with, to keep its checkpoint under.
 
-    Trials of one configuration at rising levels share it. Each evaluation for the certificate, and
-    of `certify`, has one of its own, since it has to begin anew, with a new seed. Call it after the
-    trial's first suggestion: before, and in other studies, it raises ValueError.
+    Trials of one configuration of a study at rising levels share it. Each evaluation for the
+    certificate, and of `certify`, has one of its own, since it has to begin anew, with a new seed.
+    Studies are told apart by their names. Call it after the trial's first suggestion: before, and
+    in studies of other samplers, it raises ValueError.
     """
     tag = trial.user_attrs.get(ARM_KEY)
     if tag is None:
@@ -237,7 +238,7 @@ def training_of(trial: optuna.Trial | FrozenTrial) -> str:
             f"trial {trial.number} belongs to no configuration of a race: call this after the "
             f"first trial.suggest_*, in a study with a sampler such as RaceSampler."
         )
-    if RECORD in tag:
-        return f"certificate-{zlib.crc32(tag[RECORD].encode()):08x}-replicate-{trial.number}"
-    replicate = f"-replicate-{trial.number}" if "shortlist" in tag else ""
-    return f"configuration-{tag['arm']}{replicate}"
+    study = f"study-{zlib.crc32(trial.study.study_name.encode()):08x}"
+    if CERTIFIES in tag or "shortlist" in tag:
+        return f"{study}-replicate-{trial.number}"
+    return f"{study}-configuration-{tag['arm']}"

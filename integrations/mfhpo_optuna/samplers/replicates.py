@@ -23,8 +23,8 @@ from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import StudyRace
 
-# In the tag of a pull: the study that records it.
-RECORD = "record"
+# In the tag of a pull: that it is for a certificate, and begins anew.
+CERTIFIES = "certifies"
 
 
 class Replicate(optuna.Trial):
@@ -61,7 +61,6 @@ class ReplicateRace(StudyRace):
         self.shortlist = shortlist
         self.certification = certification
         self.policy = certification.policy
-        self._record = study.study_name
         self.never_asked = ""
 
     def certificate(self) -> Certificate:
@@ -99,7 +98,7 @@ class ReplicateRace(StudyRace):
         """The user attributes that tell of a pull: which candidate, and for other workers."""
         candidate = self.certification.candidates[pull.arm]
         block = {} if pull.block is None else {"block": pull.block}
-        tag = {"arm": pull.arm, **block, RECORD: self._record}
+        tag = {"arm": pull.arm, **block, CERTIFIES: True}
         return {"mfhpo:candidate": candidate.name, ARM_KEY: tag}
 
     def _noted(self, trial: FrozenTrial) -> Pull:

@@ -199,8 +199,9 @@ class DeclaredSearch(FidelitySearch):
         host = {name: own.pop(name) for name in FidelitySearchOptions.__annotations__}
         replicate = own.pop("replicate", None)
         if replicate is not None:
+            declared = as_fidelity(fidelity)
             given = {name: options[name] for name in options.keys() - host.keys()}
-            check_blocks(replicate, as_fidelity(fidelity).name, given)
+            check_blocks(replicate, declared.name, {"bias": declared.bias} | given)
         super().__init__(
             fidelity=fidelity,
             arms=arms,

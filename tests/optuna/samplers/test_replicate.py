@@ -237,6 +237,12 @@ def test_what_has_no_part_in_blocks(cls, options, word):
         make(CLASSES[cls], **options)
 
 
+def test_a_bias_of_the_fidelity_has_no_part_in_blocks():
+    fidelity = Fidelity("epochs", bias=[0.1, 0.0])
+    with pytest.raises(ValueError, match=r"bias=\(0.1, 0.0\) has no part in .*replicate='split'"):
+        MFSampler(fidelity, ARMS, replicate="split", epsilon=0.1)
+
+
 def test_the_replicate_is_no_parameter_of_an_arm():
     with pytest.raises(ValueError, match="arms contain 'split'"):
         MFSampler("epochs", [{"x": 0.0, "split": 1}], replicate="split")

@@ -70,6 +70,12 @@ def test_what_races_refuse(cls, options, error, words):
         make(cls, **options)
 
 
+def test_a_bias_of_the_fidelity_has_no_part_in_blocks():
+    fidelity = Fidelity("epochs", bias=[0.1, 0.0])
+    with pytest.raises(ValueError, match=r"bias=\(0.1, 0.0\) has no part in .*replicate='split'"):
+        make(MFSearch, fidelity=fidelity, replicate="split")
+
+
 def test_a_budget_that_pays_for_nothing_is_warned_of():
     words = r"budget=0.5 is less than the 1 .* epochs=1: nothing"
     with pytest.warns(UserWarning, match=words) as caught:

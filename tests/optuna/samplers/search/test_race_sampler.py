@@ -407,6 +407,20 @@ def test_checkpoints_are_paid_by_the_increment():
     assert sum(spent) < paid(study)
 
 
+def test_studies_share_no_trainings():
+    def trained(trial):
+        trial.suggest_int("epochs", 1, 9)
+        names[trial.study.study_name].add(training_of(trial))
+        return trial.suggest_float("x", -1, 1) + noise(trial)
+
+    names = {"first": set(), "second": set()}
+    for name in names:
+        sampler = RaceSampler("epochs", budget=100, certify_share=0.4, checkpoints=True, seed=0)
+        optuna.create_study(study_name=name, sampler=sampler).optimize(trained)
+    assert len(names["first"]) == len(names["second"])
+    assert names["first"].isdisjoint(names["second"])
+
+
 def test_training_of_a_trial_that_is_in_no_race():
     study = optuna.create_study(sampler=RandomSampler(seed=0))
     trial = study.ask()
