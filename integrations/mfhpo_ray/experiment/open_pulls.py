@@ -164,16 +164,18 @@ class OpenPulls:
             while order.begun <= ended.replicate:
                 order.begin()
 
-    def drop_lost(self) -> tuple[int, list[Ended]]:
-        """Drop pulls that no trial evaluates: their number, and what is to be told now."""
+    def drop_lost(self) -> tuple[list[Pull], list[Ended]]:
+        """Drop pulls that no trial evaluates: these, and what is to be told now."""
         kept = {(_kind_of(begun.pull), begun.replicate) for begun in self._under_way.values()}
-        n_lost, released = 0, []
+        lost: list[Pull] = []
+        released = []
         for kind, order in self._orders.items():
+            arm, fidelity, certifies = kind
             for replicate in order.awaited:
                 if (kind, replicate) not in kept:
-                    n_lost += 1
+                    lost.append((Replicate if certifies else Pull)(arm, fidelity))
                     released += order.drop(replicate)
-        return n_lost, _in_turn(released)
+        return lost, _in_turn(released)
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as plain JSON values."""

@@ -120,10 +120,6 @@ class FidelitySearch(PolicySearch[Policy]):
         self._n_stopped += is_stopped and self._is_of_a_mean(ended.pull)
         super()._tell(policy, ended)
 
-    def _is_of_a_mean(self, pull: Pull) -> bool:
-        """Whether the answer is about the mean of values of such pulls."""
-        return True
-
     @property
     def _n_fidelities(self) -> int:
         return len(self._levels)

@@ -213,8 +213,17 @@ class RaceSearch(FidelitySearch):
         return self._declared.race(self._levels, seed=seed, sign=sign, params=params)
 
     def _answer(self, policy: Policy) -> TuneRaceRecommendation:
-        answer = vars(super()._answer(policy))
-        return TuneRaceRecommendation(**answer, **_as_race(policy).findings())
+        answer = super()._answer(policy)
+        found = _as_race(policy).findings()
+        if found["certificate"] is not None:  # whose text is shown
+            found["certificate"] = replace(
+                found["certificate"],
+                reason=answer.reason,
+                assumptions=answer.assumptions,
+                conditions=answer.conditions,
+            )
+        level = answer.level if has_levels(self._fidelity) else None
+        return TuneRaceRecommendation(**{**vars(answer), "level": level}, **found)
 
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         if has_levels(self._fidelity):
