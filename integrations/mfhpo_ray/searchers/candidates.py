@@ -8,6 +8,7 @@ from mfhpo_ray.experiment.encoding import decode, differ, encode
 from mfhpo_ray.experiment.space import (
     Config,
     assign,
+    check_grids,
     draw_configs,
     has,
     open_names,
@@ -46,6 +47,7 @@ class Candidates:
 
     def take(self, config: Mapping[str, Any]) -> bool:
         """Take the Tuner's search space; False if what it draws is not the search's to draw."""
+        check_grids(config)
         self._tuner_space = dict(config)
         names = open_names(without(config, self._keys))
         if isinstance(self._given, list):

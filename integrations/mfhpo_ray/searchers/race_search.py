@@ -77,9 +77,10 @@ class RaceSearch(FidelitySearch):
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
         hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
         tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. A
-        grid is a choice. What the model cannot place is drawn at random: what ``tune.sample_from``
-        gives, in `space` once for each configuration, in the ``param_space`` by Tune anew in each
-        trial (so do not put there what configurations are to be told apart by).
+        grid is a choice; one of dictionaries is refused in the ``param_space``. What the model
+        cannot place is drawn at random: what ``tune.sample_from`` gives, in `space` once for each
+        configuration, in the ``param_space`` by Tune anew in each trial (so do not put there what
+        configurations are to be told apart by).
     training_key
         With `checkpoints`, the key of the configuration that gets the name of the training that a
         trial goes on with: trials of one configuration at rising levels share it, and each
