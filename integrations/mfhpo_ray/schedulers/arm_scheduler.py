@@ -357,8 +357,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _note_answer(self) -> None:
         self._noted_at = self._clock()
         if self._notebook.is_kept:
-            # Trials of an arm differ in nothing that a scheduler sets.
-            self._notebook.write_answer(self.recommendation(), self._metric, self._mode)
+            answer, names = self.recommendation(), self._runs.names
+            self._notebook.write_answer(answer, self._metric, self._mode, names)
 
     def _room(self) -> float:
         """How many trials the cluster has room for at once; infinite if that is not known."""

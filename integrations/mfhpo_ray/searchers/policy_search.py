@@ -577,4 +577,5 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if self._notebook.is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
             self._written_at = now
             answer = self._answer(policy)
-            self._notebook.write_answer(answer, self._metric, self._mode, self._owned)
+            names = [*self._candidates.names, self._owned]
+            self._notebook.write_answer(answer, self._metric, self._mode, names)

@@ -86,7 +86,7 @@ def test_during_the_search_nothing_is_certified():
     answer = search.recommendation()
     assert (answer.certificate, answer.certified, answer.tried) == (None, False, 9)
     assert "the search goes on" in str(answer)
-    stored = to_record(answer, "loss", "min", "epochs")
+    stored = to_record(answer, "loss", "min", ["epochs"])
     assert from_record(stored).to_dict() == answer.to_dict()
 
 
@@ -306,7 +306,7 @@ def test_trials_that_were_stopped_for_their_time_are_no_failures():
     assert (answer.stopped, answer.failures) == (stopped, 0)
     assert stopped > 3
     assert not any("were stopped" in assumption for assumption in answer.assumptions)
-    stored = to_record(answer, "loss", "min", "epochs")
+    stored = to_record(answer, "loss", "min", ["epochs"])
     assert from_record(stored).to_dict() == answer.to_dict()
 
 
