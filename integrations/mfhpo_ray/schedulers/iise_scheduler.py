@@ -418,7 +418,6 @@ class IISEScheduler(ArmScheduler):
             "observed": run.observed,
             "places": run.places,
             "reached": run.reached,
-            "shown": run.shown,
             "over": is_over,
             "lost": run.trial.trial_id in self._lost,
         }
