@@ -32,7 +32,7 @@ class Luckiest:
     value
         Its last reported value: a single noisy one, at whatever level the trial was run.
     config
-        Its configuration, without constants of the space and without the seed.
+        Its configuration with what the search has set, but for the seed; see `config` of an answer.
     """
 
     metric: str
@@ -54,7 +54,10 @@ class _BesideLuckiest:
 
     @property
     def config(self) -> Config:
-        """The configuration, without what the search sets and constants of ``param_space``."""
+        """The configuration, without what the search sets and constants of ``param_space``.
+
+        That of a scheduler is without the replicate's key alone.
+        """
         return self.params
 
     def __str__(self) -> str:
