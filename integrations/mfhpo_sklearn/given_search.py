@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,10 +33,11 @@ class MFSearchCV(PolicySearchCV):
     ends by itself, when one is left or the best is within `epsilon` of all others.
 
     All settings are evaluated on the same fresh splits, and compared by their differences on these
-    (`mfhpo.BlockElimination`); every fit is a full one. Only where `bias` or `sigma` is declared,
-    or with ``estimated_bias="eliminate"``, cheap levels of the resource are evidence, and the
-    policy is the one that `mfhpo.recommend_policy` names. Such a policy takes all scores as
-    independent. So each fit has a split of its own then, and settings share none.
+    (`mfhpo.BlockElimination`); every fit is a full one. Where `bias` or `sigma` is declared, or
+    with ``estimated_bias="eliminate"``, the policy is the one that `mfhpo.recommend_policy` names.
+    Such a policy takes all scores as independent. So each fit has a split of its own then, and
+    settings share none. Cheap levels of the resource are evidence only where `bias` is declared, or
+    with "eliminate".
 
     What it guarantees: with probability at least 1 - `delta`, no setting is better than the
     certified one by more than `epsilon`, on average over random splits of these data. Nothing is
@@ -219,7 +220,7 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
     right = "a list of dictionaries of parameters, or a grid {name: values}"
     if isinstance(candidates, Mapping):
         listed = list(ParameterGrid(candidates))
-    elif isinstance(candidates, (str, bytes)) or not hasattr(candidates, "__iter__"):
+    elif isinstance(candidates, (str, bytes, Iterator)) or not hasattr(candidates, "__iter__"):
         raise TypeError(f"candidates must be {right}, got {candidates!r}.")
     else:
         listed = list(candidates)

@@ -67,7 +67,7 @@ class Results:
         levels
             Of the resource; None: there is none.
         """
-        arms = {row: arm for arm, row in reversed(list(rows.items()))}
+        arms = {row: arm for arm, row in rows.items()}
         known: list[list[Row]] = [[] for _ in arms]
         for row in self.rows:
             known[rows[row.pull.arm]].append(row)

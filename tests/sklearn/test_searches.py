@@ -581,6 +581,7 @@ def test_bad_options(make, options, error, words):
         (race(space={"max_depth": 3}), TypeError, ["max_depth", "list of values", "3"]),
         (race(space={"max_depth": []}), ValueError, ["max_depth", "not be empty", "[]"]),
         (given(candidates=3), TypeError, ["candidates", "list of dictionaries", "3"]),
+        (given(candidates=iter([{}])), TypeError, ["candidates", "list of dict", "iterator"]),
         (given(candidates=[]), ValueError, ["candidates", "not be empty"]),
         (given(candidates=[3]), TypeError, ["candidates[0]", "dictionary", "3"]),
         (given(timeout=0), ValueError, ["timeout", "positive", "0"]),

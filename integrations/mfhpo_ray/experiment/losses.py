@@ -28,6 +28,15 @@ def was_lost(trial: Trial) -> bool:
     return isinstance(error, RayActorError)
 
 
+def is_tried_again(trial: Trial) -> bool:
+    """Whether Ray queues a trial again of whose failure a scheduler is told now.
+
+    It gives up one that has failed before it was running, as while its process was being reset,
+    however many failures it may have.
+    """
+    return trial.status == Trial.ERROR and bool(trial.should_recover())
+
+
 def with_losses(answer: Recommendation, n_lost: int) -> Recommendation:
     """An answer with the condition under which evaluations may be left out, if any were."""
     if not n_lost:

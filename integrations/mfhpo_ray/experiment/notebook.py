@@ -1,7 +1,7 @@
 """What a search or a scheduler writes down at once, so that a restart finds it."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from ray.tune.experiment import Trial
@@ -72,7 +72,7 @@ class Notebook:
             )
 
     def write_answer(
-        self, answer: Answer, metric: str | None, mode: str | None, owned: str = ""
+        self, answer: Answer, metric: str | None, mode: str | None, names: Collection[str]
     ) -> None:
-        """Write the answer so far where `mfhpo_ray.recommendation` finds it."""
-        self.write(RECOMMENDATION, to_record(answer, str(metric), str(mode), owned))
+        """Write the answer so far where `mfhpo_ray.recommendation` finds it (see `to_record`)."""
+        self.write(RECOMMENDATION, to_record(answer, str(metric), str(mode), names))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from mfhpo import Labels, Pull, Recommendation
+from mfhpo import Labels, Policy, Pull, Recommendation
 from mfhpo.racing.in_order import InOrder, in_turn, most_held
 from mfhpo.search import Replicate
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
@@ -53,6 +53,14 @@ def with_waiting(
     return replace(answer, reason=reason)
 
 
+def is_spent(policy: Policy, held_cost: float) -> bool:
+    """Whether the race would be over if what waits to be told, and was paid for, were told."""
+    policy.held_cost = held_cost
+    finished = policy.finished
+    policy.held_cost = 0.0
+    return finished
+
+
 class OpenPulls:
     """Pulls that are under way, each in a trial, and those that wait for earlier ones to end.
 
@@ -96,8 +104,13 @@ class OpenPulls:
     @property
     def pending(self) -> list[Pull]:
         """All pulls that the policy has not been told of."""
-        held = [ended.pull for order in self._orders.values() for _, ended in order.held]
+        held = [ended.pull for ended in self.held]
         return [*(begun.pull for begun in self._under_way.values()), *held]
+
+    @property
+    def held(self) -> list[Ended]:
+        """What has ended and waits for earlier pulls."""
+        return [ended for order in self._orders.values() for _, ended in order.held]
 
     def get(self, trial_id: str) -> UnderWay | None:
         """The pull that a trial evaluates, or None."""
@@ -164,16 +177,18 @@ class OpenPulls:
             while order.begun <= ended.replicate:
                 order.begin()
 
-    def drop_lost(self) -> tuple[int, list[Ended]]:
-        """Drop pulls that no trial evaluates: their number, and what is to be told now."""
+    def drop_lost(self) -> tuple[list[Pull], list[Ended]]:
+        """Drop pulls that no trial evaluates: these, and what is to be told now."""
         kept = {(_kind_of(begun.pull), begun.replicate) for begun in self._under_way.values()}
-        n_lost, released = 0, []
+        lost: list[Pull] = []
+        released = []
         for kind, order in self._orders.items():
+            arm, fidelity, certifies = kind
             for replicate in order.awaited:
                 if (kind, replicate) not in kept:
-                    n_lost += 1
+                    lost.append((Replicate if certifies else Pull)(arm, fidelity))
                     released += order.drop(replicate)
-        return n_lost, _in_turn(released)
+        return lost, _in_turn(released)
 
     def state_dict(self) -> dict[str, Any]:
         """All of it, as plain JSON values."""

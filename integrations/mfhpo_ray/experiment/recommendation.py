@@ -1,6 +1,6 @@
 """The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, TypeAlias
 
@@ -32,7 +32,7 @@ class Luckiest:
     value
         Its last reported value: a single noisy one, at whatever level the trial was run.
     config
-        Its configuration, without constants of the space and without the seed.
+        Its configuration with what the search has set, but for the seed; see `config` of an answer.
     """
 
     metric: str
@@ -54,7 +54,10 @@ class _BesideLuckiest:
 
     @property
     def config(self) -> Config:
-        """The configuration, without what the search sets and constants of ``param_space``."""
+        """The configuration, without what the search sets and constants of ``param_space``.
+
+        That of a scheduler is without the replicate's key alone.
+        """
         return self.params
 
     def __str__(self) -> str:
@@ -154,8 +157,8 @@ def recommendation(what: Any) -> Answer:
     )
 
 
-def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, Any]:
-    """The answer as it is written in the journal."""
+def to_record(answer: Answer, metric: str, mode: str, names: Collection[str]) -> dict[str, Any]:
+    """The answer as it is written in the journal, and the `names` that `Luckiest` shows."""
     content = {
         field.name: getattr(answer, field.name)
         for field in fields(answer)
@@ -171,7 +174,7 @@ def to_record(answer: Answer, metric: str, mode: str, owned: str) -> dict[str, A
         "answer": content,
         "metric": metric,
         "mode": mode,
-        "owned": owned,
+        "names": list(names),
     }
 
 
@@ -257,7 +260,7 @@ def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) ->
     value = flatten_dict(best.metrics or {}).get(metric)
     if value is None or best.config is None:
         return None
-    names = [*_flat(answer.params), record["owned"]]
+    names = [*_flat(answer.params), *record.get("names", ())]
     return Luckiest(metric, float(value), picked(best.config, names))
 
 

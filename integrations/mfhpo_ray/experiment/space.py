@@ -106,6 +106,23 @@ def open_names(space: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys("/".join(map(str, path)) for path in _open_paths(space)))
 
 
+def check_grids(space: Mapping[str, Any]) -> None:
+    """Raise ValueError for a grid of dictionaries, into which Tune merges what is suggested.
+
+    A trial would have the whole grid beside the keys of its own value.
+    """
+    _, _, grids = parse_spec_vars(dict(space))
+    paths = set(_open_paths(space))
+    for path, grid in grids:
+        if tuple(path) in paths and any(isinstance(one, Mapping) for one in grid.categories):
+            name = "/".join(map(str, path))
+            raise ValueError(
+                f"param_space has a tune.grid_search of dictionaries, {name!r}, which Tune merges "
+                f"with what a search suggests; write tune.choice([...]), which is the same to the "
+                f"search."
+            )
+
+
 def open_part(space: Mapping[str, Any], config: Mapping[str, Any]) -> Config:
     """What a configuration drawn from a space has beyond the space's constants."""
     part: Config = {}

@@ -25,7 +25,7 @@ from mfhpo._validation import check_count
 from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import of_this_version
-from mfhpo_ray.experiment.losses import Losses, was_lost
+from mfhpo_ray.experiment.losses import Losses, is_tried_again, was_lost
 from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.recommendation import Answer
@@ -262,7 +262,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
         """Learn that a trial has failed; Ray adds it again if it may be tried again."""
         run = self._runs[trial]
-        again = trial.should_recover()
+        again = is_tried_again(trial)
         if not run.doomed:
             if again or (was_lost(trial) and self._losses.excuse(run.arm)):
                 self._on_retry(run)
@@ -357,8 +357,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     def _note_answer(self) -> None:
         self._noted_at = self._clock()
         if self._notebook.is_kept:
-            # Trials of an arm differ in nothing that a scheduler sets.
-            self._notebook.write_answer(self.recommendation(), self._metric, self._mode)
+            answer, names = self.recommendation(), self._runs.names
+            self._notebook.write_answer(answer, self._metric, self._mode, names)
 
     def _room(self) -> float:
         """How many trials the cluster has room for at once; infinite if that is not known."""

@@ -19,6 +19,7 @@ from mfhpo.identification.curves.staged_elimination import (
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_ray.experiment.checkpoints import Checkpoints
+from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
@@ -286,7 +287,7 @@ class MFEliminationScheduler(ArmScheduler):
         self._observe(run, self._last, value)
 
     def _on_retry(self, run: Run) -> None:
-        if not run.trial.should_recover():  # it was lost, and is not begun again
+        if not is_tried_again(run.trial):  # it was lost, and is not begun again
             self._on_failure(run)
             return
         run.granted = None

@@ -20,7 +20,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration, check_options
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
-from mfhpo_ray.experiment.losses import with_losses
+from mfhpo_ray.experiment.losses import is_tried_again, with_losses
 from mfhpo_ray.experiment.open_pulls import WaitedFor, with_waiting
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
@@ -361,7 +361,7 @@ class IISEScheduler(ArmScheduler):
         # Not the arm's fault as long as Ray tries: a node that dies takes many trials with it.
         if run.granted is not None:
             run.owed = self._meter.pay(run)
-            if not run.trial.should_recover() and not self._over:
+            if not is_tried_again(run.trial) and not self._over:
                 self._lost.add(run.trial.trial_id)
                 self._note(run, is_over=False)
         self._drop(run)
@@ -418,7 +418,6 @@ class IISEScheduler(ArmScheduler):
             "observed": run.observed,
             "places": run.places,
             "reached": run.reached,
-            "shown": run.shown,
             "over": is_over,
             "lost": run.trial.trial_id in self._lost,
         }

@@ -48,6 +48,12 @@ class LevelOrder:
         return list(self._n_held.elements())
 
     @property
+    def held_cost(self) -> float:
+        """What was paid for that."""
+        held = (arrived for pull in self._n_held for _, arrived in self._orders[pull].held)
+        return sum(arrived.observation.cost or 0.0 for arrived in held)
+
+    @property
     def waited_for(self) -> list[WaitedFor]:
         """For each arm and level, the first run that holds back others which have arrived."""
         found = []

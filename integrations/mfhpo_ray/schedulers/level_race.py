@@ -10,7 +10,7 @@ from ray.tune.experiment import Trial
 from mfhpo import Observation, Pull
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.arrays import IntArray
-from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER
+from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, is_spent
 from mfhpo_ray.schedulers.level_order import Arrived, LevelOrder, Place
 from mfhpo_ray.schedulers.runs import Run, Runs
 
@@ -113,8 +113,11 @@ class LevelRace:
 
     def _order(self, busy: Collection[Run], at_rest: Run | None) -> Order | None:
         """What the policy wants next, and the run that it falls to, maybe the one `at_rest`."""
+        held = self.in_order.held
+        if held and is_spent(self.policy, self.in_order.held_cost):
+            return None
         under_way = [Pull(run.arm, run.granted) for run in busy if run.granted is not None]
-        under_way += self.in_order.held
+        under_way += held
         absent: list[Pull] = []
         passed_over: list[Pull] = []
         while len(absent) < _MOST_CHOICES:

@@ -11,7 +11,7 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.utils import flatten_dict
 
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.experiment.losses import was_lost
+from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
@@ -122,7 +122,7 @@ class PullScheduler(FIFOScheduler):
         """Drop the trial's limit; it is added again if it is tried again."""
         seconds = self._limits.seconds(trial)
         self._limits.forget(trial)
-        if self._search is None or trial.should_recover():
+        if self._search is None or is_tried_again(trial):
             return
         self._search.note_seconds(trial.trial_id, seconds)
         if was_lost(trial):

@@ -36,7 +36,9 @@ class RCUCBScheduler(ArmScheduler):
     **options
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
         trials were run. The last ones are of arms that are not worth it: what an experiment gains
-        depends on ending it, or on replicates enough.
+        depends on ending it, or on replicates enough. Trials that run when the `horizon` is reached
+        are stopped, and do not count. They are the slow ones, so that the answer takes arms for a
+        little quicker than they are.
 
     Raises
     ------

@@ -79,6 +79,11 @@ class Runs:
         """Whether no trial seen so far can go on."""
         return not any(self._by_arm)
 
+    @property
+    def names(self) -> list[str]:
+        """The keys of all arms' configurations, nested ones joined by ``"/"``."""
+        return list(dict.fromkeys(name for arm in self.configs for name in flatten_dict(arm)))
+
     def config(self, arm: int | None) -> dict[str, Any]:
         """The configuration of an arm; empty for one that is not there (yet)."""
         return {} if arm is None or arm >= self.n_arms else self.configs[arm]

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ray.tune.utils import flatten_dict
+
 from mfhpo.search import Numeric, OneOf, Point
 from mfhpo_ray.experiment.encoding import decode, differ, encode
 from mfhpo_ray.experiment.space import (
     Config,
     assign,
+    check_grids,
     draw_configs,
     has,
     open_names,
@@ -44,8 +47,16 @@ class Candidates:
         """All that is known of the search space."""
         return {**(self._space or {}), **self._tuner_space}
 
+    @property
+    def names(self) -> list[str]:
+        """The keys in which configurations differ, those of all choices."""
+        if isinstance(self._given, list):
+            return list(dict.fromkeys(name for arm in self._given for name in flatten_dict(arm)))
+        return open_names(without(self.space, self._keys))
+
     def take(self, config: Mapping[str, Any]) -> bool:
         """Take the Tuner's search space; False if what it draws is not the search's to draw."""
+        check_grids(config)
         self._tuner_space = dict(config)
         names = open_names(without(config, self._keys))
         if isinstance(self._given, list):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
-from mfhpo_ray.experiment.open_pulls import with_waiting
+from mfhpo_ray.experiment.open_pulls import is_spent, with_waiting
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.pulls import Ended, UnderWay
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
@@ -87,6 +87,17 @@ class FidelitySearch(PolicySearch[Policy]):
     def _settings(self, pull: Pull) -> Any:
         return self._levels[pull.fidelity]
 
+    def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
+        held = self._open.held
+        if held and is_spent(policy, sum(map(self._cost_of, held))):
+            return None
+        return super()._wanted_pull(policy, pending)
+
+    def _cost_of(self, ended: Ended) -> float:
+        costs = self._fidelity.costs_of(self._levels)
+        declared = 0.0 if costs is None else costs[ended.pull.fidelity]
+        return declared if ended.observation.cost is None else ended.observation.cost
+
     def _observed(
         self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
     ) -> Observation:
@@ -119,10 +130,6 @@ class FidelitySearch(PolicySearch[Policy]):
         is_stopped = ended.observation.censored_at is not None
         self._n_stopped += is_stopped and self._is_of_a_mean(ended.pull)
         super()._tell(policy, ended)
-
-    def _is_of_a_mean(self, pull: Pull) -> bool:
-        """Whether the answer is about the mean of values of such pulls."""
-        return True
 
     @property
     def _n_fidelities(self) -> int:

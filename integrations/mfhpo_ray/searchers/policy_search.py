@@ -82,7 +82,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._announced_end = False
         self._open = OpenPulls(self._in_order)
         self._ended = 0
-        # Pulls under way that were left out: their process, or the driver, has died.
+        # Pulls for the answer's means that were left out: their process, or the driver, has died.
         self._n_lost = 0
         # Whether pulls of a saved state may be waited for that Tune does not run again.
         self._is_unsure_of_trials = False
@@ -134,6 +134,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         """Take up what `_details` had saved, before the policy is made."""
+
+    def _is_of_a_mean(self, pull: Pull) -> bool:
+        """Whether the answer is about the mean of values of such pulls."""
+        return True
 
     def _check_companion(self) -> None:
         """Raise or warn if the search needs its scheduler, and runs without."""
@@ -258,9 +262,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         for ended in sorted(unknown, key=lambda ended: ended.number):
             self._recover_arm(ended)
             self._end(policy, ended)
-        n_lost, released = self._open.drop_lost()
+        lost, released = self._open.drop_lost()
         if not policy.finished:
-            self._n_lost += n_lost
+            self._n_lost += sum(map(self._is_of_a_mean, lost))
         self._tell_released(released)
         _logger.info("%d observations are taken over from the journal.", len(unknown))
         self._write_answer(policy, urgent=True)
@@ -519,7 +523,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def _lose(self, trial_ids: Collection[str]) -> None:
         """Leave out pulls that were under way; once the race is over they are merely surplus."""
         if self._policy is not None and not self._policy.finished:
-            self._n_lost += sum(self._open.get(trial_id) is not None for trial_id in trial_ids)
+            lost = [begun.pull for name in trial_ids if (begun := self._open.get(name))]
+            self._n_lost += sum(map(self._is_of_a_mean, lost))
         self._drop(trial_ids)
 
     def _drop(self, trial_ids: Iterable[str]) -> None:
@@ -572,4 +577,5 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if self._notebook.is_kept and (urgent or now - self._written_at >= _ANSWER_PERIOD):
             self._written_at = now
             answer = self._answer(policy)
-            self._notebook.write_answer(answer, self._metric, self._mode, self._owned)
+            names = [*self._candidates.names, self._owned]
+            self._notebook.write_answer(answer, self._metric, self._mode, names)

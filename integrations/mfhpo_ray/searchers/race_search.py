@@ -77,9 +77,10 @@ class RaceSearch(FidelitySearch):
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
         hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
         tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. A
-        grid is a choice. What the model cannot place is drawn at random: what ``tune.sample_from``
-        gives, in `space` once for each configuration, in the ``param_space`` by Tune anew in each
-        trial (so do not put there what configurations are to be told apart by).
+        grid is a choice; one of dictionaries is refused in the ``param_space``. What the model
+        cannot place is drawn at random: what ``tune.sample_from`` gives, in `space` once for each
+        configuration, in the ``param_space`` by Tune anew in each trial (so do not put there what
+        configurations are to be told apart by).
     training_key
         With `checkpoints`, the key of the configuration that gets the name of the training that a
         trial goes on with: trials of one configuration at rising levels share it, and each
@@ -213,8 +214,17 @@ class RaceSearch(FidelitySearch):
         return self._declared.race(self._levels, seed=seed, sign=sign, params=params)
 
     def _answer(self, policy: Policy) -> TuneRaceRecommendation:
-        answer = vars(super()._answer(policy))
-        return TuneRaceRecommendation(**answer, **_as_race(policy).findings())
+        answer = super()._answer(policy)
+        found = _as_race(policy).findings()
+        if found["certificate"] is not None:  # whose text is shown
+            found["certificate"] = replace(
+                found["certificate"],
+                reason=answer.reason,
+                assumptions=answer.assumptions,
+                conditions=answer.conditions,
+            )
+        level = answer.level if has_levels(self._fidelity) else None
+        return TuneRaceRecommendation(**{**vars(answer), "level": level}, **found)
 
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         if has_levels(self._fidelity):

@@ -97,6 +97,24 @@ def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_p
     assert scheduler._policy.plays.sum(axis=1).tolist() == [1, 0, 0]
 
 
+def test_a_trial_that_ray_gives_up_before_it_runs_is_no_longer_waited_for():
+    """Its process could not be reset; Ray does not run it again, whatever ``max_failures`` says."""
+    search = search_of()
+    search.searcher, search.is_finished.return_value = None, True
+    controller, scheduler = controller_of(search), gains()
+    trials = [make_trial(number) for number in (1, 2)]
+    for trial in trials:
+        trial.max_failures = 5
+        scheduler.on_trial_add(controller, trial)
+    first = scheduler.choose_trial_to_run(controller)
+    first.set_status(Trial.PENDING)
+    scheduler.on_trial_error(controller, first)
+    first.set_status(Trial.ERROR)
+    # Else the race would want nothing but its arm, and end without the other one.
+    [other] = [trial for trial in trials if trial is not first]
+    assert scheduler.choose_trial_to_run(controller) is other
+
+
 class Ten:
     def step(self, config, iteration):
         return Step(0.1 * config["arm"], 1.0) if iteration <= 10 else None

@@ -254,12 +254,28 @@ def test_a_bad_limit_in_a_configuration(tmp_path):
             Run(tmp_path).add("a", time_limit_s=limit)
 
 
-@pytest.mark.parametrize(("error", "is_lost"), [(RayActorError(), True), (ValueError("x"), False)])
-def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(tmp_path, error, is_lost):
+LOST, RAISED = RayActorError(), ValueError("x")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "max_failures", "heard"),
+    [
+        (LOST, Trial.RUNNING, 0, [("seconds", "a", 3.0), ("lose", "a")]),
+        (RAISED, Trial.RUNNING, 0, [("seconds", "a", 3.0)]),
+        # Ray sets it to ERROR before it queues it again.
+        (LOST, Trial.ERROR, 5, []),
+        # It does not queue it again if it is waiting, as while its process is reset.
+        (LOST, Trial.PENDING, 5, [("seconds", "a", 3.0), ("lose", "a")]),
+    ],
+)
+def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(
+    tmp_path, error, status, max_failures, heard
+):
     search = Search()
     run = Run(tmp_path, search=search)
     trial = run.add("a")
     run.start(trial)
+    trial.max_failures = max_failures
     folder = tmp_path / "trial"
     folder.mkdir()
     (folder / EXPR_ERROR_PICKLE_FILE).write_bytes(cloudpickle.dumps(error))
@@ -268,9 +284,10 @@ def test_a_trial_whose_process_was_gone_is_lost_and_has_not_failed(tmp_path, err
     trial.storage.trial_dir_name = "trial"
     run.now += 3.0
     search.heard.clear()
+    trial.set_status(status)
     with patch.object(Trial, "local_path", property(lambda self: str(folder))):
         run.scheduler.on_trial_error(run.controller, trial)
-    assert search.heard == [("seconds", "a", 3.0), *([("lose", "a")] if is_lost else [])]
+    assert search.heard == heard
 
 
 def test_a_second_run_is_connected_to_its_own_storage(tmp_path):

@@ -127,6 +127,27 @@ def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
     assert THREE[wanted.arm]["x"] == slow["x"]
 
 
+@pytest.mark.parametrize("replicate", [None, "split"])
+@pytest.mark.parametrize("costs", [None, "measured"])
+def test_what_is_held_has_been_paid_for(costs, replicate):
+    """Two workers may exceed a budget of 20 evaluations by one."""
+    fidelity = Fidelity("epochs", levels=[3], costs=costs)
+    options = {"arms": THREE, "epsilon": 0.0, "budget": 60.0, "replicate": replicate}
+    search = make(MFSearch, fidelity=fidelity, **options)
+    search.suggest("slow")
+    number = 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        noise = np.random.default_rng(number).normal()
+        search.on_trial_complete(str(number), {"loss": noise, "time_total_s": 3.0})
+        number += 1
+    assert (config, number) == (None, 20)
+    assert not search.finished
+    assert "the race waits for trial slow" in search.recommendation().reason
+    search.on_trial_complete("slow", {"loss": 0.0, "time_total_s": 3.0})
+    assert search.suggest("more") == search.FINISHED
+    assert search.recommendation().cost == 63.0
+
+
 def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
     search, _ = _begun(3)
     search.on_trial_complete("1", {CENSORED_KEY: 5.0, "time_total_s": 5.0})

@@ -86,7 +86,7 @@ def test_during_the_search_nothing_is_certified():
     answer = search.recommendation()
     assert (answer.certificate, answer.certified, answer.tried) == (None, False, 9)
     assert "the search goes on" in str(answer)
-    stored = to_record(answer, "loss", "min", "epochs")
+    stored = to_record(answer, "loss", "min", ["epochs"])
     assert from_record(stored).to_dict() == answer.to_dict()
 
 
@@ -99,6 +99,7 @@ def test_without_a_fidelity_each_trial_is_a_full_evaluation():
         value = 1.0 - abs(config["x"] - 0.5)
         search.on_trial_complete(str(len(configs)), {"loss": value})
         configs.append(config)
+        assert search.recommendation().level is None  # there is none
     answer = search.recommendation()
     assert answer.trials == len(configs) <= 40
     assert answer.certificate is not None
@@ -149,6 +150,25 @@ def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
     search.on_trial_complete("b", {"loss": loss(second)})
     assert search.recommendation().cost == 1.0
     assert search.suggest("c")["x"] != first["x"]
+
+
+def test_the_certificate_names_what_was_lost_of_it_and_nothing_that_the_search_lost():
+    search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
+    lost, number = set(), 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        certifies = isinstance(search._open.get(str(number)).pull, Replicate)
+        if certifies in lost:
+            search.on_trial_complete(str(number), {"loss": loss(config)})
+        else:
+            lost.add(certifies)
+            search.lose(str(number))
+        number += 1
+    assert lost == {False, True}
+    answer = search.recommendation()
+    assert answer.certified
+    assert answer.conditions[-1].startswith("the 1 evaluations that were left out")
+    assert answer.certificate.conditions == answer.conditions
+    assert answer.conditions[-1] in str(answer)
 
 
 @pytest.mark.filterwarnings("ignore:budget=")
@@ -249,6 +269,7 @@ def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
     answer = search.recommendation()
     assert (answer.certified, answer.finished) == (False, False)
     assert f"the race waits for trial {slow[0]} of arm" in answer.reason
+    assert answer.reason in str(answer)
     trials = answer.trials
     search.on_trial_complete(slow[0], {"loss": loss(slow[1])})
     assert search.recommendation().trials > trials + 1
@@ -285,7 +306,7 @@ def test_trials_that_were_stopped_for_their_time_are_no_failures():
     assert (answer.stopped, answer.failures) == (stopped, 0)
     assert stopped > 3
     assert not any("were stopped" in assumption for assumption in answer.assumptions)
-    stored = to_record(answer, "loss", "min", "epochs")
+    stored = to_record(answer, "loss", "min", ["epochs"])
     assert from_record(stored).to_dict() == answer.to_dict()
 
 
