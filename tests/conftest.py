@@ -20,11 +20,10 @@ def data_folder(pytestconfig):
     """Folder of published instances and surrogates: `iise/*.npz`, `yahpo/<scenario>/`."""
     root = pytestconfig.rootpath
     named = os.environ.get("MFHPO_DATA")
-    folder = root / (named or "../shared/data")
-    if folder.is_dir():
-        return folder.resolve()
     if named:
-        pytest.fail(f"MFHPO_DATA must name a folder, got {named!r}, seen from {root}.")
+        if not (root / named).is_dir():
+            pytest.fail(f"MFHPO_DATA must name a folder, got {named!r}, seen from {root}.")
+        return (root / named).resolve()
     if data_folder_of_user().is_dir():
         return data_folder_of_user()
     pytest.skip(f"published instances are not shipped: {HOW}")

@@ -52,10 +52,10 @@ def how_sure() -> str:
         for line in [
             f"- **delta holds.** At delta = {delta['delta']:g}, at most {most['wrong']} of "
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",
-            f"- **If an assumption fails, it may not.** Wrong at delta = 0.05, by the worst "
-            f"policy: one split for all evaluations {wrong['shared noise']:.0f} %, rare "
-            f"divergences {wrong['rare divergence']:.0f} %, bias 1.5 times the declared "
-            f"{wrong['bias 1.5 times']:.0f} %.",
+            f"- **If an assumption fails, delta may not hold.** At delta = 0.05, the worst policy "
+            f"is wrong in {wrong['shared noise']:.0f} % of races if all evaluations share one "
+            f"split, in {wrong['rare divergence']:.0f} % with rare divergences, and in "
+            f"{wrong['bias 1.5 times']:.0f} % if the bias is 1.5 times the declared one.",
             f"- **The search is good.** Of {len(methods)} optimisers on {len(hpo['tasks'])} tasks, "
             f"its mean rank is {ranks[0]:.1f} after {first:g} evaluations and {ranks[1]:.1f} "
             f"after {last:g}; the best of the others have {next_best[0]:.1f} and "
@@ -64,8 +64,8 @@ def how_sure() -> str:
             f"- **Cheap levels may lose.** With a declared bias, a certificate costs from "
             f"{cheapest['ratio']:.2f} ({cheapest['instance']}) to {dearest['ratio']:.2f} times "
             f"({dearest['instance']}) what it costs without them.",
-            f"- **Certainty is dear.** ASHA spends {asha['cost']:.1f} full trainings and is off in "
-            f"{asha['beyond_epsilon']} of {asha['races']} races; certificates cost "
+            f"- **Certainty is expensive.** ASHA spends {asha['cost']:.1f} full trainings and is "
+            f"off in {asha['beyond_epsilon']} of {asha['races']} races; certificates cost "
             f"{certified['cost']:.0f}, with declared bounds.",
             f"- **Searching on finds more.** As many more trials as `certify` takes find something "
             f"better in {' or '.join(better)} of studies.",

@@ -242,5 +242,5 @@ def _recommendation(race: FidelityRace) -> StudyRecommendation:
     assert race.policy is not None
     answer = race.policy.recommend()
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
-    level = race.levels[answer.fidelity]
+    level = race.levels[answer.fidelity] if race.owns_fidelity else None
     return StudyRecommendation.of(answer, race.sign, params, level, race.certifies)

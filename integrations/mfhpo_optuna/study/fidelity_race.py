@@ -34,7 +34,7 @@ class FidelityRace(StudyRace):
     `make_policy` is given the number of arms, the levels, and -1 where the study minimises, else 1.
     """
 
-    _owns_fidelity = True  # whether the objective is to ask for the fidelity
+    owns_fidelity = True  # whether the objective is to ask for the fidelity
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class FidelityRace(StudyRace):
             self._asked_for_fidelity = True
             self.fidelity_distribution = asked
             self.resolve_levels(asked)
-        elif succeeded and self._owns_fidelity:
+        elif succeeded and self.owns_fidelity:
             self._note_missing_fidelity(trial)
             succeeded = False
             if not self._asked_for_fidelity:

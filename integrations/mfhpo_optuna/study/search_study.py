@@ -47,7 +47,7 @@ class SearchStudy(FidelityRace):
         lease: float | None = None,
         replicates: Replicates | None = None,
     ) -> None:
-        self._owns_fidelity = has_levels(fidelity)
+        self.owns_fidelity = has_levels(fidelity)
         self._n_begun = 0  # arms, by trials that count for nothing
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
         super().__init__(study, arms, fidelity, make_race, lease, replicates)
@@ -157,7 +157,7 @@ class SearchStudy(FidelityRace):
         return ()  # those of the shortlist differ
 
     def _is_single(self, trial: FrozenTrial) -> bool:
-        return super()._is_single(trial) or not self._owns_fidelity
+        return super()._is_single(trial) or not self.owns_fidelity
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
         """The pull for a trial that begins; None if the race is over or it cannot be in it."""

@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
+from benchmarks import dependencies
 from benchmarks.hpo import identity
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.ask_tell import in_turn
@@ -163,6 +164,7 @@ FILES = (
     "mfhpo/search/a.py",
     "mfhpo/identification/group_sequential.py",
     "integrations/mfhpo_optuna/samplers/b.py",
+    "integrations/mfhpo_optuna/study/trials/c.py",
 )
 
 
@@ -175,7 +177,8 @@ def test_ours_is_known_by_its_contents(tmp_path, monkeypatch):
     monkeypatch.setattr(identity, "_ROOT", tmp_path)
 
     def now():
-        identity_of.cache_clear()
+        for cached in (identity_of, dependencies.what_counts, dependencies._parsed):
+            cached.cache_clear()
         return identity_of("ours")
 
     others = (
@@ -193,10 +196,12 @@ def test_ours_is_known_by_its_contents(tmp_path, monkeypatch):
         (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
     assert now() == seen[0]
     for name in FILES:
+        (tmp_path / name).write_text("x = 1  # as before\n", encoding="utf-8")
+        assert now() == seen[-1]
         (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
         assert identity_of("ours") == seen[-1]  # this process has imported what was there
         seen.append(now())
-    assert len(set(seen)) == 4
+    assert len(set(seen)) == 1 + len(FILES)
     identity_of.cache_clear()
 
 

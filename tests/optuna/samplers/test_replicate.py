@@ -6,7 +6,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo import BlockElimination
+from mfhpo import BlockElimination, Fidelity
 from mfhpo_optuna import MFSampler
 from mfhpo_optuna.samplers import policy_sampler
 from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run

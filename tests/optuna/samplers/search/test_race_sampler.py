@@ -133,6 +133,7 @@ def test_budgets_in_trials_are_kept_exactly(trials, fidelity):
     study = run(RaceSampler(fidelity, trials=trials, seed=0), objective, n_trials=200)
     assert len(pulls(study)) == trials
     assert len(answers(study)) == 1
+    assert study.sampler.recommendation(study).level == (None if fidelity is None else 9)
 
 
 def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
