@@ -42,7 +42,8 @@ def derived_limits(
     """Equidistant limits over the interquartile range of the first durations, or None so far.
 
     They need every active arm tried, and enough durations. Where no pull ended, each arm is tried
-    again, and then limits up to the one that they were stopped at have to do.
+    again, and then limits up to the one that they were stopped at have to do; so they have where
+    three quarters were stopped there.
     """
     if not len(active):
         return None
@@ -56,6 +57,8 @@ def derived_limits(
     chosen = np.concatenate(firsts)
     if np.isfinite(seconds[chosen]).any():
         first, last = np.quantile(ran[chosen], _QUANTILES)
+        if first >= longest:  # they say no more than that most pulls take longer
+            first = 0.0
     elif min(np.bincount(arms)[active]) < _TRIES:
         return None
     else:

@@ -118,7 +118,7 @@ class DeclaredSearch:
         if replicate is not None:
             check_blocks(replicate, known.name, {})
         declared = cls(known, checkpoints, replicate, options)
-        declared.race((), seed=0, sign=1.0)
+        declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
 
     def race(

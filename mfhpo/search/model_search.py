@@ -106,8 +106,9 @@ class ModelSearch(SearchPolicy):
         seed: int = 0,
     ) -> None:
         super().__init__(costs, continues=continues, initial=initial, seed=seed)
-        self._process: LevelProcess | None = None
-        self._fitted = (0, 0, 0, 0)
+        # By the level that stands for the target, what the model was fitted to, and the model: with
+        # several workers, the next step and the leader take turns with different ones.
+        self._fits: dict[int, tuple[tuple[int, int, int], LevelProcess]] = {}
         self._told_so_far = Told(len(self.costs))
         # What the most probable and the drawn parameters say, each with what it was made from.
         self._view: tuple[int, _View] | None = None
@@ -188,7 +189,7 @@ class ModelSearch(SearchPolicy):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See `SearchPolicy`."""
         super().load_state_dict(state)
-        self._process = None  # of what was known before
+        self._fits.clear()  # of what was known before
         self._told_so_far = Told(len(self.costs))
 
     @property
@@ -246,7 +247,7 @@ class ModelSearch(SearchPolicy):
         data = LevelData(told, rows.levels, rows.values, rows.counts)
         process.condition(data)
         values = self._values[top]
-        finished = [where[arm] for arm in arms if arm in values and arm not in self._out]
+        finished = [where[arm] for arm in arms if arm in values and arm not in self._unfit]
         if under_way:
             # What is under way is taken to tell what is expected at its level.
             levels = np.array([min(pull.fidelity, top) for pull in under_way])
@@ -275,16 +276,16 @@ class ModelSearch(SearchPolicy):
         while (following := math.ceil(_GROWTH * fitted)) <= n:
             fitted = following
         fitted = max(fitted, self._told_so_far.changed_at)
-        key = (fitted, self.space.n_features, self._corrections, top)
-        if self._process is None or self._fitted != key:
-            self._process = LevelProcess(self.space.n_features, top + 1, self.space.numbers)
+        key = (fitted, self.space.n_features, self._corrections)
+        if top not in self._fits or self._fits[top][0] != key:
+            process = LevelProcess(self.space.n_features, top + 1, self.space.numbers)
             told = Told(len(self.costs))
             told.read(self._history[:fitted])
             rows = told.rows(top + 1, self._unknown).most_telling(_MOST_FITTED)
             features = self.space.features([self._points[arm] for arm in rows.arms.tolist()])
-            self._process.fit(LevelData(features, rows.levels, rows.values, rows.counts))
-            self._fitted = key
-        return self._process
+            process.fit(LevelData(features, rows.levels, rows.values, rows.counts))
+            self._fits[top] = key, process
+        return self._fits[top][1]
 
     def _new_arm(
         self, view: _View, begun: int, rng: np.random.Generator

@@ -217,7 +217,7 @@ class SearchPolicy(abc.ABC):
             for_good = self.prices is None or math.isinf(limit)
         if counts[pull.arm] >= (1 if for_good else _MAX_FAILURES) and pull.arm not in self._out:
             self._out.add(pull.arm)
-            if pull.arm in self._values[self.target]:
+            if pull.arm in self._finished:
                 self._finished.remove(pull.arm)
             # That it takes long is no fault, and is known to the prices.
             if limit is None or self.prices is None or math.isinf(limit):
@@ -226,6 +226,8 @@ class SearchPolicy(abc.ABC):
     def merge(self, arm: int) -> None:
         """Say that an arm turned out to be the same as an earlier one, which has its values."""
         self._merged.add(arm)
+        if arm in self._finished:
+            self._finished.remove(arm)
         self._changes += 1
 
     @abc.abstractmethod
@@ -260,7 +262,7 @@ class SearchPolicy(abc.ABC):
         return len(self._values[fidelity].get(arm, ()))
 
     def finished_arms(self) -> list[int]:
-        """The arms that have a value at the target, in their order, without those that failed."""
+        """The arms that have a value at the target, in their order, without those that left."""
         return list(self._finished)
 
     def level_of(self, arm: int) -> int:
@@ -340,14 +342,15 @@ class SearchPolicy(abc.ABC):
         self._recovered = state["recovered"]
         self._stops = {int(arm): count for arm, count in state["stops"].items()}
         self._out, self._merged = set(state["out"]), set(state["merged"])
-        self._finished = sorted(self._values[self.target].keys() - self._out)
+        self._finished = sorted(self._values[self.target].keys() - self._unfit)
         self._without_value = {arm for arm in self._points if self.level_of(arm) < 0}
         self._told = state["told"]
         self._changes += 1
 
     def _learn(self, arm: int, level: int, value: float) -> None:
         is_new = arm not in self._values[level]
-        if level == self.target and is_new and arm not in self._out:
+        has_left = arm in self._out or arm in self._merged
+        if level == self.target and is_new and not has_left:
             insort(self._finished, arm)
         self._values[level].setdefault(arm, []).append(value)
         self._without_value.discard(arm)

@@ -137,6 +137,7 @@ class SearchRace(Policy):
         self._certification: Certification | None = None
         self._replicates: list[tuple[Replicate, float | None]] = []
         self._asked: tuple[int, Point | None] = (-1, None)
+        self._points_asked: dict[int, Point | None] = {}  # of new arms, by the last `ask`
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
 
@@ -218,21 +219,30 @@ class SearchRace(Policy):
         """What to evaluate next: up to `n` pulls, none when the race is over."""
         check_count("n", n, 1)
         pulls: list[Pull] = []
+        self._points_asked = {}
         for _ in range(n):
             pull = self._next([*pending, *pulls])
             if pull is None:
                 break
+            self._points_asked[pull.arm] = self._point_asked(pull.arm)
             pulls.append(pull)
         return pulls
 
     def point_of(self, arm: int) -> Point | None:
-        """The configuration that the arm begun by the last `ask` is to be; None for any."""
+        """The configuration that an arm begun by the last `ask` is to be; None for any."""
+        return self._points_asked.get(arm)
+
+    def _point_asked(self, arm: int) -> Point | None:
         asked, point = self._asked
         return point if asked == arm else None
 
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
         """Whether the budget allows a pull besides what is under way."""
         return self._budget.fits(pull, pending)
+
+    def limited(self, pull: Pull, pending: Sequence[Pull] = ()) -> Pull:
+        """A pull that was not asked for, with the limit at which only one that hangs is stopped."""
+        return replace(pull, limit=self._budget.limit_for(pull, pending, None))
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
         """Whether to wait for what is under way of a certificate, rather than to leave.
@@ -287,7 +297,7 @@ class SearchRace(Policy):
         if is_too_dear or budget.may_be_too_dear(step, pending):
             self._asked = (begun, None)
             step = Pull(begun, self.search.lowest)
-        point = self.point_of(step.arm)
+        point = self._point_asked(step.arm)
         limit = budget.limit_for(step, pending, self.search.worth, point)
         step = replace(step, limit=limit)
         return replace(step, block=SEARCH_BLOCK) if self._in_blocks else step

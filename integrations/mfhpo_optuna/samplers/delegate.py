@@ -1,12 +1,15 @@
 """What another sampler gets to see when it draws the arms of a race."""
 
 import copy
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
+from typing import TypeVar
 
 import optuna
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from mfhpo_optuna.study.study_race import StudyRace
+
+RaceT = TypeVar("RaceT", bound=StudyRace)
 
 
 class ArmsOnlyStudy(optuna.Study):
@@ -36,9 +39,20 @@ class ArmsOnlyStudy(optuna.Study):
 
 
 def arms_only_study(
-    study: optuna.Study, race: StudyRace, values: Iterable[tuple[int, float]]
+    study: optuna.Study,
+    race: RaceT,
+    values_of: Callable[[RaceT], Iterable[tuple[int, float]]],
 ) -> ArmsOnlyStudy:
-    """A study with one trial for each of some arms of a race, with its value."""
+    """A study with one trial for each of some arms of a race, with its value.
+
+    The trials are made anew only when something was told: each parameter of a trial asks for them.
+    """
+    if race.shown is None or race.shown[0] != race.n_told:
+        race.shown = race.n_told, _trials(race, values_of(race))
+    return ArmsOnlyStudy(study, race.shown[1])
+
+
+def _trials(race: StudyRace, values: Iterable[tuple[int, float]]) -> list[FrozenTrial]:
     shown = []
     for arm, value in values:
         distributions = race.arms.distributions(arm)
@@ -59,4 +73,4 @@ def arms_only_study(
                 if not key.startswith("constraints")
             }
         shown.append(trial)
-    return ArmsOnlyStudy(study, shown)
+    return shown

@@ -382,7 +382,7 @@ class PolicySampler(StudySampler[RaceT]):
     def _arms_only(self, study: optuna.Study) -> ArmsOnlyStudy:
         with self._lock:
             race = self._of(study)
-            return arms_only_study(study, race, self._values_of_arms(race))
+            return arms_only_study(study, race, self._values_of_arms)
 
     def _in_order(
         self,

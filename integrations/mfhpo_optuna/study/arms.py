@@ -117,7 +117,7 @@ class Arms:
             entry.params.update(self._without_owned(params))
 
     def remember(self, arm: int, params: Params) -> None:
-        """Keep what a trial that counts for nothing was to evaluate, as far as nothing is known."""
+        """Keep what a trial without a value was to evaluate, as far as nothing is known."""
         entry = self._arms[arm]
         if not self.declared and not entry.decided:
             entry.params = {**self._without_owned(params), **entry.params}

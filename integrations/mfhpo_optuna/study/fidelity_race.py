@@ -255,7 +255,10 @@ class FidelityRace(StudyRace):
             return planned, False
         fidelity = self.levels.index(level)
         self._levels_told.add(fidelity)
-        if fidelity != planned.fidelity and _BLIND not in trial.user_attrs[ARM_KEY]:
+        # Trials that were run elsewhere, or earlier, may have had other levels.
+        is_own = trial.number in self._under_way.begun_here
+        is_planned = fidelity == planned.fidelity or _BLIND in trial.user_attrs[ARM_KEY]
+        if is_own and not is_planned:
             self._overridden += 1
         elif len(self._levels_told) > 1:  # else it may be what is always set
             self._overridden = 0

@@ -83,9 +83,12 @@ class LimitedRace(StudyRace):
             observation = Observation(None, seconds)
         elif whole:
             pull = Pull(self._owner_of(pull.arm, trial), 0, pull.limit)
-        elif observation.censored_at is not None:
-            for name, distribution in trial.distributions.items():
-                self.arms.distributions(pull.arm).setdefault(name, distribution)
+        else:
+            # The first trial may not have come so far.
+            self.arms.remember(pull.arm, trial.params)
+            if observation.censored_at is not None:
+                for name, distribution in trial.distributions.items():
+                    self.arms.distributions(pull.arm).setdefault(name, distribution)
         if observation.has_value and value is not None:
             self.values[pull.arm] = value
         if not observation.failed:

@@ -37,6 +37,10 @@ class OpenArms(Arms):
         """Say what an arm is to be, as far as the objective will ask for it."""
         self._proposals[arm] = point
 
+    def proposal(self, arm: int) -> Point:
+        """What an arm is to be, as far as no trial came to its end with it."""
+        return {} if self.is_decided(arm) else self._proposals.get(arm, {})
+
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
         """The arm's value of a parameter: known, proposed, or drawn at random."""
         known = self.params(arm)

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.search import Replicate, SearchRace, SearchSpace, has_levels
+from mfhpo.search import Point, Replicate, SearchRace, SearchSpace, has_levels
 from mfhpo.search.race import SEARCH_BLOCK
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
@@ -163,19 +163,29 @@ class SearchStudy(FidelityRace):
         """The pull for a trial that begins; None if the race is over or it cannot be in it."""
         pull = self._next(trial.number)
         if pull is not None and parameters_before(trial) is not None:
-            pull = super().propose(trial)
-            if pull is None:
-                return None
-            if self.race is not None and not self.race.fits(pull, self._pending(trial.number)):
-                warnings.warn(
-                    f"trial {trial.number} was enqueued, but what is left of the budget does not "
-                    f"do for it: it does not count. Enqueue it earlier, or give a larger budget.",
-                    stacklevel=4,
-                )
-                pull = None
+            return self._enqueued(trial)
         if pull is None:
             self.over.add(trial.number)
         return pull
+
+    def _enqueued(self, trial: FrozenTrial) -> Pull | None:
+        """The pull of the search that an enqueued trial is; None if it does not count."""
+        pull, pending = super().propose(trial), self._pending(trial.number)
+        if pull is None:
+            return None
+        if self._replicates is not None:  # what comes next may be in a block of the certificate
+            pull = replace(pull, block=SEARCH_BLOCK)
+        if self.race is None:
+            return replace(pull, limit=self._first_limit())
+        if not self.race.fits(pull, pending):
+            warnings.warn(
+                f"trial {trial.number} was enqueued, but what is left of the budget does not do "
+                f"for it: it runs, but does not count. Enqueue it earlier, or give a larger "
+                f"budget.",
+                stacklevel=5,
+            )
+            return None
+        return self.race.limited(pull, pending)
 
     def _remember(self, pull: Pull, trial: FrozenTrial) -> None:
         super()._remember(pull, trial)
@@ -200,7 +210,8 @@ class SearchStudy(FidelityRace):
         if trial.state == TrialState.RUNNING and not self._under_way.is_overdue(
             trial.number, pull, trial.datetime_start
         ):
-            self._learn_of(pull.arm, trial.params, trial.distributions)
+            planned = self.arms.proposal(pull.arm)
+            self._learn_of(pull.arm, trial.params, trial.distributions, planned)
         return pull
 
     def _agree(self, trial_number: int, shortlist: tuple[int, ...]) -> None:
@@ -257,9 +268,16 @@ class SearchStudy(FidelityRace):
         return belongs
 
     def _learn_of(
-        self, arm: int, params: Mapping[str, Any], asked: Mapping[str, BaseDistribution]
+        self,
+        arm: int,
+        params: Mapping[str, Any],
+        asked: Mapping[str, BaseDistribution],
+        planned: Point | None = None,
     ) -> None:
-        """Tell the search what an arm is, and of parameters that it did not know."""
+        """Tell the search what an arm is, and of parameters that it did not know.
+
+        What was not asked for yet is as `planned`.
+        """
         if self.race is None:
             return
         search = self.race.search
@@ -275,4 +293,4 @@ class SearchStudy(FidelityRace):
         asked_again = params.keys() & distributions.keys()
         # A trial that goes on with an arm may not have asked for all its parameters yet.
         if not self.arms.is_decided(arm) or self.arms.params(arm).keys() <= asked_again:
-            search.describe(arm, point_of(params, distributions))
+            search.describe(arm, {**(planned or {}), **point_of(params, distributions)})

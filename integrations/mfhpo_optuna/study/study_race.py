@@ -68,6 +68,8 @@ class StudyRace(abc.ABC):
         # After the policy has learned from a trial: its number, its pull and its observation.
         self.listener: Listener | None = None
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
+        # After so many observations, the trials that the sampler of the arms sees.
+        self.shown: tuple[int, list[FrozenTrial]] | None = None
         self.over: set[int] = set()  # running trials that began after the race had ended
         self.idle: set[int] = set()  # trials that only waited for others, and evaluate nothing
         self.waits_since: float | None = None  # by a clock that nobody sets

@@ -70,3 +70,8 @@ def test_costs_are_declared_proportional_or_measured():
         assert declared.race([2, 4], seed=0, sign=1.0).search.costs == costs
         assert (declared.fidelity.costs == "measured") == bool(options)
     assert not has_levels(DeclaredSearch.of(None, seconds=9.0).fidelity)
+
+
+def test_levels_without_costs_raise_when_a_search_is_declared():
+    with pytest.raises(ValueError, match="costs=None takes costs proportional to the levels"):
+        DeclaredSearch.of(Fidelity("data", levels=["small", "large"]), budget=10.0)

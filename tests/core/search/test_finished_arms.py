@@ -11,7 +11,7 @@ def from_scratch(search):
     """What is kept up to date, worked out of all arms."""
     valued = set().union(*search._values)
     return (
-        sorted(search._values[search.target].keys() - search._out),
+        sorted(search._values[search.target].keys() - search._out - search._merged),
         search._points.keys() - valued,
         {arm for arm, _, _ in search._history} - search._points.keys(),
     )

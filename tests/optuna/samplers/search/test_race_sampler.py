@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 
 from mfhpo import Fidelity
 from mfhpo_optuna import RaceSampler, plot_race, training_of
+from mfhpo_optuna.samplers import delegate
 from mfhpo_optuna.study.study_race import StudyRace
 from tests.optuna.samplers.races import (
     PULL,
@@ -515,3 +516,40 @@ def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it():
     tags = [trial.user_attrs[PULL] for trial in pulls(study)]
     assert len({tag["arm"] for tag in tags}) < len(tags)
     assert study.sampler._read(study).race.search._corrections == 0
+
+
+def test_a_trial_that_fails_after_levels_were_changed_is_no_fault_of_the_fidelity():
+    sampler = RaceSampler(Fidelity("epochs", levels=[3, 9]), budget=1000, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(valley_of_27, n_trials=30)
+    levels = Fidelity("epochs", levels=[1, 3, 9])
+    study.sampler = RaceSampler(levels, budget=1000, seed=0)
+
+    def broken(trial):
+        trial.suggest_float("x", 0, 1)
+        raise OSError
+
+    study.optimize(broken, n_trials=1, catch=OSError)
+    study.optimize(valley_of_27, n_trials=3)
+    assert study.trials[-1].state.name == "COMPLETE"
+
+
+def test_a_proposer_is_shown_the_arms_once_in_a_trial(monkeypatch):
+    study = optuna.create_study(sampler=RaceSampler(proposer=RandomSampler(seed=0), seed=0))
+
+    def objective(trial):
+        return sum(trial.suggest_float(f"x{i}", 0, 1) for i in range(5))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        study.optimize(objective, n_trials=20)
+    made, create = [], delegate.create_trial
+
+    def counted(**arguments):
+        made.append(arguments)
+        return create(**arguments)
+
+    monkeypatch.setattr(delegate, "create_trial", counted)
+    study.optimize(objective, n_trials=1)
+    n_finished = len(study.sampler._of(study).race.search.finished_arms())
+    assert 0 < len(made) <= n_finished

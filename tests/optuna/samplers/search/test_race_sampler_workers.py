@@ -291,3 +291,17 @@ def test_replicates_count_in_the_order_in_which_they_were_begun():
     for arm, candidate in zip(begun, shown.candidates, strict=True):
         assert candidate.evaluations >= 5
         assert candidate.mean == pytest.approx(np.mean(begun[arm][: candidate.evaluations]))
+
+
+def test_the_model_knows_where_trials_will_be_that_have_asked_for_nothing_yet():
+    study = optuna.create_study(sampler=RaceSampler(trials=100, seed=0))
+    study.optimize(
+        lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1), n_trials=12
+    )
+    asked = [study.ask() for _ in range(3)]
+    race = study.sampler._of(study)
+    points = race.race.search._points
+    assert [sorted(points[race.pull(trial.number).arm]) for trial in asked] == [["x", "y"]] * 3
+    asked[0].suggest_float("x", 0, 1)
+    study.ask()
+    assert sorted(points[race.pull(asked[0].number).arm]) == ["x", "y"]

@@ -7,12 +7,13 @@ import optuna
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from optuna.samplers import RandomSampler
 from optuna.trial import TrialState
 
 from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
-from mfhpo_optuna import IISESampler, TimeLimitPruner, ZoomingRCUCBSampler
+from mfhpo_optuna import IISESampler, RCUCBSampler, TimeLimitPruner, ZoomingRCUCBSampler
 from tests.optuna.samplers.races import Recorder
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
@@ -462,3 +463,39 @@ def test_cooperative_limits_teach_the_sampler_as_well():
     stopped = [t for t in pulls(study) if t.params["slow"]]
     assert {t.state for t in stopped} == {TrialState.PRUNED}
     assert {t.user_attrs[CENSORED] for t in stopped} == {0.05}
+
+
+def stopped_at_different_places(counts):
+    """An objective whose first trial of each arm is stopped before it asks for "b"."""
+
+    def objective(trial):
+        trial.suggest_float("a", 0, 1)
+        arm, limit = trial.user_attrs[PULL]["arm"], trial.user_attrs[LIMIT]
+        counts[arm] = counts.get(arm, 0) + 1
+        if counts[arm] > 1:
+            trial.suggest_float("b", 0, 1)
+        trial.set_user_attr(CENSORED, limit)
+        trial.set_user_attr(SECONDS, limit)
+        trial.set_user_attr(ENFORCER, "time_limited")
+        raise optuna.TrialPruned
+
+    return objective
+
+
+def test_a_resumed_study_knows_arms_by_all_of_their_stopped_trials():
+    def sampler():
+        return RCUCBSampler(2, [1.0, 2.0], arm_sampler=RandomSampler(), reward_range=(0, 1))
+
+    storage, objective = optuna.storages.InMemoryStorage(), stopped_at_different_places({})
+    study = optuna.create_study(storage=storage, study_name="stopped", sampler=sampler())
+    study.optimize(objective, n_trials=6)
+    resumed = optuna.load_study(storage=storage, study_name="stopped", sampler=sampler())
+    resumed.optimize(objective, n_trials=4)
+    for arm in (0, 1):
+        params = [
+            (trial.params["a"], trial.params["b"])
+            for trial in resumed.trials
+            if trial.user_attrs.get(PULL, {}).get("arm") == arm and "b" in trial.params
+        ]
+        assert len(params) > 1
+        assert len(set(params)) == 1
