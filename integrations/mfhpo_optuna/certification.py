@@ -244,6 +244,12 @@ def _open_record(
 
 def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyShortlist) -> None:
     """Write down what a record is about; ValueError if it is about something else already."""
+    if record.directions != study.directions:
+        has, wanted = ([way.name.lower() for way in s.directions] for s in (record, study))
+        raise ValueError(
+            f"name={record.study_name!r} is a study with directions={has}, but study "
+            f"{study.study_name!r} has {wanted}; give another name."
+        )
     about = {
         "study": study.study_name,
         "direction": study.direction.name,
