@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from html import escape
 from typing import TYPE_CHECKING
 
 import optuna
@@ -17,6 +16,7 @@ from mfhpo_optuna.visualization.style import (
     head,
     hover,
     lay_out,
+    literal,
     new_figure,
     require_plotly,
     rounded,
@@ -60,7 +60,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
             y=rounded([of[name].relative for of in gains]),
             mode="lines",
             line={"color": colour, "width": 1.3, "dash": "dot"},
-            name=escape(name),
+            name=literal(name),
         )
     figure.add_scatter(
         x=costs,
