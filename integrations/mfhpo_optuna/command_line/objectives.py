@@ -23,7 +23,7 @@ def load_objective(named: str) -> Objective:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name != module_name.partition(".")[0] and error.name != module_name:
+        if not f"{module_name}.".startswith(f"{error.name}."):
             fail(f"{module_name} imports {error.name}, which is not installed.")
         fail(f"there is no module {module_name!r} here, nor among what is installed.")
     except SystemExit:

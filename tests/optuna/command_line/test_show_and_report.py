@@ -107,6 +107,22 @@ def test_a_study_of_another_sampler_has_no_answer(mfhpo, database):
     assert mfhpo("show", database, "plain", "--json", code=3)["answer"] is None
 
 
+def test_nobody_is_sent_to_certify_several_objectives(mfhpo, tmp_path):
+    path = tmp_path / "two.db"
+    optuna.create_study(storage=f"sqlite:///{path}", study_name="two", directions=["minimize"] * 2)
+    shown = mfhpo("show", path, "two", code=3).stdout
+    assert "does not say how it was run" in shown
+    assert "mfhpo certify" not in shown
+
+
+def test_a_name_with_spaces_is_quoted_in_the_command_to_go_on_with(mfhpo, tmp_path):
+    path = tmp_path / "record.db"
+    record = optuna.create_study(storage=f"sqlite:///{path}", study_name="record")
+    record.set_user_attr("mfhpo:shortlist", {"study": "my study"})
+    shown = mfhpo("show", path, "record", code=3).stdout
+    assert "mfhpo certify STORAGE 'my study' module:objective" in shown
+
+
 def test_report_writes_a_page(mfhpo, database, tmp_path):
     page = tmp_path / "page.html"
     said = mfhpo("report", database, "race", "--output", page, "--json")
