@@ -5,10 +5,19 @@ import re
 
 import optuna
 import pytest
+from optuna.distributions import CategoricalDistribution
 
-from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, write_report
+from mfhpo_optuna import (
+    Fidelity,
+    IISESampler,
+    NashSampler,
+    RaceSampler,
+    certify,
+    write_report,
+)
 from mfhpo_optuna.report.code import code_of
 from mfhpo_optuna.report.reading import read_study, stored_sampler
+from tests.optuna.report.conftest import noisy
 
 
 def page_of(study, tmp_path, **options):
@@ -103,6 +112,47 @@ def test_the_code_imports_no_proposer_that_optuna_does_not_have():
     code = code_of(read_study(study))
     assert "proposer=Mine(...)" in code
     assert "optuna.samplers" not in code
+
+
+class Relu:
+    pass
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+@pytest.mark.parametrize(
+    "arms", [[{"layer": Relu}, {"layer": None}], {"layer": CategoricalDistribution([Relu, None])}]
+)
+def test_a_choice_may_be_anything(tmp_path, arms):
+    def objective(trial):
+        chosen = trial.suggest_categorical("layer", [Relu, None])
+        return float(chosen is None) + 0.1 * (trial.number % 2) / trial.suggest_int("epochs", 1, 3)
+
+    study = optuna.create_study(
+        sampler=IISESampler("epochs", arms=arms, epsilon=0.2, sigma=0.1, seed=0)
+    )
+    study.optimize(objective, n_trials=9)
+    page = page_of(study, tmp_path)
+    [answer] = re.findall(r'<code id="answer-json">(.*?)</code>', page, re.DOTALL)
+    assert json.loads(html.unescape(answer))["params"] == {"layer": str(Relu)}
+    code = code_of(read_study(study))
+    assert "    arms=...,  # the study does not keep it\n" in code
+    compile(code, "code", "exec")
+
+
+def test_levels_are_shown_as_they_are(tmp_path):
+    sampler = IISESampler(Fidelity("rows", levels=[1234, 12345]), arms=2, budget=50_000, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) * t.suggest_int("rows", 1, 99_999))
+    budget = page_of(study, tmp_path).split('<section id="budget">')[1].split("</section>")[0]
+    assert "<td>12345</td>" in budget
+
+
+def test_who_cannot_give_a_sampler_is_not_told_to(storage, tmp_path):
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(noisy(0), n_trials=4)
+    record = load(study._storage, certify(study, noisy(1), top=2, budget=3).study_name)
+    assert "give <code>write_report</code>" not in page_of(record, tmp_path)
+    assert "give <code>write_report</code>" in page_of(study, tmp_path)
 
 
 def test_a_limited_study_is_run_with_limits(limits):
