@@ -1,6 +1,7 @@
 import contextlib
 import errno
 import hashlib
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -14,6 +15,7 @@ from sqlalchemy import create_engine
 
 from mfhpo_optuna import IISESampler
 from mfhpo_optuna.command_line import storages
+from mfhpo_optuna.command_line.output import print_json
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):
@@ -121,6 +123,13 @@ def test_a_name_with_spaces_is_quoted_in_the_command_to_go_on_with(mfhpo, tmp_pa
     record.set_user_attr("mfhpo:shortlist", {"study": "my study"})
     shown = mfhpo("show", path, "record", code=3).stdout
     assert "mfhpo certify STORAGE 'my study' module:objective" in shown
+
+
+def test_json_goes_through_a_pipe_of_any_encoding(capsys):
+    print_json({"study": "größer"})
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"study": "größer"}
+    assert printed.isascii()
 
 
 def test_report_writes_a_page(mfhpo, database, tmp_path):
