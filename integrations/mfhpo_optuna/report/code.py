@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import optuna
 from optuna.samplers import BaseSampler
 
-from mfhpo_optuna.arguments import name_of
+from mfhpo_optuna.arguments import from_json, name_of, to_json
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 
@@ -61,14 +60,14 @@ def code_of(reading: StudyReading) -> str:
 
 
 def _word(name: str, value: Any) -> str:
-    """An argument with its comma, and a remark where Python has no words for it."""
+    """An argument with its comma, as a study that was loaded has it, or why it is left out."""
     if isinstance(value, BaseSampler):
         return f"{name}={name_of(value)}(...){_REMARK}its arguments are not known"
     try:
-        ast.parse(repr(value), mode="eval")
-    except SyntaxError:  # as of a function
+        kept = from_json(to_json({name: value}))[name]
+    except ValueError:  # as of a function
         return f"{name}=...{_REMARK}the study does not keep it"
-    return f"{name}={value!r},"
+    return f"{name}={kept!r},"
 
 
 def _imports(code: str, samplers: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@ import html
 import json
 import re
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution
@@ -12,6 +13,7 @@ from mfhpo_optuna import (
     IISESampler,
     NashSampler,
     RaceSampler,
+    RCUCBSampler,
     certify,
     write_report,
 )
@@ -119,10 +121,12 @@ class Relu:
 
 
 @pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
-@pytest.mark.parametrize(
-    "arms", [[{"layer": Relu}, {"layer": None}], {"layer": CategoricalDistribution([Relu, None])}]
-)
-def test_a_choice_may_be_anything(tmp_path, arms):
+@pytest.mark.parametrize("are_listed", [True, False])
+def test_a_choice_may_be_anything(tmp_path, are_listed):
+    arms = [{"layer": Relu}, {"layer": None}]
+    if not are_listed:
+        arms = {"layer": CategoricalDistribution([Relu, None])}
+
     def objective(trial):
         chosen = trial.suggest_categorical("layer", [Relu, None])
         return float(chosen is None) + 0.1 * (trial.number % 2) / trial.suggest_int("epochs", 1, 3)
@@ -153,6 +157,15 @@ def test_who_cannot_give_a_sampler_is_not_told_to(storage, tmp_path):
     record = load(study._storage, certify(study, noisy(1), top=2, budget=3).study_name)
     assert "give <code>write_report</code>" not in page_of(record, tmp_path)
     assert "give <code>write_report</code>" in page_of(study, tmp_path)
+
+
+def test_the_code_needs_no_numpy():
+    arms = [{"x": x} for x in np.linspace(0.0, 1.0, 3)]
+    study = optuna.create_study(sampler=RCUCBSampler(arms, limits=np.array([1.0, 2.0])))
+    made = {}
+    exec(code_of(read_study(study)).partition("study =")[0], made)
+    assert made["sampler"].arguments["limits"] == [1.0, 2.0]
+    assert made["sampler"].arguments["arms"] == arms
 
 
 def test_a_limited_study_is_run_with_limits(limits):
