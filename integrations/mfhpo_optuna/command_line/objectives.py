@@ -19,6 +19,9 @@ def load_objective(named: str) -> Objective:
     module_name, colon, function = named.partition(":")
     if not (module_name and colon and function):
         fail(f"OBJECTIVE must be module:function, such as train:objective, got {named!r}.")
+    if module_name.endswith(".py"):  # importing it would run the module, and then fail
+        module = module_name.removesuffix(".py").replace("/", ".")
+        fail(f"OBJECTIVE must name a module, no file: {module}:{function}, got {named!r}.")
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)

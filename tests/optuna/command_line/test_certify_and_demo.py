@@ -36,6 +36,7 @@ def test_a_budget_that_does_not_do(mfhpo, copied, objectives):
         ("", "must be module:function"),
         (":objektive", "has no function 'objektive'. Did you mean 'objective'?"),
         (":number", "is no function, but 3."),
+        (".py:objective", "must name a module, no file"),
     ],
 )
 def test_an_objective_that_is_none(mfhpo, copied, objectives, function, words):
