@@ -61,6 +61,20 @@ def test_other_kinds_of_study(request, tmp_path, kind):
     assert page.count('class="plot"') == {"limits": 1, "game": 2}[kind]
 
 
+def test_pictures_of_slices_and_of_a_search_without_finalists_are_not_called_otherwise(tmp_path):
+    def objective(trial):
+        moves = [trial.suggest_float(name, 0, 1) for name in ("x", "y", "z")]
+        return sum(moves), moves[0] - moves[2]
+
+    sampler = NashSampler({"row": ["x", "y"], "column": ["z"]}, budget=4, seed=0)
+    game = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    game.optimize(objective)
+    assert "what its owner would gain by moving it alone" in page_of(game, tmp_path)
+    search = optuna.create_study(sampler=RaceSampler(trials=9, certify_share=0.0, seed=0))
+    search.optimize(lambda trial: trial.suggest_float("x", 0, 1))
+    assert "Below, once there are finalists" in page_of(search, tmp_path)
+
+
 def test_a_study_without_answer_has_its_trials(storage, tmp_path):
     page = page_of(load(storage, "plain"), tmp_path)
     assert "No sampler of mfhpo has answered in this study." in page
