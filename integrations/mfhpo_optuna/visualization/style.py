@@ -141,8 +141,8 @@ def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = ""
 
 
 def literal(text: str) -> str:
-    """The text as plotly is to be given it, so that it shows it as it is, markup included."""
-    return escape(text, quote=False)  # it would show &quot; as it is
+    """The text for plotly, which then shows it as it is: nothing in it is markup."""
+    return escape(text, quote=False)  # plotly does not know &quot;, and would show it
 
 
 def hover(lines: Sequence[str]) -> str:
