@@ -20,8 +20,8 @@ def load_objective(named: str) -> Objective:
     if not (module_name and colon and function):
         fail(f"OBJECTIVE must be module:function, such as train:objective, got {named!r}.")
     if module_name.endswith(".py"):  # importing it would run the module, and then fail
-        module = module_name.removesuffix(".py").replace("/", ".")
-        fail(f"OBJECTIVE must name a module, no file: {module}:{function}, got {named!r}.")
+        meant = module_name.removesuffix(".py").replace("/", ".")
+        fail(f"OBJECTIVE must name a module, no file: {meant}:{function}, got {named!r}.")
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
