@@ -224,9 +224,10 @@ def _open_record(
     """The study that records the evaluations, begun or gone on with.
 
     Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
-    left behind for another record where `anew`.
+    left behind for another record, which is begun where `anew`, and looked for elsewhere.
     """
     name = shortlist.name if name is None else name
+    known = () if anew else optuna.get_all_study_names(study._storage)
     for attempt in itertools.count(1):
         record = optuna.create_study(
             storage=study._storage,
@@ -237,7 +238,8 @@ def _open_record(
             load_if_exists=True,
         )
         _note_shortlist(study, record, shortlist)
-        if not (anew and sampler.race(record).certification.noise_is_hidden):
+        is_last = not anew and f"{name} ({attempt + 1})" not in known
+        if is_last or not sampler.race(record).certification.noise_is_hidden:
             break
     return record
 
