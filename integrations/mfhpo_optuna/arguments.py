@@ -208,7 +208,10 @@ def _encoded(value: Any) -> Any:
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, BaseDistribution):
-        return {"distribution": distribution_to_json(value)}
+        try:
+            return {"distribution": distribution_to_json(value)}
+        except TypeError:  # of choices that JSON does not hold
+            return _unknown(value)
     if _DATA.get(type(value).__name__) is type(value):
         content = {field.name: _encoded(getattr(value, field.name)) for field in fields(value)}
         return {"class": type(value).__name__, "fields": content}

@@ -224,9 +224,10 @@ def _open_record(
     """The study that records the evaluations, begun or gone on with.
 
     Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
-    left behind for another record where `anew`.
+    left behind for another record, which is begun where `anew`, and looked for elsewhere.
     """
     name = shortlist.name if name is None else name
+    known = () if anew else optuna.get_all_study_names(study._storage)
     for attempt in itertools.count(1):
         record = optuna.create_study(
             storage=study._storage,
@@ -237,13 +238,20 @@ def _open_record(
             load_if_exists=True,
         )
         _note_shortlist(study, record, shortlist)
-        if not (anew and sampler.race(record).certification.noise_is_hidden):
+        is_last = not anew and f"{name} ({attempt + 1})" not in known
+        if is_last or not sampler.race(record).certification.noise_is_hidden:
             break
     return record
 
 
 def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyShortlist) -> None:
     """Write down what a record is about; ValueError if it is about something else already."""
+    if record.directions != study.directions:
+        has, wanted = ([way.name.lower() for way in s.directions] for s in (record, study))
+        raise ValueError(
+            f"name={record.study_name!r} is a study with directions={has}, but study "
+            f"{study.study_name!r} has {wanted}; give another name."
+        )
     about = {
         "study": study.study_name,
         "direction": study.direction.name,

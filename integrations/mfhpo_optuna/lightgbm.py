@@ -34,6 +34,9 @@ _NUMBERS_OF_ROUNDS = (
     "max_iter",
 )
 
+# LightGBM's names for the training data, in `train` and in `cv`.
+_TRAINING_DATA = ("training", "train")
+
 
 class ReportRounds:
     """A callback of LightGBM that reports each round to the trial, and stops it if pruned.
@@ -117,12 +120,16 @@ class ReportRounds:
 
     def _found(self, results: Any) -> tuple[str, str, float, bool]:
         """The one result that is asked for: name of the data, metric, value, higher is better."""
-        known = [(one[0], one[1].split(" ")[-1], one[2], one[3]) for one in results]
+        known = [_parts_of(one) for one in results]
         fitting = [
             one
             for one in known
             if self._metric in (None, one[1])
-            and (one[0] == self._valid_name or (self._valid_name is None and one[0] != "training"))
+            and (
+                one[0] not in _TRAINING_DATA
+                if self._valid_name is None
+                else one[0] == self._valid_name
+            )
         ]
         if len(fitting) == 1:
             return fitting[0]
@@ -142,6 +149,14 @@ class ReportRounds:
                 f"study's direction is {[one.name.lower() for one in directions]}; make it with "
                 f"direction={wanted.name.lower()!r}, or report another metric."
             )
+
+
+def _parts_of(result: Any) -> tuple[str, str, float, bool]:
+    """Of a result: name of the data, metric, value, whether higher is better."""
+    data, metric, value, higher_is_better = result[:4]
+    if data == "cv_agg":  # in older versions, with the data's name before that of the metric
+        data, metric = metric.split(" ", 1)
+    return data, metric, value, higher_is_better
 
 
 def _check_params(params: Mapping[str, Any]) -> None:

@@ -91,6 +91,23 @@ def test_cross_validation_and_estimators():
     assert trial.intermediate_values[4] == trial.value
 
 
+def test_cross_validation_leaves_the_training_data_out():
+    def cross_validate(trial):
+        found = lightgbm.cv(
+            PARAMS,
+            data()[0],
+            3,
+            nfold=3,
+            stratified=False,
+            eval_train_metric=True,
+            callbacks=[ReportRounds(trial)],
+        )
+        return found["valid l2-mean"][-1]
+
+    trial = one_trial(cross_validate)
+    assert trial.intermediate_values[3] == trial.value
+
+
 def test_pruner_stops_the_training():
     class AfterThree(optuna.pruners.BasePruner):
         def prune(self, study, trial):

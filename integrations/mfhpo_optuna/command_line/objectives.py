@@ -19,11 +19,14 @@ def load_objective(named: str) -> Objective:
     module_name, colon, function = named.partition(":")
     if not (module_name and colon and function):
         fail(f"OBJECTIVE must be module:function, such as train:objective, got {named!r}.")
+    if module_name.endswith(".py"):  # importing it would run the module, and then fail
+        meant = module_name.removesuffix(".py").replace("/", ".")
+        fail(f"OBJECTIVE must name a module, no file: {meant}:{function}, got {named!r}.")
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        if error.name != module_name.partition(".")[0] and error.name != module_name:
+        if not f"{module_name}.".startswith(f"{error.name}."):
             fail(f"{module_name} imports {error.name}, which is not installed.")
         fail(f"there is no module {module_name!r} here, nor among what is installed.")
     except SystemExit:

@@ -33,8 +33,11 @@ def fail(message: str) -> NoReturn:
 
 
 def print_json(content: Any) -> None:
-    """Print plain values; what is not finite becomes null."""
-    typer.echo(json.dumps(plain(content), indent=2, ensure_ascii=False))
+    """Print plain values; what is not finite becomes null.
+
+    As ASCII: a pipe may have an encoding that lacks the letters of a study's name.
+    """
+    typer.echo(json.dumps(plain(content), indent=2))
 
 
 def print_summary(summary: Summary, heading: str) -> None:

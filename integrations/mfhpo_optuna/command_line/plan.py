@@ -152,6 +152,10 @@ def plan(
         fail(
             f"--levels must be finite and increase, and the target be the last one, got {levels!r}."
         )
+    if not all(0.0 < price < math.inf for price in prices):
+        if costs is None:
+            fail(f"--levels must be positive unless --costs are given, got {levels!r}.")
+        fail(f"--costs must be positive and finite, got {costs!r}.")
     if arms < 2:
         fail(f"--arms must be at least 2, got {arms}.")
     if not 0.0 < gap < math.inf:

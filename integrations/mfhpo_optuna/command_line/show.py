@@ -1,5 +1,7 @@
 """`mfhpo show`: the answer of a study so far."""
 
+from shlex import quote
+
 import typer
 
 from mfhpo_optuna.command_line.output import (
@@ -40,13 +42,15 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
         if reading.answer is None and certified_study is not None:
             typer.echo(
                 f"To go on, call it with the same arguments; with --timeout 0 it says what is "
-                f"known so far: mfhpo certify STORAGE {certified_study} module:objective"
+                f"known so far: mfhpo certify STORAGE {quote(certified_study)} module:objective"
             )
         elif reading.answer is None and reading.without:
-            typer.echo(
-                f"{reading.without[:1].upper()}{reading.without[1:]}.\nTo learn which of its "
-                f"trials is best: mfhpo certify STORAGE STUDY module:objective"
-            )
+            typer.echo(f"{reading.without[:1].upper()}{reading.without[1:]}.")
+            if len(reading.study.directions) == 1:
+                typer.echo(
+                    "To learn which of its trials is best: mfhpo certify STORAGE STUDY "
+                    "module:objective"
+                )
     if reading.answer is None:
         raise typer.Exit(NO_ANSWER)
 

@@ -134,6 +134,8 @@ def deviations_of(game: NashStudy, params: Mapping[str, Any]) -> dict[str, Study
     """
     if game.policy is None:
         raise ValueError("no trial has told all players' parameters and objectives yet.")
+    if not game.policy.has_seen:
+        raise ValueError("no trial has given values yet.")
     profile = {}
     for name in game.players.parameters:
         if name not in params:

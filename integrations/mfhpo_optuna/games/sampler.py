@@ -1,5 +1,6 @@
 """The sampler that looks for an equilibrium of several players' objectives."""
 
+import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -260,10 +261,16 @@ class NashSampler(StudySampler[NashStudy]):
         if read.policy is None or read.policy.finished or read.told_of_cut:
             return
         read.told_of_cut = True
+        at_most = read.recommend().at_most
+        known = "nothing is known about what deviating would gain"
+        if math.isfinite(at_most):
+            known = (
+                f"it is believed that nobody gains more than {at_most:.2g} standard deviations of "
+                f"an objective by deviating alone"
+            )
         _logger.warning(
-            f"optimize() ended before the budget was spent: {read.progress().left}. So far it is "
-            f"believed that nobody gains more than {read.recommend().at_most:.2g} standard "
-            f"deviations of an objective by deviating alone. Call study.optimize again to go on; "
+            f"optimize() ended before the budget was spent: {read.progress().left}. So far "
+            f"{known}. Call study.optimize again to go on; "
             f"print(study.sampler.equilibrium(study)) tells what is known."
         )
 

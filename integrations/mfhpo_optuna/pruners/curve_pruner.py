@@ -51,7 +51,9 @@ class CurvePruner(BasePruner):
             )
         check_number("reduction_factor", reduction_factor)
         if not (reduction_factor > 1.0 and math.isfinite(reduction_factor)):
-            raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
+            raise ValueError(
+                f"reduction_factor must be above 1 and finite, got {reduction_factor!r}; try 3."
+            )
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
         self._n_warmup_steps = check_count("n_warmup_steps", n_warmup_steps, 0)
         self._reduction_factor = reduction_factor

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 import optuna
 from optuna.samplers import BaseSampler
 
-from mfhpo_optuna.arguments import name_of
+from mfhpo_optuna.arguments import from_json, name_of, to_json
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 
@@ -23,7 +24,7 @@ _FROM = {
 }
 
 _WIDTH = 88  # in characters
-_NOT_KNOWN = "  # its arguments are not known"
+_REMARK = ",  # "
 
 
 def code_of(reading: StudyReading) -> str:
@@ -32,17 +33,16 @@ def code_of(reading: StudyReading) -> str:
     if not arguments:
         return ""
     kind = type(reading.sampler).__name__
-    samplers = {k: name_of(v) for k, v in arguments.items() if isinstance(v, BaseSampler)}
-    words = [f"{key}={value!r}," for key, value in arguments.items() if key not in samplers]
-    words += [f"{key}={name}(...),{_NOT_KNOWN}" for key, name in samplers.items()]
+    samplers = [name_of(value) for value in arguments.values() if isinstance(value, BaseSampler)]
+    words = [_word(name, value) for name, value in arguments.items()]
     made = f"sampler = {kind}({' '.join(words).rstrip(',')})"
-    if len(made) > _WIDTH or samplers:
+    if len(made) > _WIDTH or any(_REMARK in word for word in words):
         made = "\n".join([f"sampler = {kind}(", *(f"    {word}" for word in words), ")"])
     is_limited = isinstance(reading.sampler, LimitSampler)
     ours = f"{kind}, time_limited" if is_limited else kind
     lines = [
         "import optuna",
-        *_imports(made, samplers.values()),
+        *_imports(made, samplers),
         f"from mfhpo_optuna import {ours}",
         "",
         made,
@@ -57,6 +57,17 @@ def code_of(reading: StudyReading) -> str:
     else:
         lines.append("study.optimize(objective)")
     return "\n".join(lines)
+
+
+def _word(name: str, value: Any) -> str:
+    """An argument with its comma, as a study that was loaded has it, or why it is left out."""
+    if isinstance(value, BaseSampler):
+        return f"{name}={name_of(value)}(...){_REMARK}its arguments are not known"
+    try:
+        kept = from_json(to_json({name: value}))[name]
+    except ValueError:  # as of a function
+        return f"{name}=...{_REMARK}the study does not keep it"
+    return f"{name}={kept!r},"
 
 
 def _imports(code: str, samplers: Iterable[str]) -> list[str]:

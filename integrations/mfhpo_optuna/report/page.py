@@ -20,6 +20,7 @@ from mfhpo_optuna.report.pictures import pictures_of
 from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
 from mfhpo_optuna.report.summary import Measured, Summary, summary_of
 from mfhpo_optuna.report.trial_table import table_of
+from mfhpo_optuna.study.attributes import SHORTLIST_KEY
 from mfhpo_optuna.visualization.stories.words import value_text
 
 if TYPE_CHECKING:
@@ -92,13 +93,15 @@ def write_report(
         pictures=pictures_of(reading),
         plotly_js=plotly_js,
         without=reading.without,
+        is_record=SHORTLIST_KEY in study.user_attrs,
         shares=where_it_went(ledger),
         budget=_budget(reading, ledger),
         ledger=ledger,
         table=table_of(reading, ledger),
         code=code_of(reading),
         answer=reading.answer,
-        answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False),
+        # A choice may be anything, such as a class, while the study is in memory.
+        answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False, default=str),
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         versions=_versions(),
     )

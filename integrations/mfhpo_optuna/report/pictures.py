@@ -33,8 +33,8 @@ class Picture:
 _SEARCH = (
     "The search and its certificate",
     "Above: every evaluation over what had been paid, with the best value so far as a step line. "
-    "Below: what the search had seen of each finalist, and its mean in new evaluations with its "
-    "interval.",
+    "Below, once there are finalists: what the search had seen of each, and its mean in new "
+    "evaluations with its interval.",
 )
 _RACE = (
     "The race",
@@ -48,8 +48,9 @@ _GAIN = (
 )
 _EQUILIBRIUM = (
     "The equilibrium",
-    "Each player's objective over two parameters, and the largest gain that any of them has by "
-    "deviating alone. The star is the answer.",
+    "Of two players with one parameter each: over both parameters, the largest gain that any of "
+    "them has by deviating alone, and each player's objective. Of other games: for each parameter, "
+    "what its owner would gain by moving it alone. The star is the answer.",
 )
 _DISSATISFACTION = (
     "How the search for it went",

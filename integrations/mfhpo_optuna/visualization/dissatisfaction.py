@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from html import escape
 from typing import TYPE_CHECKING
 
 import optuna
 
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, faded
-from mfhpo_optuna.visualization.games.story import NashStory, Stage
-from mfhpo_optuna.visualization.stories.words import between, params_lines
+from mfhpo_optuna.visualization.games.story import NashStory, Stage, gain_text
+from mfhpo_optuna.visualization.stories.words import params_lines
 from mfhpo_optuna.visualization.style import (
     head,
     hover,
     lay_out,
+    literal,
     new_figure,
     require_plotly,
     rounded,
@@ -60,7 +60,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
             y=rounded([of[name].relative for of in gains]),
             mode="lines",
             line={"color": colour, "width": 1.3, "dash": "dot"},
-            name=escape(name),
+            name=literal(name),
         )
     figure.add_scatter(
         x=costs,
@@ -88,8 +88,5 @@ def _top(story: NashStory) -> float:
 
 
 def _lines(stage: Stage) -> list[str]:
-    gains = [
-        f"{name} would gain {gain.mean:.4g} {between(gain.interval)}"
-        for name, gain in stage.answer.dissatisfaction.items()
-    ]
+    gains = [gain_text(*of) for of in stage.answer.dissatisfaction.items()]
     return [f"cost {stage.cost:,.6g}", *gains, *params_lines(stage.params)]

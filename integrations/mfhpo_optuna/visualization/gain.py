@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -16,6 +15,7 @@ from mfhpo_optuna.visualization.style import (
     head,
     hover,
     lay_out,
+    literal,
     new_figure,
     require_plotly,
     rounded,
@@ -103,7 +103,7 @@ def _draw_arm(figure: Any, curve: Curve, colour: str, width: float) -> None:
         ],
         mode="lines+markers",
         marker={"color": colour, "size": 3.0 + 1.5 * width},
-        name=escape(curve.label),
+        name=literal(curve.label),
         **common,
         **_TOP,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -24,6 +23,7 @@ from mfhpo_optuna.visualization.style import (
     hover,
     label_rows,
     lay_out,
+    literal,
     new_figure,
     require_plotly,
     rounded,
@@ -189,7 +189,7 @@ def _draw_paid(figure: Any, story: RaceStory, level: int) -> None:
         textposition="none",
         width=_BAR,
         marker={"color": level_colour(level, len(story.levels)), "line_width": 0},
-        name=escape(story.levels[level]),
+        name=literal(story.levels[level]),
         legendgroup=f"level {level}",
         **RIGHT,
     )
@@ -221,7 +221,7 @@ def _draw_winner(figure: Any, story: RaceStory) -> None:
         text=[hover(winner.lines)],
         mode="markers",
         marker={"symbol": "star", "size": 16, "color": WINNER},
-        name=escape(winner.label),
+        name=literal(winner.label),
         **LEFT,
     )
 

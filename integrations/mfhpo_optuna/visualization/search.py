@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
 from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
@@ -13,6 +12,7 @@ from mfhpo_optuna.visualization.style import (
     hover,
     label_rows,
     lay_out,
+    literal,
     new_figure,
     rounded,
     rule,
@@ -63,7 +63,7 @@ def _draw_evaluations(figure: Any, story: SearchStory) -> None:
             "opacity": 1.0 if is_target else 0.7,
             "color": level_colour(level, n_levels),
         }
-        add(**_points(marks), marker=marker, name=escape(name))
+        add(**_points(marks), marker=marker, name=literal(name))
     if story.replicates:
         marker = {
             "symbol": "diamond-open",
@@ -83,7 +83,7 @@ def _draw_best(figure: Any, story: SearchStory) -> None:
         text=[*texts, texts[-1]],
         mode="lines",
         line={"color": QUIET, "width": 1.8, "shape": "hv"},
-        name=escape(story.best_label),
+        name=literal(story.best_label),
         **_TOP,
     )
 
@@ -101,7 +101,7 @@ def _draw_answer(figure: Any, story: SearchStory) -> None:
                 line={"color": WINNER, "width": 2.5},
                 legendgroup="answer",
                 showlegend=marks is (story.answer or story.answer_replicates),
-                name=escape(story.answer_label),
+                name=literal(story.answer_label),
             )
 
 

@@ -79,7 +79,7 @@ def head(figure: Any, text: str, panel: int = 1) -> None:
     """Write above a panel, by its number, what it shows."""
     axis = "" if panel == 1 else f"{panel}"
     figure.add_annotation(
-        text=f"<b>{escape(text)}</b>",
+        text=f"<b>{literal(text)}</b>",
         showarrow=False,
         font={"size": 12},
         x=0.0,
@@ -93,7 +93,7 @@ def head(figure: Any, text: str, panel: int = 1) -> None:
 
 def label_rows(figure: Any, labels: Sequence[str], has_winner: bool, panel: dict[str, int]) -> None:
     """Give each row of a panel its label, the first one on top, that of the winner in bold."""
-    texts = [escape(label) for label in labels]
+    texts = [literal(label) for label in labels]
     if has_winner:
         texts[0] = f"<b>{texts[0]}</b>"
     figure.update_yaxes(
@@ -140,9 +140,14 @@ def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = ""
     )
 
 
+def literal(text: str) -> str:
+    """The text for plotly, which then shows it as it is: nothing in it is markup."""
+    return escape(text, quote=False)  # plotly does not know &quot;, and would show it
+
+
 def hover(lines: Sequence[str]) -> str:
     """What is shown where the mouse is held over a mark."""
-    return "<br>".join(escape(line) for line in lines)
+    return "<br>".join(literal(line) for line in lines)
 
 
 def rounded(values: Sequence[float]) -> list[float]:
@@ -151,5 +156,5 @@ def rounded(values: Sequence[float]) -> list[float]:
 
 
 def _title_text(title: Sequence[str]) -> str:
-    headline, *lines = map(escape, title)
+    headline, *lines = map(literal, title)
     return "<br>".join([f"<b style='font-size:17px'>{headline}</b>", *lines])

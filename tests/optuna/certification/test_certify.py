@@ -186,6 +186,7 @@ def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     assert mended.certified
     assert mended.study_name == f"{answer.study_name} (2)"
     assert certify(study, bowl, top=4) == mended
+    assert certify(study, bowl, top=4, timeout=0) == mended
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")

@@ -76,6 +76,12 @@ def test_names_that_are_taken(study):
         certify(study, objective, top=3, name="record")
 
 
+def test_an_empty_study_of_another_direction_is_no_record(study):
+    optuna.create_study(storage=study._storage, study_name="empty", direction="maximize")
+    with pytest.raises(ValueError, match=r"'empty' is a study with directions=\['maximize'\]"):
+        certify(study, objective, name="empty")
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [

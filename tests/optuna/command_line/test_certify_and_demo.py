@@ -36,6 +36,7 @@ def test_a_budget_that_does_not_do(mfhpo, copied, objectives):
         ("", "must be module:function"),
         (":objektive", "has no function 'objektive'. Did you mean 'objective'?"),
         (":number", "is no function, but 3."),
+        (".py:objective", "must name a module, no file"),
     ],
 )
 def test_an_objective_that_is_none(mfhpo, copied, objectives, function, words):
@@ -62,6 +63,8 @@ def test_a_module_that_does_not_load(mfhpo, copied, objectives, tmp_path, source
 def test_a_module_that_is_not_there(mfhpo, copied, objectives):
     result = mfhpo("certify", copied, "plain", "not_here_at_all:objective", code=2)
     assert "there is no module 'not_here_at_all'" in result.stderr
+    result = mfhpo("certify", copied, "plain", "json.not_here.at_all:objective", code=2)
+    assert "there is no module 'json.not_here.at_all'" in result.stderr
 
 
 def test_an_argument_that_certify_refuses(mfhpo, copied, objectives):

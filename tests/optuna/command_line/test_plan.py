@@ -58,6 +58,8 @@ def test_one_level(mfhpo):
         ({"--levels": "3,x"}, "--levels must be numbers with commas"),
         ({"--levels": "9,3"}, "--levels must be finite and increase, and the target be the"),
         ({"--levels": "3,nan"}, "--levels must be finite and increase"),
+        ({"--levels": "0,3"}, "--levels must be positive unless --costs are given, got '0,3'"),
+        ({"--costs": "1,2,nan"}, "--costs must be positive and finite, got '1,2,nan'"),
         ({"--costs": "3,3,9"}, "costs must increase"),
         ({"--arms": 1}, "--arms must be at least 2"),
         ({"--gap": 0}, "--gap must be positive"),

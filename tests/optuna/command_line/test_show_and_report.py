@@ -1,6 +1,7 @@
 import contextlib
 import errno
 import hashlib
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -14,6 +15,7 @@ from sqlalchemy import create_engine
 
 from mfhpo_optuna import IISESampler
 from mfhpo_optuna.command_line import storages
+from mfhpo_optuna.command_line.output import print_json
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):
@@ -105,6 +107,29 @@ def test_a_study_of_another_sampler_has_no_answer(mfhpo, database):
     result = mfhpo("show", database, "plain", code=3)
     assert "mfhpo certify" in result.stdout
     assert mfhpo("show", database, "plain", "--json", code=3)["answer"] is None
+
+
+def test_nobody_is_sent_to_certify_several_objectives(mfhpo, tmp_path):
+    path = tmp_path / "two.db"
+    optuna.create_study(storage=f"sqlite:///{path}", study_name="two", directions=["minimize"] * 2)
+    shown = mfhpo("show", path, "two", code=3).stdout
+    assert "does not say how it was run" in shown
+    assert "mfhpo certify" not in shown
+
+
+def test_a_name_with_spaces_is_quoted_in_the_command_to_go_on_with(mfhpo, tmp_path):
+    path = tmp_path / "record.db"
+    record = optuna.create_study(storage=f"sqlite:///{path}", study_name="record")
+    record.set_user_attr("mfhpo:shortlist", {"study": "my study"})
+    shown = mfhpo("show", path, "record", code=3).stdout
+    assert "mfhpo certify STORAGE 'my study' module:objective" in shown
+
+
+def test_json_goes_through_a_pipe_of_any_encoding(capsys):
+    print_json({"study": "größer"})
+    printed = capsys.readouterr().out
+    assert json.loads(printed) == {"study": "größer"}
+    assert printed.isascii()
 
 
 def test_report_writes_a_page(mfhpo, database, tmp_path):

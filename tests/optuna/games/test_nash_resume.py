@@ -1,3 +1,4 @@
+import logging
 import math
 import pickle
 from datetime import datetime, timedelta
@@ -193,6 +194,21 @@ def test_nothing_but_failures_still_ends():
     assert answer.finished
     assert answer.reason == "none of the 6 trials gave a value"
     assert "NO EQUILIBRIUM YET" in str(answer)
+    with pytest.raises(ValueError, match="no trial has given values yet"):
+        study.sampler.deviations(study, {"x": 0.5, "y": 0.5})
+
+
+def test_what_is_known_of_a_game_without_values(caplog, monkeypatch):
+    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.games.sampler")
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    caplog.set_level(logging.WARNING, logger=logger.name)
+
+    def objective(trial):
+        on_a_grid(trial)
+        raise LookupError
+
+    new_study(budget=6).optimize(objective, n_trials=3, catch=(LookupError,))
+    assert "So far nothing is known about what deviating would gain." in caplog.text
 
 
 def dead(study, seconds_ago, profile=None, **noted):

@@ -2,6 +2,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import write_report
+from mfhpo_optuna.visualization import search
 from tests.optuna.report.conftest import SCRIPT
 
 
@@ -60,6 +61,17 @@ def test_pages_draw_without_errors_and_fit_a_phone(driver, pages, name):
             "return [...document.querySelectorAll('figure .scroll')]"
             ".some((box) => box.scrollWidth > box.clientWidth)"
         )
+
+
+def test_many_points_are_drawn(driver, storage, tmp_path, monkeypatch):
+    monkeypatch.setattr(search, "_MOST_DRAWN_ONE_BY_ONE", 5)
+    study = optuna.load_study(study_name="search", storage=storage)
+    write_report(study, tmp_path / "many.html")
+    look(driver, (tmp_path / "many.html").as_uri())
+    if not driver.execute_script("return !!document.createElement('canvas').getContext('webgl')"):
+        pytest.skip("needs a browser with WebGL")
+    assert driver.find_elements("css selector", "[data-figure] canvas")
+    assert "WebGL is not supported" not in driver.find_element("id", "pictures").text
 
 
 def test_columns_sort_by_numbers_both_ways(driver, pages):

@@ -3,12 +3,23 @@ import html
 import json
 import re
 
+import numpy as np
 import optuna
 import pytest
+from optuna.distributions import CategoricalDistribution
 
-from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, write_report
+from mfhpo_optuna import (
+    Fidelity,
+    IISESampler,
+    NashSampler,
+    RaceSampler,
+    RCUCBSampler,
+    certify,
+    write_report,
+)
 from mfhpo_optuna.report.code import code_of
 from mfhpo_optuna.report.reading import read_study, stored_sampler
+from tests.optuna.report.conftest import noisy
 
 
 def page_of(study, tmp_path, **options):
@@ -48,6 +59,20 @@ def test_other_kinds_of_study(request, tmp_path, kind):
     page = page_of(request.getfixturevalue(kind), tmp_path)
     assert '<section id="pictures">' in page
     assert page.count('class="plot"') == {"limits": 1, "game": 2}[kind]
+
+
+def test_pictures_of_slices_and_of_a_search_without_finalists_are_not_called_otherwise(tmp_path):
+    def objective(trial):
+        moves = [trial.suggest_float(name, 0, 1) for name in ("x", "y", "z")]
+        return sum(moves), moves[0] - moves[2]
+
+    sampler = NashSampler({"row": ["x", "y"], "column": ["z"]}, budget=4, seed=0)
+    game = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
+    game.optimize(objective)
+    assert "what its owner would gain by moving it alone" in page_of(game, tmp_path)
+    search = optuna.create_study(sampler=RaceSampler(trials=9, certify_share=0.0, seed=0))
+    search.optimize(lambda trial: trial.suggest_float("x", 0, 1))
+    assert "Below, once there are finalists" in page_of(search, tmp_path)
 
 
 def test_a_study_without_answer_has_its_trials(storage, tmp_path):
@@ -103,6 +128,58 @@ def test_the_code_imports_no_proposer_that_optuna_does_not_have():
     code = code_of(read_study(study))
     assert "proposer=Mine(...)" in code
     assert "optuna.samplers" not in code
+
+
+class Relu:
+    pass
+
+
+@pytest.mark.filterwarnings("ignore:Choices for a categorical distribution")
+@pytest.mark.parametrize("are_listed", [True, False])
+def test_a_choice_may_be_anything(tmp_path, are_listed):
+    arms = [{"layer": Relu}, {"layer": None}]
+    if not are_listed:
+        arms = {"layer": CategoricalDistribution([Relu, None])}
+
+    def objective(trial):
+        chosen = trial.suggest_categorical("layer", [Relu, None])
+        return float(chosen is None) + 0.1 * (trial.number % 2) / trial.suggest_int("epochs", 1, 3)
+
+    study = optuna.create_study(
+        sampler=IISESampler("epochs", arms=arms, epsilon=0.2, sigma=0.1, seed=0)
+    )
+    study.optimize(objective, n_trials=9)
+    page = page_of(study, tmp_path)
+    [answer] = re.findall(r'<code id="answer-json">(.*?)</code>', page, re.DOTALL)
+    assert json.loads(html.unescape(answer))["params"] == {"layer": str(Relu)}
+    code = code_of(read_study(study))
+    assert "    arms=...,  # the study does not keep it\n" in code
+    compile(code, "code", "exec")
+
+
+def test_levels_are_shown_as_they_are(tmp_path):
+    sampler = IISESampler(Fidelity("rows", levels=[1234, 12345]), arms=2, budget=50_000, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(lambda t: t.suggest_float("x", 0, 1) * t.suggest_int("rows", 1, 99_999))
+    budget = page_of(study, tmp_path).split('<section id="budget">')[1].split("</section>")[0]
+    assert "<td>12345</td>" in budget
+
+
+def test_who_cannot_give_a_sampler_is_not_told_to(storage, tmp_path):
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(noisy(0), n_trials=4)
+    record = load(study._storage, certify(study, noisy(1), top=2, budget=3).study_name)
+    assert "give <code>write_report</code>" not in page_of(record, tmp_path)
+    assert "give <code>write_report</code>" in page_of(study, tmp_path)
+
+
+def test_the_code_needs_no_numpy():
+    arms = [{"x": x} for x in np.linspace(0.0, 1.0, 3)]
+    study = optuna.create_study(sampler=RCUCBSampler(arms, limits=np.array([1.0, 2.0])))
+    made = {}
+    exec(code_of(read_study(study)).partition("study =")[0], made)
+    assert made["sampler"].arguments["limits"] == [1.0, 2.0]
+    assert made["sampler"].arguments["arms"] == arms
 
 
 def test_a_limited_study_is_run_with_limits(limits):

@@ -8,6 +8,7 @@ from mfhpo_optuna.visualization.stories.gain import tell_gain
 from mfhpo_optuna.visualization.stories.race import tell_race
 from mfhpo_optuna.visualization.stories.search import tell_search
 from tests.optuna.samplers.time_limits.timed import make, run
+from tests.optuna.visualization.figures import race
 
 
 @pytest.fixture
@@ -76,6 +77,14 @@ def test_a_dollar_is_no_formula(twins, certified):
     figure.text(0.5, 0.5, plain("$x = 1, $y = 2"))
     figure.canvas.draw()  # raises for a formula that it cannot read
     assert plain("$x") == r"\$x"
+
+
+def test_a_legend_has_levels_whose_name_begins_with_an_underscore(twins):
+    def objective(trial):
+        return trial.suggest_float("x", 0, 1) * trial.suggest_int("_epochs", 1, 3)
+
+    study = race(objective, n_trials=4, fidelity="_epochs", sigma=0.1)
+    assert any("_epochs = " in text for text in legend(twins.plot_race(study)))
 
 
 @pytest.mark.parametrize("name", ["plot_gain", "plot_race"])

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -6,6 +8,7 @@ from mfhpo_optuna.visualization.games import story
 from tests.optuna.games.nash_games import (
     EQUILIBRIUM,
     PLAYERS,
+    on_a_grid,
     on_a_grid_by_level,
     play,
     tracking,
@@ -64,6 +67,13 @@ def test_choices_are_no_markup():
         for trace in plot_equilibrium(study).data:
             shown |= {value for value in trace.x if isinstance(value, str)}
         assert shown == {"&lt;b&gt;u&lt;/b&gt;", '"v"'}
+
+
+def test_a_player_of_whom_nothing_was_observed():
+    study = play(lambda trial: (on_a_grid(trial)[0], math.inf), budget=5)
+    for figure in (plot_equilibrium(study), plot_dissatisfaction(study)):
+        assert "nothing was observed of column" in figure.layout.title.text
+        assert "inf " not in figure.layout.title.text
 
 
 @pytest.mark.slow

@@ -109,6 +109,22 @@ def test_names_are_no_markup():
     assert not any("<b> =" in text for text in shown)
 
 
+def test_quotation_marks_are_shown_as_they_are():
+    study = race(
+        lambda trial: (
+            len(trial.suggest_categorical('a "b"', ["it's", '"c"']))
+            + 0.0 * trial.suggest_int("epochs", 1, 9)
+        ),
+        n_trials=3,
+        arms=[{'a "b"': "it's"}, {'a "b"': '"c"'}],
+        sigma=0.1,
+    )
+    figure = plot_race(study).to_json()
+    assert r"""a \"b\" = \"c\"""" in figure
+    assert "&quot;" not in figure
+    assert "&#x27;" not in figure
+
+
 def test_the_template_is_the_user_s(certified, monkeypatch):
     monkeypatch.setattr(plotly.io.templates, "default", "plotly_dark")
     figure = plot_race(certified)

@@ -1,7 +1,6 @@
 """Maps of a game of two players with one parameter each."""
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from mfhpo.search import OneOf
 from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, level_colour
 from mfhpo_optuna.visualization.games.story import NashStory, Played
 from mfhpo_optuna.visualization.stories.words import better, params_lines
-from mfhpo_optuna.visualization.style import head, hover, lay_out, new_figure
+from mfhpo_optuna.visualization.style import head, hover, lay_out, literal, new_figure
 
 _FINE = 41  # values of a number's range
 _PANELS = ({"row": 1, "col": 1}, {"row": 2, "col": 1}, {"row": 2, "col": 2})
@@ -54,7 +53,7 @@ def draw_heat_maps(story: NashStory) -> Any:
             zmin=0.0 if place == 0 else None,
             showscale=False,
             hovertemplate="%{x}, %{y}: %{z}<extra></extra>",
-            name=escape(name),
+            name=literal(name),
             **_PANELS[place],
         )
     _draw_responses(figure, story, utilities)
@@ -66,10 +65,10 @@ def draw_heat_maps(story: NashStory) -> Any:
     head(figure, names[2], panel=3)
     lay_out(figure, story.title(), panels=panels, legend_lines=3)
     figure.update_xaxes(
-        type=axis_type(story, x), title_text=f"{escape(x)} ({escape(players[0])})", nticks=5
+        type=axis_type(story, x), title_text=f"{literal(x)} ({literal(players[0])})", nticks=5
     )
     figure.update_yaxes(type=axis_type(story, y), nticks=5)
-    figure.update_yaxes(title_text=f"{escape(y)} ({escape(players[1])})", col=1)
+    figure.update_yaxes(title_text=f"{literal(y)} ({literal(players[1])})", col=1)
     return figure
 
 
@@ -110,7 +109,7 @@ def _draw_responses(figure: Any, story: NashStory, utilities: list[FloatArray]) 
             mode="markers",
             marker={"symbol": symbol, "size": 5, "color": colour},
             hoverinfo="skip",
-            name=f"best response of {escape(player)}",
+            name=f"best response of {literal(player)}",
             **_PANELS[0],
         )
 
@@ -145,7 +144,7 @@ def _draw_played(figure: Any, story: NashStory) -> None:
                 "color": level_colour(level, len(level_names)),
                 "line": {"color": "white", "width": 0.7},
             },
-            name=escape(name),
+            name=literal(name),
             **_PANELS[0],
         )
 
@@ -193,7 +192,7 @@ def shown_value(story: NashStory, parameter: str, value: Any) -> Any:
     """A parameter's value on an axis; of a choice, its words, which are no markup."""
     if axis_type(story, parameter) != "category":
         return value
-    return escape(str(value), quote=False)  # plotly would show &quot; as it is
+    return literal(str(value))
 
 
 def _describe(story: NashStory, played: Played) -> str:

@@ -1,6 +1,5 @@
 """Slices through the recommended profile: what players gain by moving one parameter alone."""
 
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from mfhpo_optuna.visualization.games.heat_maps import (
     star,
 )
 from mfhpo_optuna.visualization.games.story import NashStory
-from mfhpo_optuna.visualization.style import LEFT, head, lay_out, new_figure, rounded
+from mfhpo_optuna.visualization.style import LEFT, head, lay_out, literal, new_figure, rounded
 
 _HEIGHT, _GAP = 180, 80  # of a panel and between two, in pixels
 
@@ -38,7 +37,7 @@ def draw_slices(story: NashStory) -> Any:
     for place, (player, parameter) in enumerate(owned):
         panel = {"row": place // 2 + 1, "col": place % 2 + 1}
         _draw(figure, story, player, parameter, panel)
-        figure.update_xaxes(title_text=escape(parameter), **_ticks(story, parameter), **panel)
+        figure.update_xaxes(title_text=literal(parameter), **_ticks(story, parameter), **panel)
         head(figure, f"gain of {game.players.names[player]}", panel=place + 1)
     if len(owned) % 2:
         figure.update_xaxes(visible=False, row=n_rows, col=2)

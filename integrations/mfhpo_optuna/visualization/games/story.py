@@ -1,5 +1,6 @@
 """What happened in a search for an equilibrium, told once more from a study's trials."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import numpy as np
 import optuna
 from optuna.trial import FrozenTrial
 
-from mfhpo.games import Equilibrium, GamePolicy, Query
+from mfhpo.games import Dissatisfaction, Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import Listener, NashStudy
 from mfhpo_optuna.visualization.stories.choice import chosen_sampler
@@ -40,6 +41,13 @@ class Stage:
     cost: float
     answer: Equilibrium
     params: dict[str, Any]
+
+
+def gain_text(player: str, gain: Dissatisfaction) -> str:
+    """What a player would gain by deviating, in a sentence."""
+    if not math.isfinite(gain.mean):
+        return f"nothing was observed of {player}"
+    return f"{player} would gain {gain.mean:.3g} {between(gain.interval)} by deviating"
 
 
 class NashStory:
@@ -87,16 +95,17 @@ class NashStory:
     def title(self) -> tuple[str, ...]:
         """Where the equilibrium is, what deviating would gain, and what it cost."""
         answer = self.answer.answer
-        gains = [
-            f"{player} would gain {gain.mean:.3g} {between(gain.interval)} by deviating"
-            for player, gain in answer.dissatisfaction.items()
-        ]
+        at_most = ""
+        if math.isfinite(answer.at_most):
+            at_most = (
+                f"At most {answer.at_most:.2g} standard deviations of an objective, probability"
+                f"\u00a0{answer.probability:g}"
+            )
         return title(
             "Equilibrium" if answer.finished else "Equilibrium so far",
             params_text(self.answer.params),
-            *gains,
-            f"At most {answer.at_most:.2g} standard deviations of an objective, probability"
-            f"\u00a0{answer.probability:g}",
+            *(gain_text(*of) for of in answer.dissatisfaction.items()),
+            at_most,
             f"Cost {answer.cost:,.6g} of {answer.budget:,.6g} in {trials_text(len(self.played))}, "
             f"{answer.n_evaluations:,} of them at the target",
         )

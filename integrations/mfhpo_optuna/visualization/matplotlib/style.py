@@ -102,5 +102,6 @@ def reach(mean: float, interval: tuple[float, float]) -> tuple[float, float]:
 
 
 def plain(text: str) -> str:
-    """The text as it is, no formula of TeX."""
-    return text.replace("$", r"\$")
+    """The text as it is, no formula of TeX, and one that a legend shows."""
+    shown = f" {text}" if text.startswith("_") else text  # legends leave out what begins with _
+    return shown.replace("$", r"\$")
