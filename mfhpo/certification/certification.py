@@ -210,18 +210,20 @@ class Certification:
         """
         answer = self.policy.recommend()
         hidden, blocks = self.noise_is_hidden, self._in_blocks
+        # What takes long may be poor: nothing that the values say holds while it is waited for.
+        silent = hidden or bool(self.policy.withheld)
         winner = None if math.isnan(answer.mean) else answer.arm
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self.counts[arm]]
             winner = max(seen, key=lambda arm: self._sign * self._lows[arm], default=None)
         certified = answer.certified and not hidden
         within = math.inf
-        if winner is not None and not hidden and answer.compared > 1:
+        if winner is not None and not silent and answer.compared > 1:
             within = tolerance(self.policy, winner)
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
                 within = min(within, answer.epsilon)
-        results = self._results(winner, certified, hidden)
+        results = self._results(winner, certified, hidden, silent)
         epsilon_is_unknown = self._finds_epsilon and (hidden or self.policy.piloting)
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
         certificate = Certificate(
@@ -246,9 +248,9 @@ class Certification:
         return certificate.without_claim() if hidden else certificate
 
     def _results(
-        self, winner: int | None, certified: bool, hidden: bool
+        self, winner: int | None, certified: bool, hidden: bool, silent: bool
     ) -> tuple[CandidateResult, ...]:
-        """What the new evaluations say of all candidates."""
+        """What the new evaluations say of all candidates, without intervals if `silent`."""
         arms = np.arange(len(self.candidates))
         worse = ~np.isin(arms, self.policy.active) & (not hidden)
         standings = np.where(worse, "worse", "not told apart")
@@ -264,7 +266,7 @@ class Certification:
                     sign=self._sign,
                     count=count,
                     mean=self._sign * mean,
-                    radius=math.inf if hidden else radius,
+                    radius=math.inf if silent else radius,
                     standing=standings[arm].item(),
                     values=int(self.counts[arm]),
                     failures=int(self.failures[arm]),

@@ -5,7 +5,8 @@ import math
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.identification.likelihood.likelihood_ratio import LikelihoodRatioPolicy
-from mfhpo.policy import Policy
+from mfhpo.knowledge.noise import Bounded
+from mfhpo.racing.race import RacingPolicy
 
 # To which share of the interval's width the tolerance is worked out.
 _PRECISION = 1e-4
@@ -14,7 +15,7 @@ _PRECISION = 1e-4
 _MOST_SPREADS = 1e6
 
 
-def tolerance(policy: Policy, leader: int) -> float:
+def tolerance(policy: RacingPolicy, leader: int) -> float:
     """The smallest epsilon for which no candidate is better than the leader by more.
 
     It rests on the event that the policy's certificate rests on, which does not depend on epsilon.
@@ -25,13 +26,17 @@ def tolerance(policy: Policy, leader: int) -> float:
     if isinstance(policy, GroupSequential):
         return policy.behind
     found = math.inf
+    if isinstance(policy, (BlockElimination, LikelihoodRatioPolicy)):
+        found = _least_tolerance(policy, leader)
+        # Its intervals are another event, but for bounded values, and sure without any noise.
+        if not (isinstance(policy.problem.noise, Bounded) or policy.spread == 0.0):
+            return found
     if not isinstance(policy, BlockElimination):
         # In blocks, arms are compared by their differences alone.
         _, mean, radius = policy.summary(leader, 0)
         summaries = [policy.summary(int(arm), 0) for arm in others]
-        found = max(0.0, max(other + half for _, other, half in summaries) - (mean - radius))
-    if isinstance(policy, (BlockElimination, LikelihoodRatioPolicy)):
-        found = min(found, _least_tolerance(policy, leader))
+        highest = max(other + half for _, other, half in summaries)
+        found = min(found, max(0.0, highest - (mean - radius)))
     return found
 
 

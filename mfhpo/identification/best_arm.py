@@ -57,7 +57,14 @@ class BestArmPolicy(RacingPolicy):
         Chooses the pilot's arms.
     """
 
-    _saved = (*RacingPolicy._saved, "_epsilon", "_certificate", "_waits_for_repeats")
+    _saved = (
+        *RacingPolicy._saved,
+        "_epsilon",
+        "_certificate",
+        "_measure",
+        "_waits_for_audit",
+        "_waits_for_repeats",
+    )
 
     def __init__(
         self,
@@ -188,7 +195,9 @@ class BestArmPolicy(RacingPolicy):
         self._judge(pull.fidelity)
 
     def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        self._waits_for_audit = False  # sums do not show the spread that it compares
+        # Sums do not show the spread that it compares.
+        self._waits_for_audit = False
+        self._evidence.noise.stop_audit()
         super()._take_sums(arms, fidelity, counts, sums)
 
     @property

@@ -180,8 +180,9 @@ class GroupSequential(BlockPolicy):
 
     @property
     def _all_were_used(self) -> bool:
-        """Whether there are too few replicates for another look."""
-        return self._size(self.looks) > self._most_values
+        """Whether there are too few replicates for another look; the first one may be earlier."""
+        size = self._size(self.looks) if self.looks else min(self._first_look, LEAST_FIRST_LOOK)
+        return size > self._most_values
 
     def looks_with(self, pending: Sequence[Pull] = ()) -> int:
         """Number of looks once what is under way has ended, if all of it gives values."""
@@ -235,6 +236,7 @@ class GroupSequential(BlockPolicy):
         if not self.looks and self._most_values < self._first_look:
             # So few replicates were not planned for. Which are void does not depend on values.
             self._first_look = max(LEAST_FIRST_LOOK, int(self._most_values))
+            self._measure = self._first_look
         while self.looks_with() > self.looks:
             self._look()
             self._blocks.set_aside(self.active)
@@ -404,6 +406,7 @@ class GroupSequential(BlockPolicy):
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._blocks.load_state_dict(state["blocks"])
+        self._measure = self._first_look
 
 
 def _variances(values: FloatArray, rounded: FloatArray) -> FloatArray:

@@ -132,7 +132,7 @@ class Contradiction:
 
     The bound at `fidelity`, the cheaper one, is in doubt by comparison with the `reference`. The
     arm (max bounds) or two arms (order bounds) differ by what was `observed`, give or take the sum
-    of their radii; `widened_to` is the smallest bound that explains it.
+    of their radii; `widened_to` is the largest bound that this allows, radii included.
     """
 
     fidelity: int

@@ -166,6 +166,12 @@ def notices(
 ) -> tuple[str, ...]:
     """What was observed that speaks against the conditions of a certificate."""
     found = [CONTRADICTED] if evidence.noise.widened else []
+    found += [
+        f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: values beyond the declared bounds, so "
+        f"that no claim holds; declare wider ones"
+        for fidelity in compared
+        for arm in evidence.beyond_bounds(arms, fidelity)
+    ]
     if evidence.supposes_normal:
         found += [
             f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: {words}; {REMEDY}"

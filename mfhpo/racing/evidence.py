@@ -59,6 +59,7 @@ class Evidence:
         self._statistics = PullStatistics(n_arms, n_fidelities, self._radii[-1].first_guess)
         has_radius = radius is not None
         self._is_bounded = isinstance(problem.noise, Bounded) and not has_radius
+        self._bounds = problem.noise if isinstance(problem.noise, Bounded) else None
         self.noise = NoiseEvidence(
             problem, delta, compared, self._statistics, has_radius, variances, audit
         )
@@ -82,12 +83,15 @@ class Evidence:
 
     @property
     def assumption(self) -> str:
-        """What must be true of the noise, as a clause."""
-        if self.noise.is_estimated or self.noise.widened:
+        """What must be true of the noise at the compared fidelities, as a clause."""
+        return " and ".join(dict.fromkeys(map(self._assumption_at, self._compared)))
+
+    def _assumption_at(self, fidelity: int) -> str:
+        if self.noise.is_estimated_at(fidelity):
             return "the noise is normal"
         if self._is_bounded:  # by which values are sub-Gaussian too
             return EmpiricalBernsteinRadius.assumption
-        return self._radii[-1].assumption
+        return self._radii[fidelity].assumption
 
     @property
     def estimate(self) -> str:
@@ -225,6 +229,15 @@ class Evidence:
             if count and mean - half <= high and mean + half >= low:
                 low, high = max(low, mean - half), min(high, mean + half)
         return low, high
+
+    def beyond_bounds(self, arms: IntArray, fidelity: int) -> list[int]:
+        """Which arms gave values at a fidelity that are not within the declared bounds."""
+        if self._bounds is None:
+            return []
+        low = self._statistics.lows[arms, fidelity] < self._bounds.low
+        high = self._statistics.highs[arms, fidelity] > self._bounds.high
+        beyond: list[int] = arms[low | high].tolist()
+        return beyond
 
     def departures(
         self, arms: IntArray, fidelity: int, shown: Callable[[float], float]

@@ -92,6 +92,10 @@ class NoiseEvidence:
         """Whether `variance_bounds` depend on what was observed."""
         return self.is_estimated or self.has_own_variances or self.widened
 
+    def stop_audit(self) -> None:
+        """Believe declared scales: values will be told whose spread is not known."""
+        self._audits = []
+
     def is_estimated_at(self, fidelity: int) -> bool:
         """Whether the noise is estimated at a fidelity: by choice, or instead of a false scale."""
         return self.is_estimated or bool(self._audits and self._audits[fidelity].contradicted)
@@ -192,5 +196,7 @@ class NoiseEvidence:
         """Take up a saved state, after that of the statistics."""
         for estimate, saved in zip(self._estimates, state["estimates"], strict=True):
             estimate.load_state_dict(saved)
+        if not state["audits"]:
+            self.stop_audit()
         for audit, saved in zip(self._audits, state["audits"], strict=True):
             audit.load_state_dict(saved)

@@ -42,7 +42,7 @@ _BIAS_SHARE = 0.5
 
 
 # Of saved states; a race cannot go on by rules that count other values.
-_STATE_VERSION = 2
+_STATE_VERSION = 3
 
 
 class ArmWithdrawnWarning(UserWarning):
@@ -455,18 +455,23 @@ class RacingPolicy(Policy):
     # Costs.
 
     def _pay(self, fidelity: int, observation: Observation) -> None:
-        if observation.cost is not None:
-            cost = check_nonnegative("cost", float(observation.cost))
-        elif self.problem.costs is not None:
-            cost = self.problem.costs[fidelity]
-        elif observation.has_value:
-            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
-        else:  # of a worker that died nobody knows it
+        cost = self._paid_for(fidelity, observation)
+        if cost is None:
             self._cost += self._cost_of(fidelity)
             return
         self._cost += cost
         self._cost_sums[fidelity] += cost
         self._cost_counts[fidelity] += 1
+
+    def _paid_for(self, fidelity: int, observation: Observation) -> float | None:
+        """What a pull has cost, None if nobody knows, as of a worker that died; or ValueError."""
+        if observation.cost is not None:
+            return check_nonnegative("cost", float(observation.cost))
+        if self.problem.costs is not None:
+            return self.problem.costs[fidelity]
+        if observation.has_value:
+            raise ValueError("cost=None: the problem's costs are measured; tell what was paid.")
+        return None
 
     def _cost_of(self, fidelity: int) -> float:
         """Cost of a pull: declared, or the mean of what was paid (0 before the first)."""

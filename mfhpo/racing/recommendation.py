@@ -23,7 +23,7 @@ class UserRecommendation(Answer):
     params
         The configuration, without the fidelity; empty when every arm has failed.
     level
-        The highest level at which it was evaluated; the target's for a finished race.
+        The highest level at which it was evaluated, which the mean belongs to.
     certifies
         Whether the policy is after a certificate at all; those that maximise the reward while
         they run, such as `mfhpo.MFUCB`, are not.
@@ -62,12 +62,10 @@ class UserRecommendation(Answer):
     def __str__(self) -> str:
         low, high = self.interval
         params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
-        mean = f"  mean        {self.mean:.5g}  in [{low:.5g}, {high:.5g}] at the target fidelity"
-        if not self.certified:
-            mean = (
-                f"  mean        {self.mean:.5g} at level {self.level}; at the target fidelity in "
-                f"[{low:.5g}, {high:.5g}]"
-            )
+        mean = (
+            f"  mean        {self.mean:.5g} at level {self.level}; at the target fidelity in "
+            f"[{low:.5g}, {high:.5g}]"
+        )
         if not self.certifies:
             head, claim = (
                 "BEST SO FAR",

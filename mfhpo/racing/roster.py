@@ -68,10 +68,17 @@ class Roster:
         self._restore(self._exit_by == arm)
 
     def merge(self, arm: int, into: int) -> None:
-        """Take an arm out that is the same as another; what it had eliminated stays eliminated."""
+        """Take an arm out that is the same as another; what it had eliminated stays eliminated.
+
+        Unless the other one was withdrawn, so that nothing compares with it; and an arm is not
+        eliminated by itself.
+        """
         self.merged[arm] = True
         self._set_active(arm, False)
-        self._exit_by[self._exit_by == arm] = into
+        beaten = self._exit_by == arm
+        self._exit_by[beaten] = into
+        is_itself = np.arange(len(beaten)) == into
+        self._restore(beaten if self.withdrawn[into] else beaten & is_itself)
 
     @property
     def eliminated(self) -> BoolArray:

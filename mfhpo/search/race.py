@@ -407,15 +407,14 @@ class SearchRace(Policy):
             f"{len(self.search.finished_arms())} to the target; {n} of these may be the best by "
             f"what it knew; no mean below contains its values"
         )
+        certification.policy.withheld = self.withheld
         answer = certification.certificate(f"the shortlist of {n} configurations", words)
         finished = self.finished
         reason = answer.reason
         if finished and not certification.finished:
             reason = f"the budget is spent: {reason}"
-        answer = replace(answer, conditions=(*answer.conditions, *self.provisos))
-        if answer.certified and self.withheld:
-            return replace(answer, finished=finished, certified=False, reason=self.withheld)
-        return replace(answer, finished=finished, reason=reason)
+        conditions = (*answer.conditions, *self.provisos)
+        return replace(answer, finished=finished, reason=reason, conditions=conditions)
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
         """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""

@@ -119,6 +119,9 @@ class StagedElimination(abc.ABC):
             "certified": False,
             "delta": 0.0,
             "epsilon": 0.0,
+            "not_compared": tuple(
+                f"arm {each}: none of its runs came to the end" for each in sorted(self._failed)
+            ),
             **what,
         }
         low, high = content["interval"]
@@ -237,7 +240,8 @@ class BoundedElimination(StagedElimination):
             reason = "the bounds of no other arm reach it, but it has not finished yet"
         else:
             certified = True
-            reason = "the bounds of no other arm reach it"
+            compared = " that was compared" if self._failed else ""
+            reason = f"the bounds of no other arm{compared} reach it"
         noise = f"every value is within {self._noise:g} of its arm's mean, as declared"
         if not self._noise:
             noise = "there is no noise, as declared"

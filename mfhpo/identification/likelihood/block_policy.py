@@ -39,6 +39,7 @@ class BlockPolicy(BestArmPolicy):
             raise ValueError(
                 f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
             )
+        self._paid_for(pull.fidelity, observation)  # raises before anything is noted
         arm, value, target = int(pull.arm), observation.value, self.problem.target
         block = pull.block if self._in_blocks else None
         block = self._blocks.first_open(arm) if block is None else block
