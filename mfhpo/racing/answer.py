@@ -121,18 +121,29 @@ def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
     return len(means) > 1 and mean >= float(means.max())
 
 
-def lost_leader(evidence: Evidence, roster: Roster, failures: IntArray, winner: int) -> int | None:
-    """An arm that left because it failed, and was or would be the best by its values."""
-    if not roster.withdrawn.any():
-        return None
-    target = evidence.counts.shape[1] - 1
-    counts = evidence.counts[:, target]
-    ahead = roster.withdrawn & failures.any(axis=1) & (counts > 0)
-    if counts[winner]:
-        means = evidence.means(np.arange(len(counts)), target)
-        ahead &= means > means[winner]
-    lost = np.flatnonzero(ahead | roster.led)
-    return int(lost[0]) if lost.size else None
+def lost_leader(
+    evidence: Evidence,
+    roster: Roster,
+    failures: IntArray,
+    winner: int,
+    compared: Sequence[int],
+) -> int | None:
+    """An arm that left because it failed, and was or would be the best by its values.
+
+    It would be if its mean is larger than the winner's at the highest of the `compared` fidelities
+    where both have values, or if it alone has values at the target.
+    """
+    counts = evidence.counts
+    for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():
+        shared = [m for m in compared if counts[arm, m] and counts[winner, m]]
+        if shared:
+            own, best = evidence.means(np.array([arm, winner]), shared[-1])
+            is_ahead = own > best
+        else:
+            is_ahead = counts[arm, -1] > 0
+        if is_ahead or roster.led[arm]:
+            return int(arm)
+    return None
 
 
 def not_compared(

@@ -42,6 +42,9 @@ class Evidence:
     audit
         Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
         that for the noise.
+    expects_spread
+        Whether to warn where repeated evaluations are all equal, if the intervals rest on their
+        spread.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Evidence:
         radius: Radius | Sequence[Radius] | None,
         variances: bool = False,
         audit: bool = True,
+        expects_spread: bool = True,
     ) -> None:
         n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
         self._compared = tuple(compared)
@@ -61,7 +65,14 @@ class Evidence:
         self._is_bounded = isinstance(problem.noise, Bounded) and not has_radius
         self._bounds = problem.noise if isinstance(problem.noise, Bounded) else None
         self.noise = NoiseEvidence(
-            problem, delta, compared, self._statistics, has_radius, variances, audit
+            problem,
+            delta,
+            compared,
+            self._statistics,
+            has_radius,
+            variances,
+            audit,
+            expects_spread,
         )
         # Half-widths that were worked out, and whether something was learned since.
         self._half_widths = np.full((n_arms, n_fidelities), np.inf)

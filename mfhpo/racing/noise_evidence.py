@@ -47,6 +47,7 @@ class NoiseEvidence:
         has_radius: bool,
         variances: bool,
         audit: bool,
+        expects_spread: bool,
     ) -> None:
         n_fidelities, noise = problem.n_fidelities, problem.noise
         self.sigmas = declared_sigmas(noise, n_fidelities)
@@ -63,6 +64,10 @@ class NoiseEvidence:
             self._audits = [NoiseAudit(sigma) for sigma in self.sigmas]
         self._estimates = [ArmVariances(statistics, m) for m in range(n_fidelities)]
         self._saw_no_noise = False
+        # With these, values that are all equal make intervals of no width.
+        self._may_see_none = (
+            expects_spread and not has_radius and isinstance(noise, (EstimatedNoise, Gaussian))
+        )
 
     @property
     def delta(self) -> float:
@@ -120,12 +125,12 @@ class NoiseEvidence:
         """
         if self._statistics.counts[arm, fidelity] < 2:
             return ""
-        if not (self.is_estimated or self._audits):
+        if not (self.is_estimated or self._audits or self._may_see_none):
             return ""
         contradicted = self._audits[fidelity].add(growth, value) if self._audits else ""
         estimate = self._estimates[fidelity]
         estimate.learn(growth)
-        if self.is_estimated and not self._saw_no_noise and estimate.degrees >= _LEAST_REPEATS:
+        if self._may_see_none and not self._saw_no_noise and estimate.degrees >= _LEAST_REPEATS:
             self._saw_no_noise = estimate.pooled == 0.0
             if self._saw_no_noise:
                 warnings.warn(

@@ -110,6 +110,7 @@ class RacingPolicy(Policy):
             radius,
             variances=self._variances,
             audit=self._audits_noise,
+            expects_spread=self._expects_spread,
         )
         self._roster = Roster(n_arms)
         # Pulls without a value, of each arm at each fidelity.
@@ -126,6 +127,9 @@ class RacingPolicy(Policy):
 
     # Whether a declared scale of the noise is compared with what is observed.
     _audits_noise = True
+
+    # Whether to warn of equal values at once; else whoever runs the race does.
+    _expects_spread = True
 
     # Kind of bias bound to estimate when none is declared.
     _kind: Kind = "max"
@@ -331,7 +335,8 @@ class RacingPolicy(Policy):
 
     def _lost_leader(self, winner: int) -> int | None:
         """An arm that left because it failed, and was or would be the best by its values."""
-        return lost_leader(self._evidence, self._roster, self._failures, winner)
+        compared = self._compared_fidelities()
+        return lost_leader(self._evidence, self._roster, self._failures, winner, compared)
 
     @property
     def _n_values(self) -> IntArray:

@@ -93,11 +93,15 @@ class FidelityRace(StudyRace):
             if not self._asked_for_fidelity:
                 return False
         pull, belongs = self._pull_of(trial, pull, succeeded)
+        if self._is_of_earlier_levels(trial):
+            return True  # not even as a failure
         self._note_duration(pull, seconds)
         if succeeded and belongs and self._is_at_target(pull):
             # Cheaper levels may ask for fewer parameters, so that arms only look the same there.
             pull = replace(pull, arm=self._owner_of(pull.arm, trial))
         belongs = belongs and (not succeeded or self._is_of_block(pull, trial))
+        if self._replicates is not None and pull.block is None:
+            return True  # not even as a failure
         observed = self.sign * value if belongs and succeeded and value is not None else None
         is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
@@ -187,7 +191,13 @@ class FidelityRace(StudyRace):
                 f"trial {trial.number} was run by a sampler that chooses time limits, not levels "
                 f"of {self.fidelity.name!r}; resume the study with that one, or begin another."
             )
-        return Pull(int(tag["arm"]), int(tag["fidelity"]), block=tag.get("block"))
+        pull = Pull(int(tag["arm"]), int(tag["fidelity"]), block=tag.get("block"))
+        return self._within_levels(pull)
+
+    def _within_levels(self, pull: Pull) -> Pull:
+        """A pull that was noted when there may have been more levels."""
+        highest = len(self.levels) - 1 if self.levels else pull.fidelity
+        return replace(pull, fidelity=min(pull.fidelity, highest))
 
     def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
         # The level may be another one than planned until the trial has asked for it: one that was
@@ -230,9 +240,10 @@ class FidelityRace(StudyRace):
         # What was begun blindly most likely asks for the level at which the race begins.
         first = self.policy.ask()
         for trial_number, running in self._under_way.running.items():
+            pull = self._within_levels(running.pull)
             if running.blind and first:
                 pull = replace(running.pull, fidelity=first[0].fidelity)
-                self._under_way.running[trial_number] = replace(running, pull=pull)
+            self._under_way.running[trial_number] = replace(running, pull=pull)
         for trial_number, (pull, cost, stopped_at) in self._early_failures.items():
             at_lowest = Pull(pull.arm, 0, block=pull.block)
             self._tell_now(trial_number, at_lowest, Observation(None, cost, stopped_at))
@@ -263,6 +274,13 @@ class FidelityRace(StudyRace):
         elif len(self._levels_told) > 1:  # else it may be what is always set
             self._overridden = 0
         return replace(planned, fidelity=fidelity), True
+
+    def _is_of_earlier_levels(self, trial: FrozenTrial) -> bool:
+        """Whether a trial was run at a level that is none any more; not here, where it is wrong."""
+        level = trial.params.get(self.fidelity.name)
+        if level is None or not self.levels or level in self.levels:
+            return False
+        return trial.number not in self._under_way.begun_here
 
     # What the sampler asks.
 

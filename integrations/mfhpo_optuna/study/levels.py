@@ -99,7 +99,7 @@ class Replicates:
             )
         return (distribution.high - distribution.low) // distribution.step + 1
 
-    def is_of(self, block: int | None, trial: FrozenTrial) -> bool:
+    def is_of(self, block: int, trial: FrozenTrial) -> bool:
         """Whether a trial that gave a value was evaluated with the replicate of its block.
 
         A ValueError says that the objective did not ask for it.
@@ -111,7 +111,5 @@ class Replicates:
                 f"trial.suggest_int({self.name!r}, 0, 2**31 - 1) in the objective, and name that "
                 f"parameter.{did_you_mean(self.name, trial.params, 'replicate=')}"
             )
-        if block is None:
-            return False
         found: bool = trial.params[self.name] == self.of(block, trial.distributions[self.name])
         return found

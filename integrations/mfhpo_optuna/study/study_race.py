@@ -203,6 +203,7 @@ class StudyRace(abc.ABC):
         """Note what a trial under way evaluates."""
         self._note_replicates(trial.distributions)
         pull, number = self._noted(trial), trial.number
+        self._check_arm(trial, pull.arm)
         self._under_way.see(trial, pull)
         running = self._under_way.running
         running[number] = self._as_seen(running[number], trial)
@@ -513,11 +514,7 @@ class StudyRace(abc.ABC):
 
     def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
         """Whether a finished trial really evaluated the arm that it was to; arms learn from it."""
-        if not 0 <= arm < len(self.arms):
-            raise ValueError(
-                f"trial {trial.number} belongs to arm {arm}, but arms has {len(self.arms)} "
-                f"entries; resume the study with the arms it was begun with."
-            )
+        self._check_arm(trial, arm)
         if self.arms.adopt(arm, trial.params, trial.distributions, whole=whole):
             return True
         self._warn_once(
@@ -528,9 +525,16 @@ class StudyRace(abc.ABC):
         )
         return False
 
+    def _check_arm(self, trial: FrozenTrial, arm: int) -> None:
+        if not 0 <= arm < len(self.arms):
+            raise ValueError(
+                f"trial {trial.number} belongs to arm {arm}, but arms has {len(self.arms)} "
+                f"entries; resume the study with the arms it was begun with."
+            )
+
     def _is_of_block(self, pull: Pull, trial: FrozenTrial) -> bool:
         """Whether a trial with a value had the replicate of its block."""
-        if self._replicates is None or self._replicates.is_of(pull.block, trial):
+        if self._replicates is None:
             return True
         if pull.block is None:
             self._warn_once(
@@ -539,6 +543,8 @@ class StudyRace(abc.ABC):
                 f"does not count, nor does any other such trial.",
             )
             return False
+        if self._replicates.is_of(pull.block, trial):
+            return True
         self._warn_once(
             f"replicate of trial {trial.number}",
             f"trial {trial.number} was evaluated with "

@@ -23,6 +23,7 @@ class BlockPolicy(BestArmPolicy):
     """
 
     _in_blocks = True
+    _expects_spread = False  # coarse scores are often equal on a few replicates
 
     def __init__(self, problem: Problem, **options: Any) -> None:
         self._blocks = Blocks(problem.n_arms)

@@ -135,3 +135,13 @@ def test_without_noise(gap):
     assert known > 1e100
     assert seen == pytest.approx(pair(1.0, (2, 2), (0.0, 0.0), 2.0).evidence(PRIOR, 3.0)[0])
     assert seen < 10.0
+
+
+@pytest.mark.parametrize(("gap", "counts", "degrees"), [(18.0, (2, 2), 40.0), (18.0, (1, 1), 40.0)])
+def test_the_minimum_is_found_where_the_noise_is_little_known(gap, counts, degrees):
+    found = pair(gap, counts, (1.0, 1.0), degrees).evidence(PRIOR, -math.inf)[0]
+    expected = max(
+        least_average(gap, np.array(counts), (1.0, 1.0), degrees, prior) + math.log(share)
+        for share, prior in FAR
+    )
+    assert found <= expected + 1e-6

@@ -1,10 +1,12 @@
+import heapq
 import math
 
 import numpy as np
 import pytest
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import HalvingSearch, ModelSearch
+from mfhpo.search import Begin, HalvingSearch, ModelSearch, Numeric, SearchRace, SearchSpace
+from mfhpo.search.process import LevelProcess
 
 
 def from_scratch(search):
@@ -51,3 +53,82 @@ def test_what_is_given_out_is_the_callers():
     search.tell(Pull(0, 0), Observation(1.0))
     search.finished_arms().clear()
     assert search.finished_arms() == [0]
+
+
+def height(point):
+    return -((point["x"] - 0.3) ** 2) - (point["y"] - 0.6) ** 2
+
+
+def fits_of(monkeypatch, asks_for_leader):
+    """How often the model is fitted in 110 evaluations by eight workers."""
+    fits = []
+    monkeypatch.setattr(
+        LevelProcess, "fit", lambda self, data, steps=0: fits.append(len(data.values))
+    )
+    search = ModelSearch((1.0, 3.0, 9.0, 27.0))
+    search.space = SearchSpace({"x": Numeric(), "y": Numeric()})
+    rng, points, under_way, clock = np.random.default_rng(0), [], [], 0.0
+    for told in range(110):
+        while len(under_way) < 8:
+            step = search.ask(len(points), [pull for *_, pull in under_way])
+            if isinstance(step, Begin):
+                points.append(step.point or {"x": rng.random(), "y": rng.random()})
+                search.describe(len(points) - 1, points[-1])
+                step = Pull(len(points) - 1, step.fidelity)
+            end = clock + search.costs[step.fidelity]
+            heapq.heappush(under_way, (end, told, len(under_way), step))
+        clock, *_, pull = heapq.heappop(under_way)
+        search.tell(pull, Observation(height(points[pull.arm]) - 0.1 / search.costs[pull.fidelity]))
+        if asks_for_leader:
+            search.leader()
+    return len(fits)
+
+
+def test_to_ask_for_the_leader_does_not_have_the_model_fitted_anew_for_the_next_step(monkeypatch):
+    assert fits_of(monkeypatch, True) <= 2 * fits_of(monkeypatch, False)
+
+
+def race_with_values(n):
+    race = SearchRace(ModelSearch((1.0,), initial=4), budget=1000.0)
+    race.search.space = SearchSpace({"x": Numeric(), "y": Numeric()})
+    rng = np.random.default_rng(0)
+    for arm in range(n):
+        point = {"x": rng.random(), "y": rng.random()}
+        race.search.describe(arm, point)
+        race.tell(Pull(arm, 0), Observation(height(point)))
+    return race
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_an_arm_that_was_withdrawn_is_neither_leader_nor_contender(is_loaded):
+    race = race_with_values(8)
+    leader = race.recommend().arm
+    race.withdraw(leader)
+    if is_loaded:
+        state, race = race.state_dict(), race_with_values(0)
+        race.load_state_dict(state)
+    assert leader not in race.search.finished_arms()
+    assert race.recommend().arm != leader
+    assert leader not in race.search.contenders(8)
+
+
+def test_all_new_arms_of_one_ask_have_their_points():
+    race = race_with_values(8)
+    pulls = race.ask(3)
+    points = [race.point_of(pull.arm) for pull in pulls]
+    alone = []
+    for n in range(3):
+        [pull] = race.ask(1, pulls[:n])
+        alone.append(race.point_of(pull.arm))
+    assert [pull.arm for pull in pulls] == [8, 9, 10]
+    assert None not in alone
+    assert points == alone
+
+
+def test_whether_a_race_is_over_may_be_asked_before_the_point_of_an_arm():
+    race = race_with_values(8)
+    pulls = race.ask(2)
+    before = race.point_of(pulls[-1].arm)
+    assert before is not None
+    race._next(())  # as `finished` does near the budget's end
+    assert race.point_of(pulls[-1].arm) == before

@@ -1,0 +1,107 @@
+import json
+
+import numpy as np
+import pytest
+
+from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
+from mfhpo.identification.block_elimination import BlockElimination
+from mfhpo.identification.elimination import SuccessiveElimination
+from mfhpo.identification.group_sequential import GroupSequential
+
+ONE_LEVEL = {"costs": (1.0,), "bias": Bias.max(0.0)}
+
+
+def tell_all(policy, arm, values, fidelity=0):
+    for value in values:
+        policy.tell(Pull(arm, fidelity), Observation(value))
+
+
+def resumed(make, policy):
+    other = make()
+    other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
+    return other
+
+
+def test_arms_come_back_whose_better_one_turns_out_to_be_a_withdrawn_one():
+    policy = SuccessiveElimination(Problem(4, (1.0,), noise=SubGaussian(0.1)), audit=False)
+    policy.withdraw(0)
+    tell_all(policy, 1, [1.0] * 20)
+    tell_all(policy, 2, [0.9] * 200)
+    tell_all(policy, 1, [1.0] * 200)
+    tell_all(policy, 3, [0.6])
+    assert policy.active.tolist() == [1, 3]
+    policy.withdraw(1, duplicate_of=0)  # 0.9 and 0.6 are left
+    assert policy.active.tolist() == [2, 3]
+    assert not policy.recommend().certified
+
+
+def test_an_arm_is_not_eliminated_by_itself():
+    policy = SuccessiveElimination(Problem(2, (1.0,), noise=SubGaussian(0.1)), audit=False)
+    for arm in (0, 1):
+        tell_all(policy, arm, [float(arm)] * 20)
+    assert policy.active.tolist() == [1]
+    policy.withdraw(1, duplicate_of=0)
+    answer = policy.recommend()
+    assert (answer.arm, answer.reason) == (0, "the only arm")
+
+
+@pytest.mark.parametrize("is_void", [False, True])
+def test_a_first_look_at_fewer_replicates_certifies(is_void):
+    def make():
+        policy = GroupSequential(Problem(2, (1.0,)), epsilon=0.0, blocks=True)
+        policy.most_blocks = 4 + is_void
+        return policy
+
+    policy, rng = make(), np.random.default_rng(0)
+    assert not policy.finished
+    for turn in range(4 + is_void):
+        for arm in (0, 1):
+            value = None if is_void and turn == 0 else 10.0 * arm + rng.normal()
+            policy.tell(Pull(arm, 0, block=turn), Observation(value))
+        policy = resumed(make, policy)
+    answer = policy.recommend()
+    assert (policy.winner, policy.behind) == (1, 0.0)
+    assert (answer.certified, answer.finished) == (True, True)
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
+def test_the_noise_is_not_estimated_from_sums():
+    policy = IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)))
+    for arm in (0, 1):
+        policy.tell_sum(Pull(arm, 0), 400, 200.0 + arm)
+    tell_all(policy, 0, [1.5, -0.5] * 4)  # around 0.5 by 1
+    evidence = policy._evidence
+    assert not evidence.noise.widened or evidence.noise.scale(0) > 0.5
+
+
+def test_a_state_keeps_what_the_race_no_longer_waits_for():
+    def make():
+        return IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)), measure=50)
+
+    summed, closed = make(), make()
+    for arm in (0, 1):
+        summed.tell_sum(Pull(arm, 0), 400, 400.0 * arm)
+    for _ in range(20):
+        for arm in (0, 1):
+            tell_all(closed, arm, [float(arm)])
+    closed.stop_measuring()
+    for policy in (summed, closed):
+        assert policy.finished
+        assert resumed(make, policy).finished
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: BlockElimination(Problem(2, None, n_fidelities=1)),
+        lambda: GroupSequential(Problem(2, None, n_fidelities=1), blocks=True),
+    ],
+)
+def test_what_is_refused_leaves_no_trace(make):
+    policy = make()
+    [pull] = policy.ask()
+    with pytest.raises(ValueError, match="cost=None"):
+        policy.tell(pull, Observation(1.0))
+    assert policy.ask() == [pull]
+    policy.tell(pull, Observation(1.0, cost=2.0))
+    assert (policy.pulls, policy.cost) == (1, 2.0)

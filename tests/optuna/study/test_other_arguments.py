@@ -1,0 +1,111 @@
+import numpy as np
+import optuna
+import pytest
+
+from mfhpo_optuna import Fidelity, IISESampler, RaceSampler
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+)
+
+
+def racing(levels, n_arms=6):
+    fidelity = Fidelity("epochs", levels=levels)
+    return IISESampler(fidelity, arms=n_arms, seed=0, progress=False)
+
+
+def searching(levels):
+    return RaceSampler(Fidelity("epochs", levels=levels), budget=2000, seed=0, progress=False)
+
+
+def loss(trial):
+    x, epochs = trial.suggest_float("x", 0, 1), trial.suggest_int("epochs", 1, 27)
+    return (x - 0.3) ** 2 + 0.1 / epochs
+
+
+def noisy_loss(trial):
+    return loss(trial) + 0.01 * np.random.default_rng(trial.number).normal()
+
+
+def asked_at_the_target(study):
+    """The first trial at the highest of three levels, which is left under way."""
+    trial = study.ask()
+    while trial.user_attrs[ARM_KEY]["fidelity"] < 2:
+        study.tell(trial, noisy_loss(trial))
+        trial = study.ask()
+    return trial
+
+
+@pytest.mark.parametrize("make", [racing, searching])
+@pytest.mark.parametrize("how", ["running", "asked", "failed"])
+@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
+def test_a_study_goes_on_with_fewer_levels_beside_a_trial_at_the_highest_one(make, how):
+    study = optuna.create_study(sampler=make([1, 9, 27]))
+    trial = asked_at_the_target(study)
+    if how == "asked":
+        noisy_loss(trial)
+    if how == "failed":
+        study.tell(trial, state=optuna.trial.TrialState.FAIL)
+    study.sampler = make([9, 27])
+    study.optimize(noisy_loss, n_trials=2)
+    complete = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+    assert complete[-1].number > trial.number
+
+
+def test_fewer_arms_than_that_of_a_trial_under_way_are_refused_in_words():
+    study = optuna.create_study(sampler=racing([1, 27]))
+    asked = [study.ask() for _ in range(6)]
+    assert max(trial.user_attrs[ARM_KEY]["arm"] for trial in asked) == 5
+    study.sampler = racing([1, 27], n_arms=3)
+    with pytest.raises(ValueError, match="but arms has 3 entries; resume the study with the arms"):
+        study.optimize(noisy_loss, n_trials=1)
+    assert study.trials[-1].state == optuna.trial.TrialState.FAIL
+
+
+def on_a_split(trial):
+    rng = np.random.default_rng(trial.suggest_int("seed", 0, 1000))
+    return loss(trial) + 0.01 * rng.normal()
+
+
+@pytest.mark.parametrize("kind", [IISESampler, RaceSampler])
+@pytest.mark.parametrize("before", [noisy_loss, on_a_split])
+def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before):
+    options = {"budget": 2000} if kind is RaceSampler else {"arms": 6, "measure": 30}
+    fidelity = Fidelity("epochs", levels=[1, 9, 27])
+    options |= {"seed": 0, "progress": False}
+    study = optuna.create_study(sampler=kind(fidelity, **options))
+    study.optimize(before, n_trials=60)
+    study.sampler = kind(fidelity, replicate="seed", **options)
+    with pytest.warns(UserWarning, match="was begun without replicate='seed': it does not count"):
+        study.optimize(on_a_split, n_trials=3)
+    answer = study.sampler.recommendation(study)
+    assert answer.trials == 3
+    if kind is RaceSampler:
+        search = study.sampler._of(study).race.search
+        assert not search._out
+        assert not search._failures
+
+
+@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
+def test_arms_do_not_fail_by_trials_at_a_level_that_was_given_up():
+    def racing_with(levels, bias):
+        fidelity = Fidelity("epochs", levels=levels, bias=bias)
+        return IISESampler(fidelity, arms=6, epsilon=0.001, sigma=0.05, seed=0, progress=False)
+
+    study = optuna.create_study(sampler=racing_with([1, 9, 27], [0.2, 0.02, 0]))
+    study.optimize(noisy_loss, n_trials=60)
+    study.sampler = racing_with([9, 27], [0.02, 0])
+    study.optimize(noisy_loss, n_trials=2)
+    answer = study.sampler.recommendation(study)
+    assert answer.failures == 0
+    assert answer.arm is not None
+
+
+@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
+def test_trials_at_a_level_that_was_given_up_are_not_paid_at_the_price_of_another_one():
+    study = optuna.create_study(sampler=searching([1, 9, 27]))
+    study.optimize(noisy_loss, n_trials=40)
+    study.sampler = searching([9, 27])
+    answer = study.sampler.recommendation(study)
+    epochs = [t.params["epochs"] for t in study.trials if "mfhpo:certificate" not in t.user_attrs]
+    assert epochs.count(1) > 9
+    assert answer.cost <= sum(epochs)
