@@ -312,6 +312,8 @@ class FidelityRace(StudyRace):
         arm, mean, interval, fidelity = policy.leader()
         if arm is None:
             return "none, every arm failed"
+        if math.isnan(mean):
+            return ""  # nothing has given a value yet
         low, high = sorted(self.sign * bound for bound in interval)
         if high - low < float("inf"):
             # Of all levels together: the mean of a single one need not lie within.

@@ -173,8 +173,14 @@ def test_an_error_that_the_caller_handles_hides_nothing(log, n_jobs):
     assert len(warned(log)) == 1
 
 
-def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log):
-    sampler = RaceSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0)
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        RaceSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0),
+        IISESampler("epochs", 3, budget=300, epsilon=0.1, seed=0),
+    ],
+)
+def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log, sampler):
     study = optuna.create_study(sampler=sampler)
     study.optimize(lambda trial: quadratic(trial) * float("nan"), n_trials=1)
     assert study.sampler._of(study).progress().leader == ""
