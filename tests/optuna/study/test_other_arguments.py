@@ -3,9 +3,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import Fidelity, IISESampler, RaceSampler
-from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
-)
+from mfhpo_optuna.study.attributes import ARM_KEY
 
 
 def racing(levels, n_arms=6):
