@@ -76,6 +76,8 @@ class SearchStudy(FidelityRace):
         elif self.race is not None:
             point = self.race.point_of(pull.arm)
             if point is not None:
+                fixed = parameters_before(trial) or {}
+                point = {name: place for name, place in point.items() if name not in fixed}
                 self.arms.propose(pull.arm, point)
                 if not self.arms.params(pull.arm):
                     self.race.search.describe(pull.arm, point)

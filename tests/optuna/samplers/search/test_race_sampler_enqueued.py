@@ -56,3 +56,19 @@ def test_what_is_enqueued_while_a_shortlist_is_certified_is_in_the_block_of_the_
     [trial] = [trial for trial in study.trials if "fixed_params" in trial.system_attrs]
     assert trial.user_attrs[ARM_KEY]["arm"] == arm
     assert trial.user_attrs[ARM_KEY]["block"] == 0
+
+
+def test_the_model_does_not_take_an_enqueued_trial_for_what_it_would_have_proposed():
+    study = search(trials=100)
+    study.optimize(
+        lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1), n_trials=12
+    )
+    study.enqueue_trial({"x": 0.75})
+    trial = study.ask()
+    race = study.sampler._of(study)
+    points, arm = race.race.search._points, race.pull(trial.number).arm
+    assert points[arm].keys() == {"y"}
+    trial.suggest_float("x", 0, 1)
+    study.ask()
+    assert points[arm]["x"] == 0.75
+    assert trial.suggest_float("y", 0, 1) == points[arm]["y"]
