@@ -235,6 +235,7 @@ class DeclaredSampler(FidelitySampler):
             make_policy,
             self._lease,
             self._replicates_of(seed),
+            self._settings.digest,
         )
 
 

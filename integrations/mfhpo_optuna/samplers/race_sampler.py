@@ -179,7 +179,15 @@ class RaceSampler(FidelitySampler):
             return self._declared.race(levels, seed=seed, sign=sign, params=arms.params, kind=kind)
 
         replicates = self._replicates_of(seed)
-        return SearchStudy(study, arms, self._fidelity, make_race, self._lease, replicates)
+        return SearchStudy(
+            study,
+            arms,
+            self._fidelity,
+            make_race,
+            self._lease,
+            replicates,
+            self._settings.digest,
+        )
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> SearchStudy:
         race = super()._read(study, ending)

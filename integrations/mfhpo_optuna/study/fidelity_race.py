@@ -16,7 +16,7 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.race import RacingPolicy
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, parameters_before
+from mfhpo_optuna.study.attributes import ARGUMENTS, ARM_KEY, parameters_before
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.study_race import StudyRace
@@ -32,6 +32,7 @@ class FidelityRace(StudyRace):
     """Translates between the trials of one study and a policy over fidelities.
 
     `make_policy` is given the number of arms, the levels, and -1 where the study minimises, else 1.
+    `arguments` is the digest of the sampler's, by which it knows trials that others have chosen.
     """
 
     owns_fidelity = True  # whether the objective is to ask for the fidelity
@@ -44,9 +45,11 @@ class FidelityRace(StudyRace):
         make_policy: MakePolicy,
         lease: float | None = None,
         replicates: Replicates | None = None,
+        arguments: str | None = None,
     ) -> None:
         super().__init__(study, arms, lease, replicates)
         self.fidelity = fidelity
+        self._arguments = arguments
         self.levels: tuple[Any, ...] = ()
         self.fidelity_distribution: BaseDistribution | None = None
         self._make_policy = make_policy
@@ -276,11 +279,15 @@ class FidelityRace(StudyRace):
         return replace(planned, fidelity=fidelity), True
 
     def _is_of_earlier_levels(self, trial: FrozenTrial) -> bool:
-        """Whether a trial was run at a level that is none any more; not here, where it is wrong."""
+        """Whether a trial was run at a level that is none any more.
+
+        With the same arguments it never was one: there the objective is wrong, whoever ran it.
+        """
         level = trial.params.get(self.fidelity.name)
         if level is None or not self.levels or level in self.levels:
             return False
-        return trial.number not in self._under_way.begun_here
+        chosen_by = trial.user_attrs[ARM_KEY].get(ARGUMENTS, self._arguments)
+        return bool(chosen_by != self._arguments)
 
     # What the sampler asks.
 

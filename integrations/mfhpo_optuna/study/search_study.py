@@ -46,11 +46,12 @@ class SearchStudy(FidelityRace):
         make_race: MakePolicy,
         lease: float | None = None,
         replicates: Replicates | None = None,
+        arguments: str | None = None,
     ) -> None:
         self.owns_fidelity = has_levels(fidelity)
         self._n_begun = 0  # arms, by trials that count for nothing
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
-        super().__init__(study, arms, fidelity, make_race, lease, replicates)
+        super().__init__(study, arms, fidelity, make_race, lease, replicates, arguments)
         self._most_early_failures = 30
         self._most_without_fidelity = 1
         self._most_overridden = 9  # of the first arms, which are all begun at the lowest level

@@ -1,6 +1,7 @@
 import numpy as np
 import optuna
 import pytest
+from optuna.samplers import PartialFixedSampler
 
 from mfhpo_optuna import Fidelity, IISESampler, RaceSampler
 from mfhpo_optuna.study.attributes import ARM_KEY
@@ -107,3 +108,18 @@ def test_trials_at_a_level_that_was_given_up_are_not_paid_at_the_price_of_anothe
     epochs = [t.params["epochs"] for t in study.trials if "mfhpo:certificate" not in t.user_attrs]
     assert epochs.count(1) > 9
     assert answer.cost <= sum(epochs)
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=5")
+@pytest.mark.filterwarnings("ignore:the race ended without an answer")
+@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
+def test_whoever_reads_of_trials_at_no_level_finds_the_same():
+    fixed = PartialFixedSampler({"epochs": 5}, racing([1, 9, 27]))
+    study = optuna.create_study(sampler=fixed)
+    study.optimize(noisy_loss, n_trials=20)
+    reader = racing([1, 9, 27])
+    answers = [sampler.recommendation(study) for sampler in (fixed._base_sampler, reader)]
+    assert answers[0].failures > 0
+    assert answers[0].reason == answers[1].reason
+    assert answers[0].failures == answers[1].failures
