@@ -42,8 +42,8 @@ def derived_limits(
     """Equidistant limits over the interquartile range of the first durations, or None so far.
 
     They need every active arm tried, and enough durations. Where no pull ended, each arm is tried
-    again, and then limits up to the one that they were stopped at have to do; so they have where
-    three quarters were stopped there.
+    again, and then the limits go up from 0 to the one that stopped the pulls. They also do if at
+    least three quarters of the first pulls were stopped at `longest`.
     """
     if not len(active):
         return None

@@ -223,7 +223,7 @@ class Certification:
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
                 within = min(within, answer.epsilon)
-        results = self._results(winner, certified, hidden, silent)
+        results = self._results(winner, certified, silent)
         epsilon_is_unknown = self._finds_epsilon and (hidden or self.policy.piloting)
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
         certificate = Certificate(
@@ -248,11 +248,11 @@ class Certification:
         return certificate.without_claim() if hidden else certificate
 
     def _results(
-        self, winner: int | None, certified: bool, hidden: bool, silent: bool
+        self, winner: int | None, certified: bool, silent: bool
     ) -> tuple[CandidateResult, ...]:
-        """What the new evaluations say of all candidates, without intervals if `silent`."""
+        """What the new evaluations say about all candidates; none is told apart if `silent`."""
         arms = np.arange(len(self.candidates))
-        worse = ~np.isin(arms, self.policy.active) & (not hidden)
+        worse = ~np.isin(arms, self.policy.active) & (not silent)
         standings = np.where(worse, "worse", "not told apart")
         standings[self.policy._roster.withdrawn] = "failed"
         if winner is not None:

@@ -70,8 +70,8 @@ class Roster:
     def merge(self, arm: int, into: int) -> None:
         """Take an arm out that is the same as another; what it had eliminated stays eliminated.
 
-        Unless the other one was withdrawn, so that nothing compares with it; and an arm is not
-        eliminated by itself.
+        It comes back if the other one was withdrawn, since nothing is compared with that any more.
+        So does the other one itself: no arm eliminates its equal.
         """
         self.merged[arm] = True
         self._set_active(arm, False)

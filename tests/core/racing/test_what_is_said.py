@@ -21,17 +21,19 @@ def tell_all(policy, arm, values, fidelity=0):
         policy.tell(Pull(arm, fidelity), Observation(value))
 
 
-def test_a_certificate_that_is_withheld_claims_nothing():
+@pytest.mark.parametrize("options", [{"sigma": 1.0}, {"first_look": 5}])
+def test_a_certificate_that_is_withheld_claims_nothing(options):
     candidates = [Candidate(f"row {arm}", {}, 1.0) for arm in range(2)]
-    race = Certification(candidates, luckiest=0, maximise=True, sigma=1.0, epsilon=0.5)
+    race = Certification(candidates, luckiest=0, maximise=True, epsilon=0.5, **options)
     rng = np.random.default_rng(0)
     while not race.finished:
         pull = race.ask()
-        race.tell(pull, rng.normal(pull.arm, 1.0))
+        race.tell(pull, rng.normal(3.0 * pull.arm, 1.0))
     race.policy.withheld = "trial 3 began earlier than others and is still under way"
     answer = race.certificate("both", "by hand")
     assert (answer.certified, answer.within) == (False, math.inf)
     assert "wrong with" not in str(answer)
+    assert [result.standing for result in answer.candidates] == ["not told apart", "best so far"]
 
 
 def test_a_search_whose_certificate_is_withheld_claims_nothing():
