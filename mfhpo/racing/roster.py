@@ -71,14 +71,21 @@ class Roster:
         """Take an arm out that is the same as another; what it had eliminated stays eliminated.
 
         It comes back if the other one was withdrawn, since nothing is compared with that any more.
-        So does the other one itself: no arm eliminates its equal.
+        So do arms that would have eliminated each other, or the other one itself.
         """
         self.merged[arm] = True
         self._set_active(arm, False)
         beaten = self._exit_by == arm
         self._exit_by[beaten] = into
-        is_itself = np.arange(len(beaten)) == into
-        self._restore(beaten if self.withdrawn[into] else beaten & is_itself)
+        if self.withdrawn[into]:
+            self._restore(beaten)
+            return
+        better, line = int(self._exit_by[into]), [into]
+        while better not in (-1, *line):
+            line.append(better)
+            better = int(self._exit_by[better])
+        if better == into:
+            self._restore(np.isin(np.arange(len(beaten)), line))
 
     @property
     def eliminated(self) -> BoolArray:

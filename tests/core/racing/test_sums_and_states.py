@@ -45,6 +45,17 @@ def test_an_arm_is_not_eliminated_by_itself():
     assert (answer.arm, answer.reason) == (0, "the only arm")
 
 
+def test_arms_that_have_eliminated_each_other_come_back():
+    policy = SuccessiveElimination(Problem(4, (1.0,), noise=SubGaussian(0.1)), audit=False)
+    tell_all(policy, 3, [-1.0] * 20)
+    for arm in (0, 1, 2):
+        tell_all(policy, arm, [float(arm)] * 20)
+    assert policy.active.tolist() == [2]
+    roster = policy._roster
+    roster.merge(2, into=0)  # by which 1 was eliminated, that had eliminated 0
+    assert roster.arms.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("is_void", [False, True])
 def test_a_first_look_at_fewer_replicates_certifies(is_void):
     def make():
