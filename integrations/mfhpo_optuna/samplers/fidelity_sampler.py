@@ -106,7 +106,11 @@ class FidelitySampler(PolicySampler[FidelityRace]):
                     return race.level_of(trial.number, param_distribution)
             if param_name == self._replicate:
                 race = self._of(study)
-                if race.pull(trial.number) is not None:
+                pull = race.pull(trial.number)
+                if pull is not None and pull.block is None:
+                    # It began when the study had no replicate, and does not count.
+                    return self._anything(trial, param_name, param_distribution)
+                if pull is not None:
                     return race.replicate_of(trial.number, param_distribution)
             return super().sample_independent(study, trial, param_name, param_distribution)
 

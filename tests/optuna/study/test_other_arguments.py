@@ -84,6 +84,21 @@ def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before
         assert not search._failures
 
 
+@pytest.mark.parametrize("kind", [IISESampler, RaceSampler])
+@pytest.mark.filterwarnings("ignore:trial .* was begun without replicate='seed'")
+def test_a_trial_that_was_asked_for_before_there_was_a_replicate_comes_to_its_end(kind):
+    options = {"budget": 2000} if kind is RaceSampler else {"arms": 6, "measure": 30}
+    fidelity = Fidelity("epochs", levels=[1, 9, 27])
+    options |= {"seed": 0, "progress": False}
+    study = optuna.create_study(sampler=kind(fidelity, **options))
+    trial = study.ask()
+    study.sampler = kind(fidelity, replicate="seed", **options)
+    study.optimize(on_a_split, n_trials=3)
+    study.tell(trial, on_a_split(trial))
+    assert 0 <= trial.params["seed"] <= 1000
+    assert study.sampler.recommendation(study).trials == 3
+
+
 @pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
 def test_arms_do_not_fail_by_trials_at_a_level_that_was_given_up():
     def racing_with(levels, bias):
