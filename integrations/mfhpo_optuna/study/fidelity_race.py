@@ -97,6 +97,7 @@ class FidelityRace(StudyRace):
                 return False
         pull, belongs = self._pull_of(trial, pull, succeeded)
         if self._is_of_earlier_levels(trial):
+            self._remember(pull, trial)
             return True  # not even as a failure
         self._note_duration(pull, seconds)
         if succeeded and belongs and self._is_at_target(pull):
@@ -104,6 +105,7 @@ class FidelityRace(StudyRace):
             pull = replace(pull, arm=self._owner_of(pull.arm, trial))
         belongs = belongs and (not succeeded or self._is_of_block(pull, trial))
         if self._replicates is not None and pull.block is None:
+            self._remember(pull, trial)
             return True  # not even as a failure
         observed = self.sign * value if belongs and succeeded and value is not None else None
         is_measured = self.fidelity.costs == "measured"

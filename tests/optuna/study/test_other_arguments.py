@@ -84,6 +84,22 @@ def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before
         assert not search._failures
 
 
+@pytest.mark.parametrize(
+    ("levels", "replicate"), [([1, 9, 27], "seed"), ([9, 27], "seed"), ([9, 27], None)]
+)
+@pytest.mark.filterwarnings("ignore:trial .* was begun without replicate='seed'")
+@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
+def test_new_arms_are_not_taken_for_those_of_trials_that_count_no_more(levels, replicate):
+    study = optuna.create_study(sampler=searching([1, 9, 27]))
+    study.optimize(on_a_split, n_trials=20)
+    before = [trial.user_attrs[ARM_KEY]["arm"] for trial in study.trials]
+    study.sampler = RaceSampler(
+        Fidelity("epochs", levels=levels), budget=2000, replicate=replicate, seed=0, progress=False
+    )
+    study.optimize(on_a_split, n_trials=1)
+    assert study.sampler._of(study).race.begun > max(before)
+
+
 @pytest.mark.parametrize("kind", [IISESampler, RaceSampler])
 @pytest.mark.filterwarnings("ignore:trial .* was begun without replicate='seed'")
 def test_a_trial_that_was_asked_for_before_there_was_a_replicate_comes_to_its_end(kind):
