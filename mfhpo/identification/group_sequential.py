@@ -236,7 +236,7 @@ class GroupSequential(BlockPolicy):
         if not self.looks and self._most_values < self._first_look:
             # So few replicates were not planned for. Which are void does not depend on values.
             self._first_look = max(LEAST_FIRST_LOOK, int(self._most_values))
-            self._measure = min(self._measure, self._first_look)
+            self._measure = self._first_look
         while self.looks_with() > self.looks:
             self._look()
             self._blocks.set_aside(self.active)
@@ -406,6 +406,7 @@ class GroupSequential(BlockPolicy):
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._blocks.load_state_dict(state["blocks"])
+        self._measure = self._first_look
 
 
 def _variances(values: FloatArray, rounded: FloatArray) -> FloatArray:

@@ -96,19 +96,6 @@ def test_a_state_keeps_what_the_race_no_longer_waits_for():
     assert resumed(make, policy).finished
 
 
-def test_a_state_keeps_that_a_race_in_looks_measures_no_longer():
-    def make():
-        return GroupSequential(Problem(2, (1.0,)), epsilon=0.1)
-
-    policy = make()
-    tell_all(policy, 0, [1.0])
-    policy.withdraw(1)
-    assert not policy.finished  # the winner is evaluated until the first look
-    policy.stop_measuring()
-    assert policy.finished
-    assert resumed(make, policy).finished
-
-
 @pytest.mark.parametrize(
     "make",
     [
