@@ -178,8 +178,8 @@ def notices(
     """What was observed that speaks against the conditions of a certificate."""
     found = [CONTRADICTED] if evidence.noise.widened else []
     found += [
-        f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: values beyond the declared bounds, so "
-        f"that no claim holds; declare wider ones"
+        f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: values beyond the declared bounds, on "
+        f"which the claim rests; declare wider ones"
         for fidelity in compared
         for arm in evidence.beyond_bounds(arms, fidelity)
     ]

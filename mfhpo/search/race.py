@@ -241,7 +241,7 @@ class SearchRace(Policy):
         return self._budget.fits(pull, pending)
 
     def limited(self, pull: Pull, pending: Sequence[Pull] = ()) -> Pull:
-        """A pull that was not asked for, with the limit at which only one that hangs is stopped."""
+        """A pull that was not asked for, with a limit that stops it only if it hangs."""
         return replace(pull, limit=self._budget.limit_for(pull, pending, None))
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:

@@ -31,7 +31,7 @@ class EndOrder:
         return any(self._told_early.get(number, state) != state for number, state in ended.items())
 
     def compare(self, trial: FrozenTrial) -> None:
-        """Compare when a trial ended with those that the race learned of before; then `confirm`."""
+        """Compare when a trial ended with those that were learned of before; `confirm` it then."""
         end = trial.datetime_complete or datetime.min, trial.number
         first = next(iter(self._told_early), trial.number)
         if end < self._latest or first != trial.number:
