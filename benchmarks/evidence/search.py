@@ -171,8 +171,8 @@ def _verdict(name: str = "hpo") -> str:
         return f"{said} At {alike} of them another optimiser is statistically alike."
     said += (
         f" Over the runs on these very tasks, another optimiser is statistically alike at {alike} "
-        f"of them. With one value for each task, its mean regret, the tests speak about other "
-        f"tasks of their kind. They do not tell ours from these: {_alike_by_tasks(found)}."
+        f"of them. Tests with one value for each task, its mean regret, speak about other tasks of "
+        f"the same kind. They do not tell ours from these: {_alike_by_tasks(found)}."
     )
     return fill(said, 100)
 
