@@ -61,7 +61,6 @@ class BestArmPolicy(RacingPolicy):
         *RacingPolicy._saved,
         "_epsilon",
         "_certificate",
-        "_measure",
         "_waits_for_audit",
         "_waits_for_repeats",
     )
