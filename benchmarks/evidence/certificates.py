@@ -57,7 +57,7 @@ def assumptions() -> str:
     rows = []
     for scenario in distinct(found, "scenario"):
         of = {row["by"]: row for row in found if row["scenario"] == scenario}
-        cells = [_wrong(of[by]) if by in of else "" for by in _POLICIES]
+        cells = [_wrong_of_few(of[by]) if by in of else "" for by in _POLICIES]
         rows.append([scenario, *cells])
     return table(["scenario", *_POLICIES], rows)
 
@@ -75,6 +75,12 @@ def assumptions_elsewhere() -> str:
 def _wrong(row: dict[str, Any]) -> str:
     share = 100 * row["wrong"] / row["races"]
     return f"**{share:.0f} %**" if share > 5.0 else f"{share:.1f} %"
+
+
+def _wrong_of_few(row: dict[str, Any]) -> str:
+    """The same, with the number of certificates where most races end without one."""
+    few = 2 * row["certified"] < row["races"]
+    return f"{_wrong(row)} ({row['wrong']} of {row['certified']})" if few else _wrong(row)
 
 
 def _of_certified(row: dict[str, Any]) -> str:

@@ -24,6 +24,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from benchmarks.data.folder import HOW
 from benchmarks.hpo import judged
@@ -172,6 +173,9 @@ def _report(options: argparse.Namespace) -> int:
     if options.judged:
         of_ours = {one for method in found["ours"] for one in found["identities"][method]}
         judged.check_first_time(options.output, of_ours)
+        release = judged.release_of(_RESULTS, of_ours, identity_of(OURS))
+        versions = cast(dict[str, str], figures["versions"])
+        figures["versions"] = {**versions, "mfhpo": release}
     write(options.output / f"{name}.json", as_json(figures))
     write(options.output / f"{name}.svg", report.picture())
     pictures = report.pictures()

@@ -1,11 +1,16 @@
 """What README and docs say of the search before and after the judged tasks were played."""
 
+import numpy as np
 import pytest
 
 from benchmarks.evidence import readme, search, tables
 
 ON_DEVELOPMENT = "was developed on these tasks"
 ON_JUDGED = "were kept to judge it"
+
+
+BUDGET = 100.0
+LEVEL = np.full(8, 10.0)  # regrets on eight tasks
 
 
 def in_one_line(text):
@@ -76,7 +81,48 @@ def test_the_table_says_which_version_was_judged_on_what(judge):
     lines = search.judged().splitlines()
     assert lines[2].startswith("| **`RaceSampler`, search alone** |")
     assert "Version 9.9, on 2026-01-02; 30 seeds; tasks: 8 of LCBench, 4 of rbv2_xgboost." in said
-    assert said.count("Not played on them yet: Optuna GP.") == 1
+    slow = "NePS Hyperband, OpenBox BOHB, SMAC multi-fidelity, Syne Tune BOHB"
+    assert said.count(f"Not played on them yet: Optuna GP, {slow}.") == 1
     last = [float(line.split("|")[5]) for line in lines[2 : lines.index("")]]
     assert last == sorted(last)
     assert " / ".join(f"{points:.1f}" for points in of_ours("LCBench")["points"]) in lines[2]
+
+
+@pytest.fixture
+def compare(monkeypatch):
+    """As if a comparison had given these regrets, by optimiser and task, at one budget."""
+
+    def write(regrets):
+        tasks = [f"task {number}" for number in range(len(next(iter(regrets.values()))))]
+        rows = {
+            task: {name: [float(of_tasks[at])] for name, of_tasks in regrets.items()}
+            for at, task in enumerate(tasks)
+        }
+        ranked = [{"budget": BUDGET, "order": list(regrets), "alike": []}]
+        found = {
+            "budgets": [BUDGET],
+            "tasks": {task: {"best": 90.0, "median": 70.0} for task in tasks},
+            "groups": {"all tasks": {"points_by_task": rows, "rankings": ranked}},
+        }
+        monkeypatch.setattr(tables, "_read", lambda name: found)
+
+    return write
+
+
+def test_the_verdict_names_whom_tests_over_tasks_do_not_tell_from_ours(compare):
+    mixed = LEVEL + np.array([3.0, -3.0] * 4) + np.arange(8) / 10
+    compare({search.OURS: LEVEL, "dehb": mixed, "random": LEVEL + 5 + np.arange(8)})
+    said = in_one_line(search._verdict())
+    assert "first at 1 of 1 budgets" in said
+    assert "do not tell ours from these: after 100, DEHB." in said
+
+
+def test_the_verdict_says_if_tests_over_tasks_tell_ours_from_all_others(compare):
+    compare({search.OURS: LEVEL, "dehb": LEVEL + 1 + np.arange(8), "random": LEVEL * 3})
+    assert in_one_line(search._verdict()).endswith("from these: after 100, none.")
+
+
+def test_few_tasks_are_not_tested_as_a_sample_of_others(compare):
+    few = LEVEL[:5]
+    compare({search.OURS: few, "dehb": few + 1, "random": few * 3})
+    assert "other tasks" not in search._verdict()

@@ -6,7 +6,7 @@ import pytest
 
 import mfhpo
 from benchmarks.hpo.__main__ import main
-from benchmarks.hpo.judged import check_first_time
+from benchmarks.hpo.judged import check_first_time, release_of
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
 from benchmarks.hpo.problems.families import FAMILIES, family_problem, tasks_of
 from benchmarks.hpo.reference import Reference
@@ -68,7 +68,8 @@ class TestOnce:
             report = {
                 "date": "2026-01-02",
                 "versions": {"mfhpo": version},
-                "identities": {"ours": list(identities)},
+                "ours": ["ours"],
+                "identities": {"ours": list(identities), "random": [""]},
             }
             (tmp_path / "hpo_judged.json").write_text(json.dumps(report), encoding="utf-8")
             return tmp_path
@@ -85,6 +86,20 @@ class TestOnce:
     def test_other_code_of_the_same_release_is_refused(self, judged):
         with pytest.raises(ValueError, match="was judged on 2026-01-02, by other code"):
             check_first_time(judged(mfhpo.__version__, "other"), {"code"})
+
+    def test_some_runs_of_the_same_code_excuse_no_others(self, judged):
+        with pytest.raises(ValueError, match="by other code"):
+            check_first_time(judged(mfhpo.__version__, "code"), {"code", "other"})
+
+    def test_records_judge_the_release_that_has_played_them(self, judged):
+        assert release_of(judged("0.0.1", "code"), {"code"}, present="other") == "0.0.1"
+        assert release_of(judged("0.0.1", "code"), {"other"}, present="other") == mfhpo.__version__
+
+    def test_records_of_an_unknown_release_are_refused(self, judged, tmp_path):
+        with pytest.raises(ValueError, match="must all be of the present code, new"):
+            release_of(tmp_path, {"old", "new"}, present="new")
+        with pytest.raises(ValueError, match="our records are of"):
+            release_of(judged("0.0.1", "code"), {"code", "new"}, present="new")
 
 
 class TestCommand:
