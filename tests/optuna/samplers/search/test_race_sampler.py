@@ -158,6 +158,7 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
     assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
 
 
+@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
 def test_a_study_goes_on_with_fewer_levels():
     def begun_with(levels):
         return RaceSampler(Fidelity("epochs", levels=levels), budget=400, seed=0)
