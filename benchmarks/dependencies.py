@@ -41,7 +41,7 @@ def code_of(*programs: str, root: Path = ROOT) -> str:
     """
     contents = hashlib.sha256()
     for file in modules_of(*programs, root=root):
-        contents.update(f"{file}\n{what_counts(root / file)}\n".encode())
+        contents.update(f"{file}\n{_what_counts(root / file)}\n".encode())
     return contents.hexdigest()[:12]
 
 
@@ -171,7 +171,7 @@ def _named(text: str, root: Path) -> Iterator[Path]:
 
 
 @cache
-def what_counts(file: Path) -> str:
+def _what_counts(file: Path) -> str:
     """A module without comments, docstrings and blank lines."""
     text = file.read_text(encoding="utf-8")
     lines = text.splitlines()

@@ -5,8 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
-from benchmarks import dependencies
-from benchmarks.hpo import identity
+from benchmarks.dependencies import ROOT, code_of, modules_of
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.ask_tell import in_turn
 from benchmarks.hpo.identity import identity_of
@@ -160,49 +159,19 @@ def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once():
     assert meter.steps[0].configuration == {"kind": "b"}
 
 
-FILES = (
-    "mfhpo/search/a.py",
-    "mfhpo/identification/group_sequential.py",
-    "integrations/mfhpo_optuna/samplers/b.py",
-    "integrations/mfhpo_optuna/study/trials/c.py",
-)
-
-
 def test_versions_of_peers():
     assert identity_of("optuna") == identity_of("optuna_gp") == version("optuna")
     assert identity_of("random_search") == ""
 
 
-def test_ours_is_known_by_its_contents(tmp_path, monkeypatch):
-    monkeypatch.setattr(identity, "_ROOT", tmp_path)
-
-    def now():
-        for cached in (identity_of, dependencies.what_counts, dependencies._parsed):
-            cached.cache_clear()
-        return identity_of("ours")
-
-    others = (
-        "mfhpo/other.py",
-        "integrations/mfhpo_optuna/games/sampler.py",
-        "integrations/mfhpo_optuna/time_limits/supervision.py",
-    )
-    for name in (*FILES, *others):
-        file = tmp_path / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text("x = 1\n", encoding="utf-8")
-    seen = [now()]
-    assert len(seen[0]) == 12
-    for name in others:
-        (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
-    assert now() == seen[0]
-    for name in FILES:
-        (tmp_path / name).write_text("x = 1  # as before\n", encoding="utf-8")
-        assert now() == seen[-1]
-        (tmp_path / name).write_text("x = 2\n", encoding="utf-8")
-        assert identity_of("ours") == seen[-1]  # this process has imported what was there
-        seen.append(now())
-    assert len(set(seen)) == 1 + len(FILES)
-    identity_of.cache_clear()
+def test_ours_is_known_by_what_its_modules_do():
+    modules = set(modules_of("benchmarks.hpo.ours"))
+    assert identity_of("ours") == code_of("benchmarks.hpo.ours")
+    for folder in ("mfhpo/search", "integrations/mfhpo_optuna/study/trials"):
+        files = (ROOT / folder).glob("*.py")
+        assert {f"{folder}/{file.name}" for file in files} - {f"{folder}/__init__.py"} <= modules
+    assert "mfhpo/racing/race.py" in modules
+    assert "integrations/mfhpo_optuna/games/sampler.py" not in modules
 
 
 def test_looking_at_the_recommendation_is_not_the_optimisers_time():
