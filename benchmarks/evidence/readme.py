@@ -34,7 +34,7 @@ def how_sure() -> str:
     which = "It was developed on these tasks."
     if judged:
         which = (
-            f"They were kept to judge it, and are played once per release, here "
+            f"The tasks were kept to judge it, and are played once per release, here "
             f"{hpo['versions']['mfhpo']}."
         )
     elif is_there(JUDGED):
@@ -72,9 +72,9 @@ def how_sure() -> str:
             f"{cheapest['ratio']:.2f} ({cheapest['instance']}) to {dearest['ratio']:.2f} times "
             f"({dearest['instance']}) what it costs without them.",
             f"- **Certainty is expensive.** ASHA spends {asha['cost']:.1f} full trainings and is "
-            f"off in {asha['beyond_epsilon']} of {asha['races']} races, HyperBand "
-            f"{hyperband['cost']:.1f} and in {hyperband['beyond_epsilon']}. Certificates cost "
-            f"{certified['cost']:.0f} if true bounds on the bias are declared, and "
+            f"off in {asha['beyond_epsilon']} of {asha['races']} races; HyperBand spends "
+            f"{hyperband['cost']:.1f} and is off in {hyperband['beyond_epsilon']}. Certificates "
+            f"cost {certified['cost']:.0f} if true bounds on the bias are declared, and "
             f"{undeclared['cost']:.0f} if nothing is.",
             f"- **Searching on finds more.** As many more trials as `certify` takes find something "
             f"better in {' or '.join(better)} of studies.",

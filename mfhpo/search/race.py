@@ -136,8 +136,7 @@ class SearchRace(Policy):
         self._most_blocks: int | None = None
         self._certification: Certification | None = None
         self._replicates: list[tuple[Replicate, float | None]] = []
-        self._asked: tuple[int, Point | None] = (-1, None)
-        self._points_asked: dict[int, Point | None] = {}  # of new arms, by the last `ask`
+        self._asked: dict[int, Point | None] = {}  # of new arms, by the last `ask`
         # Raises for a bad delta, epsilon or sigma now, not when the search has spent its share.
         self._compare([Candidate("arm", {}, 0.0)] * 2, 0)
 
@@ -219,22 +218,18 @@ class SearchRace(Policy):
         """What to evaluate next: up to `n` pulls, none when the race is over."""
         check_count("n", n, 1)
         pulls: list[Pull] = []
-        self._points_asked = {}
+        self._asked = {}
         for _ in range(n):
-            pull = self._next([*pending, *pulls])
-            if pull is None:
+            following = self._next([*pending, *pulls])
+            if following is None:
                 break
-            self._points_asked[pull.arm] = self._point_asked(pull.arm)
+            pull, self._asked[following[0].arm] = following
             pulls.append(pull)
         return pulls
 
     def point_of(self, arm: int) -> Point | None:
         """The configuration that an arm begun by the last `ask` is to be; None for any."""
-        return self._points_asked.get(arm)
-
-    def _point_asked(self, arm: int) -> Point | None:
-        asked, point = self._asked
-        return point if asked == arm else None
+        return self._asked.get(arm)
 
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
         """Whether the budget allows a pull besides what is under way."""
@@ -254,15 +249,15 @@ class SearchRace(Policy):
         another = Replicate(self.shortlist[0], self.search.target, shortlist=self.shortlist)
         return self.fits(another, pending) and self._next(pending) is None
 
-    def _next(self, pending: Sequence[Pull]) -> Pull | None:
+    def _next(self, pending: Sequence[Pull]) -> tuple[Pull, Point | None] | None:
         # A worker that has told nothing yet may have begun to compare a shortlist.
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
         if not shortlist:
             kept = self._budget.kept_for(self._top) if len(self.search.finished_arms()) > 1 else 0.0
-            pull = self._search_on(pending, kept)
+            pull, point = self._search_on(pending, kept)
             if self._budget.fits(pull, pending, kept):
-                return pull
+                return pull, point
             if self._budget.kept == 0.0:
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
@@ -275,32 +270,30 @@ class SearchRace(Policy):
         # Only one that hangs is stopped: what takes long may be poor, and is to be counted.
         limit = self._budget.limit_for(replicate, pending, None)
         replicate = replace(replicate, limit=limit)
-        return replicate if self.fits(replicate, pending) else None
+        return (replicate, None) if self.fits(replicate, pending) else None
 
     @property
     def largest_shortlist(self) -> int:
         """How many arms what is left of the budget compares, from 2 to `top`."""
         return max(2, min(self._top, self._budget.largest_shortlist()))
 
-    def _search_on(self, pending: Sequence[Pull], kept: float) -> Pull:
-        budget = self._budget
+    def _search_on(self, pending: Sequence[Pull], kept: float) -> tuple[Pull, Point | None]:
+        """The search's next pull, and what its arm is to be if it is new."""
+        budget, point = self._budget, None
         self.search.affordable = budget.affordable(pending, kept)
         begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
         under_way = [pull for pull in pending if not isinstance(pull, Replicate)]
         step = self.search.ask(begun, under_way)
         if isinstance(step, Begin):
-            self._asked = (begun, step.point)
-            step = Pull(begun, step.fidelity)
+            point, step = step.point, Pull(begun, step.fidelity)
         # What this arm is too dear for, another one may do.
         goes_on = budget.target_price <= budget.left(pending) - kept
         is_too_dear = goes_on and not budget.fits(step, pending, kept)
         if is_too_dear or budget.may_be_too_dear(step, pending):
-            self._asked = (begun, None)
-            step = Pull(begun, self.search.lowest)
-        point = self._point_asked(step.arm)
+            point, step = None, Pull(begun, self.search.lowest)
         limit = budget.limit_for(step, pending, self.search.worth, point)
         step = replace(step, limit=limit)
-        return replace(step, block=SEARCH_BLOCK) if self._in_blocks else step
+        return (replace(step, block=SEARCH_BLOCK) if self._in_blocks else step), point
 
     def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> Pull | None:
         """What the shortlist's race wants, with the number of the candidate as its arm."""

@@ -52,7 +52,7 @@ def test_the_headline_is_that_of_the_judged_tasks(judge):
     judge()
     with tables.reading() as names:
         said = in_one_line(readme.how_sure())
-    assert f"They {ON_JUDGED}, and are played once per release, here 9.9." in said
+    assert f"The tasks {ON_JUDGED}, and are played once per release, here 9.9." in said
     assert ON_DEVELOPMENT not in said
     assert "hpo_judged" in names
     assert "hpo" not in names
