@@ -18,11 +18,16 @@ from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float
 from benchmarks.peers._levels import FACTOR, step_of
 
 
-def suggest(trial: optuna.Trial, space: ConfigurationSpace) -> dict[str, Any]:
-    """Ask for a configuration as an objective does that is defined by running it."""
+def suggest(
+    trial: optuna.Trial, space: ConfigurationSpace, conditions: bool = True
+) -> dict[str, Any]:
+    """Ask for a configuration as an objective does that is defined by running it.
+
+    Without conditions, all parameters are asked for, and those that do not apply are dropped.
+    """
     configuration: dict[str, Any] = {}
     for name, parameter in space.parameters.items():
-        if not space.applies(name, configuration):
+        if conditions and not space.applies(name, configuration):
             continue
         if isinstance(parameter, Categorical):
             configuration[name] = trial.suggest_categorical(name, parameter.choices)
@@ -34,7 +39,7 @@ def suggest(trial: optuna.Trial, space: ConfigurationSpace) -> dict[str, Any]:
             configuration[name] = trial.suggest_int(
                 name, parameter.low, parameter.high, log=parameter.log
             )
-    return configuration
+    return space.active(configuration)
 
 
 def tell(study: optuna.Study, trial: optuna.Trial, value: float) -> None:
@@ -72,6 +77,8 @@ class Study:
     pruner
         Makes the pruner from the number of levels. Without one a trial goes straight to the
         target level.
+    conditions
+        Whether a trial asks only for parameters that apply.
     """
 
     def __init__(
@@ -79,8 +86,10 @@ class Study:
         setting: Setting,
         sampler: Callable[[Setting], BaseSampler],
         pruner: Callable[[int], BasePruner] | None = None,
+        conditions: bool = True,
     ) -> None:
         self._space, self._target = setting.problem.space, setting.target
+        self._conditions = conditions
         self._first = self._target if pruner is None else 0
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         self.study = optuna.create_study(
@@ -95,7 +104,7 @@ class Study:
     def ask(self) -> Job:
         """A trial at its first level."""
         trial = self.study.ask()
-        return Job(suggest(trial, self._space), self._first, trial)
+        return Job(suggest(trial, self._space, self._conditions), self._first, trial)
 
     def tell(self, job: Job, value: float, seconds: float) -> Job | None:
         """Go on to the next level, unless the trial is pruned or has ended."""
