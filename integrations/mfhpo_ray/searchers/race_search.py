@@ -108,10 +108,11 @@ class RaceSearch(FidelitySearch):
     its configuration is given up after three in a row. One whose process or node dies is not, and
     the configuration is evaluated again.
 
-    Where seconds are measured, each trial has a limit, which the search's scheduler keeps: beyond
-    it, something else is worth more. A configuration that was stopped is evaluated again, with a
-    larger limit, once that is worth it. It is given up after three in a row, or at once where costs
-    are declared and the limit is ``search.scheduler(limit=...)``.
+    Where seconds are measured, each trial has a limit, beyond which something else is worth more.
+    The search's scheduler keeps it; without that scheduler, you are warned. A configuration that
+    was stopped is evaluated again, with a larger limit, once that is worth it. It is given up after
+    three in a row, or at once where costs are declared and the limit is
+    ``search.scheduler(limit=...)``.
 
     A trainable that goes on from checkpoints::
 
@@ -310,6 +311,17 @@ class RaceSearch(FidelitySearch):
         this = fingerprint(arms.config(arm))
         known = search.finished_arms()
         return next((k for k in known if fingerprint(arms.config(k)) == this), arm)
+
+    def _check_companion(self) -> None:
+        super()._check_companion()
+        if self._fidelity.costs == "measured" and not self._has_companion:
+            self._warn_once(
+                "companion",
+                "nobody enforces the limits of trials whose seconds are measured: one that hangs "
+                "is waited for. Give the Tuner TuneConfig(scheduler=search.scheduler()), which "
+                "stops any trial.",
+                stacklevel=3,
+            )
 
     def _details(self) -> dict[str, Any]:
         return {**super()._details(), "space": self._candidates.state_dict()}

@@ -111,6 +111,7 @@ class Driver:
             config = self.search.suggest(trial_id)
             self.history.append(config)
             if isinstance(config, dict):
+                self.search.note_resources(trial_id, {"CPU": 1.0})  # as its scheduler does
                 self.n_trials += 1
                 self.running[trial_id] = config
                 return True

@@ -1,6 +1,7 @@
 """The searcher that searches a space and certifies what it has found, by plain calls."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -318,6 +319,16 @@ def test_limits_are_seconds_whatever_these_cost():
     )
     limits = run_with_limits(one, 30)[0]
     assert run_with_limits(dear, 30, price=4.0)[0] == pytest.approx(limits)
+
+
+def test_measured_seconds_without_their_scheduler_are_warned_of_once():
+    search = make(budget=None, seconds=500)
+    search.suggest("a")
+    with pytest.warns(UserWarning, match=r"nobody enforces the limits.*search.scheduler\(\)"):
+        search.suggest("b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.suggest("c")
 
 
 def test_where_costs_are_declared_trials_have_no_limit():
