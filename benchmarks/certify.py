@@ -336,7 +336,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def as_text(report: dict[str, Any]) -> str:
     """The report as JSON, with one line for each record."""
-    head = json.dumps({**report, "records": []}, indent=2)
+    head = json.dumps(_rounded({**report, "records": []}), indent=2, allow_nan=False)
     records = ",\n".join(f"    {json.dumps(record)}" for record in report["records"])
     return head.replace('"records": []', f'"records": [\n{records}\n  ]') + "\n"
 
@@ -344,6 +344,8 @@ def as_text(report: dict[str, Any]) -> str:
 def _rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded(part) for part in value]
     if isinstance(value, float):
         return round(value, 4) if np.isfinite(value) else None
     return value

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from textwrap import fill
 from typing import Any
 
+from benchmarks.evidence.certificates import searching_on
 from benchmarks.evidence.search import GROUPS, OURS, not_judged
-from benchmarks.evidence.tables import is_there, only, percent, result
+from benchmarks.evidence.tables import is_there, only, result
 from benchmarks.hpo.judged import NAME as JUDGED
 
 
@@ -44,9 +45,7 @@ def how_sure() -> str:
     declared = [row for row in result("certificate_cost")["table"] if row["declared"] == "bias"]
     cheapest = min(declared, key=lambda row: row["ratio"])
     dearest = max(declared, key=lambda row: row["ratio"])
-    summary = result("certify")["summary"]
-    more = [summary[s]["search goes on for as many trials as default"] for s in summary]
-    better = [percent(case["certify's pick minus its"]["worse"]) for case in more]
+    better = searching_on(result("certify")["summary"])
     races = [row for row in result("ray_tune")["comparison"]["rows"] if row["task"] is None]
     asha = only(races, method="ASHA", sigma=0.5)
     hyperband = only(races, method="HyperBand", sigma=0.5)
@@ -77,7 +76,7 @@ def how_sure() -> str:
             f"cost {certified['cost']:.0f} if true bounds on the bias are declared, and "
             f"{undeclared['cost']:.0f} if nothing is.",
             f"- **Searching on finds more.** As many more trials as `certify` takes find something "
-            f"better in {' or '.join(better)} of studies.",
+            f"better in {' and '.join(better)} studies.",
         ]
     )
 

@@ -290,12 +290,18 @@ def limits() -> str:
     for at, point in enumerate(found["points"]):
         for way in ("without limits", "with limits", "where none takes longer"):
             row = found[way]
-            low, high = (percent(end[at]) for end in row["interval"])
-            ratio = [percent(row["time over time"][at]), f"{low} to {high}"]
+            # A search that takes longer than all of the time is not told from one that takes it.
+            most = round(found["points"][-1] / point, 4)
+            low, high, ratio_itself = (
+                percent(share) + (" or more" if share >= most else "")
+                for share in (*(end[at] for end in row["interval"]), row["time over time"][at])
+            )
+            ratio = [ratio_itself, f"{low} to {high}"]
             if way == "without limits":
                 ratio = ["", ""]
             rows.append([f"{point:g} trainings", way, f"{row['regret'][at]:.1f}", *ratio])
-    head = ["after", "search", "regret", "time to the regret without limits", "95 % interval"]
+    regret = "% of the median random regret"
+    head = ["after", "search", regret, "time to the regret without limits", "95 % interval"]
     return table(head, rows, words=2)
 
 

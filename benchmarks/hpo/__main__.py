@@ -20,6 +20,7 @@ environment (`make peer-NAME`), and those without one are listed.
 
 import argparse
 import math
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -47,6 +48,7 @@ from benchmarks.hpo.tasks import (
     NAS_TASKS,
     grouped,
     judged_tasks,
+    judges_releases,
     label_of,
     quick_tasks,
 )
@@ -78,8 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.judged and OURS in (options.peers or [OURS]):  # peers may be played later
-        judged.check_first_time(_RESULTS, {identity_of(OURS)})
     tasks = tuple(_problems(options))  # what is missing is said before anything is played
     if options.quick:
         progress(
@@ -91,6 +91,7 @@ def _run(options: argparse.Namespace) -> int:
     names = [name for environment in found for name in environment.methods]
     _check("--methods", options.methods or (), names)
     _check("--again", options.again, options.methods or names)
+    _begin_judging(found, options)
     plan = Plan(
         tasks=tasks,
         seeds=options.seeds,
@@ -138,6 +139,13 @@ def _found(options: argparse.Namespace, clocked: bool = False) -> list[Environme
     return found
 
 
+def _begin_judging(found: Sequence[Environment], options: argparse.Namespace) -> None:
+    """If tasks that judge releases are to be played by our methods, and not by peers alone."""
+    ours = {name for each in found if each.peer == OURS for name in each.methods}
+    if ours.intersection(options.methods or ours) and any(map(judges_releases, options.tasks)):
+        judged.begin(_RESULTS, identity_of(OURS))
+
+
 def _report(options: argparse.Namespace) -> int:
     problems = {
         label_of(task, options.sigma): problem for task, problem in _problems(options).items()
@@ -165,14 +173,14 @@ def _report(options: argparse.Namespace) -> int:
     tables = [report.markdown(), *(report.markdown_of_duels(name) for name in report.ours)]
     print("\n\n".join([*tables, report.notes()]))
     flags = [f"--{name}" for name in ("quick", "judged", "nas") if getattr(options, name)]
-    command = ["report", *flags, f"--seeds {len(options.seeds)}"]
+    command = ["report", *flags, *options.part, f"--seeds {len(options.seeds)}"]
     figures = provenance("benchmarks.hpo", command, "optuna", "onnxruntime")
     found = report.figures()
     figures |= {"peers": pinned()} | found
     name = judged.NAME if options.judged else _NAS_NAME if options.nas else "hpo"
     if options.judged:
         of_ours = {one for method in found["ours"] for one in found["identities"][method]}
-        judged.check_first_time(options.output, of_ours)
+        judged.check_first_time(_RESULTS, of_ours)
         release = judged.release_of(_RESULTS, of_ours, identity_of(OURS))
         versions = cast(dict[str, str], figures["versions"])
         figures["versions"] = {**versions, "mfhpo": release}
@@ -189,6 +197,7 @@ def _clock(options: argparse.Namespace) -> int:
     found = _found(options, clocked=True)
     names = [name for environment in found for name in environment.methods]
     _check("--methods", options.methods or (), names)
+    _begin_judging(found, options)
     plan = Plan(
         tasks=tuple(problems),
         seeds=options.seeds,
@@ -226,7 +235,9 @@ def _clock(options: argparse.Namespace) -> int:
         sigma=options.sigma,
     )
     print(report.text())
-    figures = provenance("benchmarks.hpo", ["clock"], "optuna", "onnxruntime")
+    workers = shlex.join(map(str, options.workers))
+    command = ["clock", *options.part, f"--seeds {len(options.seeds)}", f"--workers {workers}"]
+    figures = provenance("benchmarks.hpo", command, "optuna", "onnxruntime")
     figures |= {"peers": pinned()} | report.figures()
     write(options.output / "hpo_clock.json", as_json(figures))
     write(options.output / "hpo_clock.svg", report.picture())
@@ -309,9 +320,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
     if options.command == "clock" and (options.judged or options.nas):
         parser.error("--judged and --nas are not played on the clock.")
-    part = options.tasks or options.methods or len(options.seeds) < 30
-    if options.judged and part and options.command == "report" and options.output is None:
-        parser.error("--judged: README quotes the whole of it; give a part's report --output.")
+    asked = {"tasks": options.tasks, "methods": options.methods}
+    options.part = [f"--{name} {shlex.join(names)}" for name, names in asked.items() if names]
+    if options.sigma is not None:
+        options.part.append(f"--sigma {options.sigma:g}")
+    is_part = options.part or len(options.seeds) < 30
+    if options.command == "report" and is_part and not options.quick and options.output is None:
+        parser.error("pages quote the whole of it; give a part's report --output.")
     options.tasks = options.tasks or _tasks(options)
     if options.command == "clock" and min(*options.workers, options.processes) < 1:
         parser.error(f"--workers and --processes must be at least 1, got {options.workers}.")

@@ -17,13 +17,14 @@ from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.record import Record, Run, add, as_lines, file_of, read, records_of, slug
 
 _SUFFIX = ".jsonl.xz"
+_OURS = "mfhpo "
 
 
 def keep(records: Path, archive: Path) -> list[Path]:
     """Add the records of a folder to an archive, from which nothing is ever removed.
 
-    Of a run that is in both, the one that was played by our methods' present code counts; else the
-    folder's.
+    Of a run that is in both, the one that was played by our methods' present code counts. Else, of
+    ours the archived one counts, which a release may have been judged by; of a peer the folder's.
 
     Parameters
     ----------
@@ -54,7 +55,8 @@ def keep(records: Path, archive: Path) -> list[Path]:
     with _alone(archive):
         for file, new in sorted(by_file.items()):
             old = _by_run(_unpacked(file))
-            merged = _by_run([*old.values(), *new])
+            newer = [one for one in new if one.run not in old or _may_replace(one)]
+            merged = _by_run([*old.values(), *newer])
             if merged != old:
                 _pack([merged[run] for run in sorted(merged)], file)
                 changed.append(file)
@@ -99,6 +101,11 @@ def restore(archive: Path, records: Path) -> int:
         ]
 
     return sum(add(archived, file, lacking) for file, archived in by_file.items())
+
+
+def _may_replace(record: Record) -> bool:
+    """Whether a record may take the place of an archived one of the same run."""
+    return _is_present(record) or not record.method.startswith(_OURS)
 
 
 def _is_present(record: Record) -> bool:

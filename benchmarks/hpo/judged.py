@@ -2,13 +2,42 @@
 
 import json
 from collections.abc import Collection
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import mfhpo
+from benchmarks.report import as_json, write
 
 NAME = "hpo_judged"
 """Of the files in benchmarks/results."""
+
+_BEGUN = "hpo_judged_begun.json"
+
+
+def begin(results: Path, identity: str) -> None:
+    """Note which code judges this release, before it is played, and refuse any other.
+
+    Parameters
+    ----------
+    results
+        Folder of the results.
+    identity
+        Of the present code of our methods.
+
+    Raises
+    ------
+    ValueError
+        If other code of this release has been judged, or is about to be.
+    """
+    check_first_time(results, {identity})
+    begun = _read(results / _BEGUN)
+    if begun is None or begun["mfhpo"] != mfhpo.__version__:
+        date = datetime.now(timezone.utc).date().isoformat()
+        note = {"mfhpo": mfhpo.__version__, "code": identity, "date": date}
+        write(results / _BEGUN, as_json(note))
+    elif begun["code"] != identity:
+        raise _by_other_code(begun["date"])
 
 
 def check_first_time(results: Path, identities: Collection[str]) -> None:
@@ -33,10 +62,7 @@ def check_first_time(results: Path, identities: Collection[str]) -> None:
     if judged is None or judged["versions"]["mfhpo"] != mfhpo.__version__:
         return
     if not set(identities) <= _of_ours(judged):
-        raise ValueError(
-            f"--judged: mfhpo {mfhpo.__version__} was judged on {judged['date']}, by other code "
-            "than today's. A release is judged once: raise the version first."
-        )
+        raise _by_other_code(judged["date"])
 
 
 def release_of(results: Path, identities: Collection[str], present: str) -> str:
@@ -71,8 +97,18 @@ def release_of(results: Path, identities: Collection[str], present: str) -> str:
     )
 
 
+def _by_other_code(date: str) -> ValueError:
+    return ValueError(
+        f"mfhpo {mfhpo.__version__} was judged on {date}, by other code than today's. A release is "
+        "judged once: raise the version first."
+    )
+
+
 def _judged(results: Path) -> dict[str, Any] | None:
-    file = results / f"{NAME}.json"
+    return _read(results / f"{NAME}.json")
+
+
+def _read(file: Path) -> dict[str, Any] | None:
     if not file.exists():
         return None
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))

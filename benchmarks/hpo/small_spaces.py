@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("; ".join(f"{peer} is missing: {reason}" for peer, reason in missing.items()))
     plan = Plan(TASKS, range(options.seeds), _BUDGETS[-1], options.records.resolve())
     methods = (HEADLINE, _OPTUNA)
-    for line in play_all(list(jobs(plan, found, methods)), options.workers, progress):
+    failed = play_all(list(jobs(plan, found, methods)), options.workers, progress)
+    for line in failed:
         progress(line)
     records = read(sorted(plan.records.glob("*.jsonl")))
     chosen = [one for one in records if one.method in methods and one.seed in plan.seeds]
@@ -79,8 +80,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.output:
         report = provenance("benchmarks.hpo.small_spaces", [f"--seeds {options.seeds}"], "optuna")
         report |= {"peers": pinned(), "seeds": len(comparison.seeds), "unit": "percent"}
+        identities = sorted({one.identity for one in comparison.of_method(HEADLINE)})
+        report |= {"ours": [HEADLINE], "identities": {HEADLINE: identities}}
         write(options.output, as_json({**report, "table": rows}))
-    return 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -62,6 +62,18 @@ def test_an_archive_grows_and_what_was_played_anew_replaces_what_was_kept(played
     assert found[more.run] == more
 
 
+def test_only_present_code_replaces_runs_of_ours(played, tmp_path, monkeypatch):
+    archive, later = tmp_path / "archive", tmp_path / "later"
+    judged = replace(ONE, method="mfhpo search", identity="judged")
+    append(judged, file_of(judged.method, judged.problem, played))
+    keep(played, archive)
+    other = replace(judged, identity="other", total_cost=98.0)
+    append(other, file_of(other.method, other.problem, later))
+    assert keep(later, archive) == []
+    monkeypatch.setattr("benchmarks.hpo.archive.identity_of", lambda peer: "other")
+    assert len(keep(later, archive)) == 1
+
+
 def test_no_archive_and_what_is_none(played, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"holds no archived records"):
         restore(tmp_path / "nothing", played)

@@ -142,7 +142,7 @@ def test_run_and_report(tmp_path, capsys):
     assert main(["report", *common, f"--output={tmp_path / 'out'}"]) == 0
     assert "| random | " in capsys.readouterr().out
     report = json.loads((tmp_path / "out" / "hpo.json").read_text("utf-8"))
-    assert report["command"] == "python -m benchmarks.hpo report --seeds 2"
+    assert report["command"] == "python -m benchmarks.hpo report --tasks branin --seeds 2"
     assert report["seeds"] == [0, 1]
     assert (tmp_path / "out" / "hpo.html").stat().st_size > 1_000
     assert (tmp_path / "out" / "hpo.svg").read_text("utf-8").endswith("</svg>\n")

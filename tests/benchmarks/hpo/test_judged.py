@@ -6,7 +6,7 @@ import pytest
 
 import mfhpo
 from benchmarks.hpo.__main__ import main
-from benchmarks.hpo.judged import check_first_time, release_of
+from benchmarks.hpo.judged import begin, check_first_time, release_of
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
 from benchmarks.hpo.problems.families import FAMILIES, family_problem, tasks_of
 from benchmarks.hpo.reference import Reference
@@ -91,6 +91,20 @@ class TestOnce:
         with pytest.raises(ValueError, match="by other code"):
             check_first_time(judged(mfhpo.__version__, "code"), {"code", "other"})
 
+    def test_what_has_begun_to_be_judged_is_not_exchanged(self, judged, tmp_path):
+        judged("0.0.1", "older")
+        begin(tmp_path, "code")
+        begin(tmp_path, "code")
+        with pytest.raises(ValueError, match="by other code than today's"):
+            begin(tmp_path, "other")
+
+    def test_the_next_release_may_begin(self, tmp_path, monkeypatch):
+        begin(tmp_path, "code")
+        monkeypatch.setattr(mfhpo, "__version__", "9.9.9")
+        begin(tmp_path, "other")
+        with pytest.raises(ValueError, match=r"9\.9\.9 was judged on"):
+            begin(tmp_path, "code")
+
     def test_records_judge_the_release_that_has_played_them(self, judged):
         assert release_of(judged("0.0.1", "code"), {"code"}, present="other") == "0.0.1"
         assert release_of(judged("0.0.1", "code"), {"other"}, present="other") == mfhpo.__version__
@@ -116,6 +130,8 @@ class TestCommand:
             (["clock", "--nas"], "--judged and --nas are not played on the clock"),
             (["report", "--judged", "--seeds=5"], "give a part's report --output"),
             (["report", "--judged", "--tasks", "lcbench 1"], "give a part's report --output"),
+            (["report", "--methods", "random"], "give a part's report --output"),
+            (["report", "--sigma=0"], "give a part's report --output"),
         ],
     )
     def test_what_does_not_go_with_it_is_refused(self, arguments, words, capsys):
@@ -124,9 +140,25 @@ class TestCommand:
         assert words in capsys.readouterr().err
 
 
+    @pytest.mark.parametrize("command", ["run", "clock"])
+    def test_naming_the_tasks_is_no_way_round_it(
+        self, command, data_folder, tmp_path, monkeypatch, capsys
+    ):
+        monkeypatch.setattr("benchmarks.hpo.__main__._RESULTS", tmp_path)
+        monkeypatch.setattr("benchmarks.hpo.__main__.play_all", lambda *_: [])
+        begin(tmp_path, "other code")
+        data, folder = f"--data={data_folder / 'yahpo'}", f"--records={tmp_path}"
+        one = [command, "--tasks", "lcbench 126025", data, folder, "--seeds=1", "--peers"]
+        assert main([*one, "ours"]) == 2
+        assert "by other code than today's" in capsys.readouterr().err
+        main([*one, "random_search"])
+        assert "by other code" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("tasks", "words"),
     [
+        (["lcbench 3945, workers 16"], "Our methods were developed on these tasks."),
         (["lcbench 3945", "branin"], "Our methods were developed on these tasks."),
         (["lcbench 1", "rbv2_svm 2"], "developed on other tasks; these were kept to judge them."),
         (["lcbench 1", "branin"], "developed on other tasks than 1 of these."),
