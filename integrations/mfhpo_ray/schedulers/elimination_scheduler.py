@@ -18,12 +18,12 @@ from mfhpo.identification.curves.staged_elimination import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_ray.experiment.checkpoints import Checkpoints
+from mfhpo_ray.experiment.checkpoints import Checkpoints, saved_metrics
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
-from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, saved_metrics, time_in
+from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, time_in
 from mfhpo_ray.schedulers.runs import Run
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 

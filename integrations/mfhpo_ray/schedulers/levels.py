@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from ray.tune.experiment import Trial
-from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_count, check_number
 from mfhpo.identification.curves.curves import check_steps
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo_ray.experiment.checkpoints import saved_metrics
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.schedulers.runs import Run
 
@@ -62,12 +61,6 @@ def time_in(result: Mapping[str, Any], name: str) -> float:
             f"report it, or name one of these."
         )
     return check_number(name, result[name])
-
-
-def saved_metrics(trial: Trial) -> dict[str, Any]:
-    """The result that a trial had reported when it was last saved; empty without a checkpoint."""
-    saved = trial.latest_checkpoint_result
-    return flatten_dict(saved.metrics) if saved and saved.metrics else {}
 
 
 class Meter:

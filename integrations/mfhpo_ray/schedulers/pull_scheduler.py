@@ -120,13 +120,16 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
         """Drop the trial's limit; it is added again if it is tried again."""
-        seconds = self._limits.seconds(trial)
-        self._limits.forget(trial)
-        if self._search is None or is_tried_again(trial):
-            return
-        self._search.note_seconds(trial.trial_id, seconds)
-        if was_lost(trial):
-            self._search.lose(trial.trial_id)
+        search, limits = self._search, self._limits
+        if search is None:
+            pass
+        elif is_tried_again(trial):
+            search.owe(trial.trial_id, limits.seconds_of_failed_attempt(trial))
+        else:
+            search.note_seconds(trial.trial_id, limits.seconds_of_all_runs(trial))
+            if was_lost(trial):
+                search.lose(trial.trial_id)
+        limits.forget(trial)
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
         """Drop the limit of a trial that will not be started."""

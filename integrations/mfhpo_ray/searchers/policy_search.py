@@ -286,6 +286,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if begun is not None:
             begun.seconds = seconds
 
+    def owe(self, trial_id: str, seconds: float) -> None:
+        """Note what an attempt took that failed, and that Ray tries again."""
+        begun = self._open.get(trial_id)
+        if begun is not None:
+            begun.owed += seconds
+            begun.seconds = None
+
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
         """The last result of a trial that ended before a restart, or None."""
         record = self._notebook.records.get(trial_id)

@@ -108,6 +108,9 @@ class RaceSearch(FidelitySearch):
     its configuration is given up after three in a row. One whose process or node dies is not, and
     the configuration is evaluated again.
 
+    Where seconds are measured, attempts that fail and that Ray tries again (``max_failures`` of
+    ``FailureConfig``) are part of what their trial costs.
+
     Where seconds are measured, each trial has a limit, beyond which something else is worth more.
     The search's scheduler keeps it; without that scheduler, you are warned. A configuration that
     was stopped is evaluated again, with a larger limit, once that is worth it. It is given up after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         super().__init__(arms=arms, owned=limit_key, **host)
         self._options = own
         self._own_limit: float | None = None
+        self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
         self._policy_class(2, **own)
 
     # What users call.
@@ -89,6 +91,13 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
             raise ValueError(f"there is no best limit yet: {answer.reason}.")
         return answer.limit
 
+    # What its scheduler calls.
+
+    def owe(self, trial_id: str, seconds: float) -> None:
+        """Note what a failed attempt took: it is part of the cost, and not of a duration."""
+        self._owed += seconds
+        super().owe(trial_id, seconds)
+
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> CensoredPolicy:
@@ -115,12 +124,19 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     def _answer(self, policy: CensoredPolicy) -> TuneLimitRecommendation:
         answer = policy.recommend()
+        answer = replace(answer, cost=answer.cost + self._owed)
         params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
         return TuneLimitRecommendation.of(answer, self._sign, params)
 
     @property
     def _n_fidelities(self) -> int:
         return 1
+
+    def _details(self) -> dict[str, Any]:
+        return {"owed": self._owed}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        self._owed = float(state.get("owed", 0.0))
 
     def _check_companion(self) -> None:
         if not self._has_companion:

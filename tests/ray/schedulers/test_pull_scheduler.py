@@ -44,6 +44,7 @@ class Search(Searcher):
     connect = noting("connect", type)
     keep = noting("keep", set)
     note_resources, note_seconds = noting("resources"), noting("seconds")
+    owe = noting("owe")
     on_trial_complete, lose, discard = noting("complete"), noting("lose"), noting("discard")
 
 
@@ -263,7 +264,7 @@ LOST, RAISED = RayActorError(), ValueError("x")
         (LOST, Trial.RUNNING, 0, [("seconds", "a", 3.0), ("lose", "a")]),
         (RAISED, Trial.RUNNING, 0, [("seconds", "a", 3.0)]),
         # Ray sets it to ERROR before it queues it again.
-        (LOST, Trial.ERROR, 5, []),
+        (LOST, Trial.ERROR, 5, [("owe", "a", 3.0)]),
         # It does not queue it again if it is waiting, as while its process is reset.
         (LOST, Trial.PENDING, 5, [("seconds", "a", 3.0), ("lose", "a")]),
     ],
