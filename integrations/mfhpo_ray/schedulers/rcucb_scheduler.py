@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 
 from mfhpo import RCUCB, Labels, Observation, Pull
@@ -18,6 +19,7 @@ from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
+    from ray.tune.execution.tune_controller import TuneController
     from typing_extensions import Unpack
 
 
@@ -39,8 +41,8 @@ class RCUCBScheduler(ArmScheduler):
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
         trials were run. The last ones are of arms that are not worth it: what an experiment gains
         depends on ending it, or on replicates enough. Trials that run when the `horizon` is reached
-        are stopped, and do not count. They are the slow ones, so that the answer takes arms for a
-        little quicker than they are.
+        may end, or run into their limits, and count as well: without these slow ones, the answer
+        would take arms for quicker than they are. Those without a limit are stopped.
 
     Raises
     ------
@@ -124,6 +126,21 @@ class RCUCBScheduler(ArmScheduler):
     @property
     def _over(self) -> bool:
         return self._is_open and self._policy.finished
+
+    def _finish(self, tune_controller: TuneController) -> None:
+        """Start nothing more, and end the experiment once the trials that run have ended."""
+        tune_controller.search_alg.set_finished()
+        for run in self._runs:
+            if not run.trial.is_finished() and not self._may_end(run):
+                self._doom(run)
+        self._stop_doomed(tune_controller)
+        if not self._busy:
+            self._close(tune_controller)
+
+    def _may_end(self, run: Run) -> bool:
+        """Whether a trial runs, and has a limit: one without might be waited for without end."""
+        _, limit = self._granted.get(run.trial.trial_id, (run, None))
+        return limit is not None and run.trial.status == Trial.RUNNING
 
     def _is_out(self, arm: int) -> bool:
         return self._is_open and arm not in self._policy.active
