@@ -173,6 +173,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 f"trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
                 stacklevel=3,
             )
+        if spec.get("num_samples") == 1:
+            self._warn_once(
+                "num_samples",
+                "num_samples=1 lets the race make a single trial: give "
+                "TuneConfig(num_samples=-1), the race ends by itself.",
+                stacklevel=3,
+            )
         if self._policy is not None:
             return True  # the race goes on with the arms that it has
         taken = self._candidates.take(config)
@@ -195,10 +202,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             return self.FINISHED
         if self._is_unsure_of_trials:
             self._drop_those_that_are_gone()
-        if self._most is not None and len(self._open) >= self._most:
-            return None
         if self._open.has_begun:
             self._check_companion()
+        if self._most is not None and len(self._open) >= self._most:
+            return None
         pull = self._next_pull(policy)
         if self._is_over(policy):  # it was found that there is nothing more to evaluate
             self._write_answer(policy, urgent=True)
