@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 class PullScheduler(FIFOScheduler):
     """Run trials in the order in which they come, and end those that take too long.
 
-    Any search algorithm can be used with it, to have limits that hold for trials that hang, too: in
-    a loop, in C code, before their first report, deaf to signals. A trial that is ended for its
-    time is TERMINATED, counts as no error, and frees its slot within a second; its last result has
-    the limit as ``"mfhpo/censored_at"``.
+    Its limits hold for trials that hang, too: in a loop, in C code, before their first report, deaf
+    to signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
+    slot within a second; its last result has the limit as ``"mfhpo/censored_at"``.
+
+    Use it with random search, with Optuna's searcher or with those of this package. A trial that is
+    ended before it reported has a result without the metric. Other searchers, such as Nevergrad's,
+    ZOOpt's and HEBO's, may fail on that, and the trial then counts as an error.
 
     It is the companion of the searchers of this package, which make it by ``search.scheduler()``:
     it writes their observations to the experiment's storage at once, does not run a pull again that
