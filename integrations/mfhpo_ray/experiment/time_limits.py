@@ -165,7 +165,7 @@ def stop_at_once(
     children and the actors that it owns as well; what a child has started in a session of its own
     stays.
     """
-    controller = _unwrapped(tune_controller)
+    controller = unwrapped(tune_controller)
     process = trial.temporary_state.ray_actor
     _note(trial, note or {})
     # Tune would wait for the process to export its model.
@@ -181,14 +181,14 @@ def stop_at_once(
         process.kill()
 
 
-def _unwrapped(tune_controller: TuneController) -> Any:
-    # Schedulers are given a wrapper that warns of what it does not list.
+def unwrapped(tune_controller: TuneController) -> Any:
+    """Tune's controller itself: schedulers get a wrapper that warns of what it does not list."""
     return getattr(tune_controller, "_tune_controller", tune_controller)
 
 
 def _running_trials(tune_controller: TuneController) -> Iterable[Trial]:
     running: Iterable[Trial] | None
-    running = getattr(_unwrapped(tune_controller), "_running_trials", None)
+    running = getattr(unwrapped(tune_controller), "_running_trials", None)
     if running is None:
         live = tune_controller.get_live_trials()
         running = [trial for trial in live if trial.status == Trial.RUNNING]
@@ -203,7 +203,7 @@ def _has_answered(tune_controller: TuneController, trial: Trial) -> bool:
     """Whether the process has sent what was not looked at yet, or its last result before that."""
     if _has_ended(trial):
         return True
-    controller = _unwrapped(tune_controller)
+    controller = unwrapped(tune_controller)
     manager = getattr(controller, "_actor_manager", None)
     if manager is None:
         return False

@@ -14,6 +14,7 @@ from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
+from mfhpo_ray.experiment.stoppers import stopper_of_trials
 from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.schedulers.room import searchers_of
 
@@ -92,7 +93,7 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
-        self._connect(tune_controller.search_alg, Journal.of(trial))
+        self._connect(tune_controller, Journal.of(trial))
         search = self._search
         result = None if search is None else search.completed(trial.trial_id)
         if trial.is_finished():
@@ -162,13 +163,18 @@ class PullScheduler(FIFOScheduler):
         # A copy is for an experiment of its own, or for the same one after a restart.
         return self.__dict__ | {"_search": None, "_folder": None}
 
-    def _connect(self, search_alg: Any, journal: Journal | None) -> None:
+    def _connect(self, tune_controller: TuneController, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
+        search_alg = tune_controller.search_alg
         search = next((s for s in searchers_of(search_alg) if hasattr(s, "note_resources")), None)
         folder = None if journal is None else journal.folder
         if search is None or (search is self._search and folder == self._folder):
             return
         self._search, self._folder = search, folder
+        # Tune tells a search only of conditions in a dictionary.
+        stopper = stopper_of_trials(tune_controller)
+        if stopper is not None:
+            search.warn_of_stop(stopper)
         if journal is not None:
             search.connect(journal)
             self._knows_what_is_kept = False

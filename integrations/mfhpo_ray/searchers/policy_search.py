@@ -167,12 +167,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._take("metric", metric)
         self._take("mode", mode)
         if spec.get("stop"):
-            warnings.warn(
-                f"RunConfig(stop={spec['stop']!r}) may end trials early, whose last result then "
-                f"counts as what they were to evaluate, which falsifies the answer. Drop it: "
-                f"trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
-                stacklevel=3,
-            )
+            self.warn_of_stop(repr(spec["stop"]))
         if spec.get("num_samples") == 1:
             self._warn_once(
                 "num_samples",
@@ -275,6 +270,16 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._tell_released(released)
         _logger.info("%d observations are taken over from the journal.", len(unknown))
         self._write_answer(policy, urgent=True)
+
+    def warn_of_stop(self, what: str) -> None:
+        """Warn of what the ``stop`` of the ``RunConfig`` is."""
+        self._warn_once(
+            "stop",
+            f"RunConfig(stop={what}) may end trials early, whose last result then counts as what "
+            f"they were to evaluate, which falsifies the answer. Drop it: trials end by "
+            f"themselves, and search.scheduler(limit=...) ends those that hang.",
+            stacklevel=4,
+        )
 
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
         """Note what a trial holds while it runs: number of CPUs, GPUs and others, by name."""
