@@ -29,7 +29,9 @@ class RCUCBScheduler(ArmScheduler):
 
     For when the trials themselves count, and their time: see `RCUCBSearch`. A trial is one
     replicate of an arm: the arm is the configuration without the replicate's key. A trial beyond
-    its limit is stopped, also if it hangs: see `PullScheduler`.
+    its limit is stopped, also if it hangs: see `PullScheduler`. Where a search algorithm suggests
+    the trials, each starts at once, with the largest limit, and neither arm nor limit is chosen:
+    use `RCUCBSearch` instead.
 
     Parameters
     ----------

@@ -61,9 +61,9 @@ class RaceSearch(FidelitySearch):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. No scheduler
-    that stops trials early is needed, nor allowed. When the budget is spent or the answer is
-    certified, the run ends.
+    Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
+    stop trials early, such as ASHA, falsify the values, and nothing warns of them. When the budget
+    is spent or the answer is certified, the run ends.
 
     Parameters
     ----------
