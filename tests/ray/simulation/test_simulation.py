@@ -407,6 +407,7 @@ def test_best_is_what_the_result_grid_hands_over():
     run = simulate(FIFOScheduler(), arms(3), curves)
     first, second, _ = run.trials
     assert [run.best(), run.best("min")] == [(second, 0.5), (first, 0.2)]
+    assert simulate(FIFOScheduler(), arms(3), curves, mode="min").best()[1] == 0.2
     assert run.best(scope="all") == (first, 0.9)
     assert run.best("min", scope="all") == (second, 0.1)
     nothing = simulate(FIFOScheduler(), [{"arm": 2}], curves)
