@@ -140,7 +140,11 @@ class MFEliminationScheduler(ArmScheduler):
         else:
             self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
             levels = levels_with_bounds(
-                self._bias, levels, max_t, grace_period=grace_period, reduction_factor=reduction_factor
+                self._bias,
+                levels,
+                max_t,
+                grace_period=grace_period,
+                reduction_factor=reduction_factor,
             )
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)

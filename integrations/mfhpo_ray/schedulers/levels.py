@@ -13,7 +13,6 @@ from mfhpo_ray.experiment.checkpoints import saved_metrics
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.schedulers.runs import Run
 
-
 _GRACE_PERIOD = 1
 _REDUCTION_FACTOR = 3.0
 

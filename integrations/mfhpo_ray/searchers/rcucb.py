@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -120,7 +119,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
             return Observation(None, seconds)
         if limit is not None and seconds > limit:
             return Observation(None, seconds, censored_at=limit)
-        return Observation(self._within_range(trial_id, value), seconds)
+        return Observation(value, seconds)
 
     def _answer(self, policy: CensoredPolicy) -> TuneLimitRecommendation:
         answer = policy.recommend()
@@ -159,22 +158,6 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
                 f"limits to the search.",
                 stacklevel=4,
             )
-
-    def _within_range(self, trial_id: str, value: float) -> float:
-        """The value, or the nearest one in the declared range, with a warning the first time."""
-        reward_range: tuple[float, float] | None = self._options["reward_range"]
-        if reward_range is None or not math.isfinite(value):
-            return value
-        low, high = reward_range
-        if not low <= value <= high:
-            self._warn_once(
-                "range",
-                f"trial {trial_id} has the value {value:g}, outside "
-                f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
-                f"will others. Declare the range that the metric really has, or leave it out.",
-                stacklevel=4,
-            )
-        return min(max(value, low), high)
 
 
 @runs(RCUCB, RCUCBSearchOptions, reward_range=None, seed_key="seed", limit_key="time_limit_s")
