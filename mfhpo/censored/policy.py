@@ -467,9 +467,12 @@ class CensoredPolicy(Policy):
         least, most = self._declared_range
         if not least <= reward <= most:
             self._warned_of_range = True
+            shown = self.labels.value(reward)
+            low, high = sorted(map(self.labels.value, self._declared_range))
             warnings.warn(
-                f"a reward of {reward!r} lies outside reward_range={self._declared_range}: it is "
-                f"taken for the nearest one inside, and so will be others; declare a wider range.",
+                f"a value of {shown:g} lies outside reward_range=({low:g}, {high:g}): it counts as "
+                f"the nearest one inside, and so will others. Declare the range that values really "
+                f"have, or leave it out.",
                 stacklevel=4,
             )
 

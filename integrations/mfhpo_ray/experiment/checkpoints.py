@@ -1,12 +1,13 @@
-"""Whether a trial that pauses could go on from where it was."""
+"""Whether a trial that pauses could go on from where it was, and what its checkpoint holds."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from ray.air.constants import TRAINING_ITERATION
 from ray.tune.experiment import Trial
-from ray.tune.result import SHOULD_CHECKPOINT
+from ray.tune.result import SHOULD_CHECKPOINT, TIME_TOTAL_S
 from ray.tune.trainable import FunctionTrainable, Trainable
+from ray.tune.utils import flatten_dict
 
 
 class Checkpoints:
@@ -43,6 +44,17 @@ class Checkpoints:
         """Learn from a trial that is paused now."""
         if trial is self._probe:
             self._saved_by_a_pause[trial.trainable_name] = trial.has_checkpoint()
+
+
+def saved_metrics(trial: Trial) -> dict[str, Any]:
+    """The result that a trial had reported when it was last saved; empty without a checkpoint."""
+    saved = trial.latest_checkpoint_result
+    return flatten_dict(saved.metrics) if saved and saved.metrics else {}
+
+
+def saved_seconds(trial: Trial) -> float:
+    """Seconds of training that a trial's checkpoint holds, which its later results count again."""
+    return float(saved_metrics(trial).get(TIME_TOTAL_S, 0.0))
 
 
 def can_be_saved(trial: Trial) -> bool:

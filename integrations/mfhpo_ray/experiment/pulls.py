@@ -27,6 +27,7 @@ class UnderWay:
     seconds: float | None = None  # what its results so far said that it took
     resources: Mapping[str, float] | None = None  # what it holds, once that is known
     restored: bool = False  # begun before a restart
+    owed: float = 0.0  # seconds of attempts that failed, and that Ray tried again
 
     def took(self, result: Mapping[str, Any], now: float) -> float:
         """Seconds that it took: as its result says, or as is known of it, or since it began."""
@@ -39,13 +40,14 @@ class UnderWay:
         return max(0.0, now - self.since) if seconds is None else seconds
 
     def state_dict(self) -> dict[str, Any]:
-        """Pull and replicate, as plain JSON values."""
-        return {**_pull_to_record(self.pull), "replicate": self.replicate}
+        """What outlasts a restart, as plain JSON values."""
+        return {**_pull_to_record(self.pull), "replicate": self.replicate, "owed": self.owed}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], now: float) -> UnderWay:
         """What was saved; its trial begins anew."""
-        return cls(_pull_from_record(state), int(state["replicate"]), now, restored=True)
+        pull, replicate = _pull_from_record(state), int(state["replicate"])
+        return cls(pull, replicate, now, restored=True, owed=float(state.get("owed", 0.0)))
 
 
 @dataclass(frozen=True)

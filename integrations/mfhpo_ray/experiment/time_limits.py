@@ -21,6 +21,7 @@ from ray.tune.experiment import Trial
 from ray.tune.result import DONE, TIME_TOTAL_S, TRIAL_ID
 
 from mfhpo._validation import check_limit
+from mfhpo_ray.experiment.checkpoints import saved_seconds
 
 if TYPE_CHECKING:
     from ray.tune.execution.tune_controller import TuneController
@@ -42,6 +43,7 @@ class _Watch:
     """What is known of a trial: its limit, when this run began, what it took if ended here."""
 
     limit: float | None
+    saved: float  # seconds of the checkpoint that this run goes on from
     began: float | None = None
     ended_after: float | None = None
 
@@ -71,7 +73,7 @@ class TimeLimits:
 
     def set(self, trial: Trial, limit: float | None) -> None:
         """Limit a trial that is going to be started."""
-        self._watches[trial.trial_id] = _Watch(finite_limit("limit", limit))
+        self._watches[trial.trial_id] = _Watch(finite_limit("limit", limit), saved_seconds(trial))
 
     def enforce(self, tune_controller: TuneController) -> None:
         """Start the clocks of trials that run by now, and end those beyond their limits.
@@ -122,6 +124,19 @@ class TimeLimits:
             return self._clock() - watch.began
         return float(result.get(TIME_TOTAL_S, 0.0))
 
+    def seconds_of_all_runs(self, trial: Trial) -> float:
+        """Seconds that a trial has run, with those of the checkpoint that it went on from."""
+        watch = self._watches.get(trial.trial_id)
+        if watch is not None and watch.began is None:
+            return watch.saved  # a last result is that of an earlier run
+        if watch is None or _has_ended(trial):
+            return self.seconds(trial)
+        return watch.saved + self.seconds(trial)
+
+    def seconds_of_failed_attempt(self, trial: Trial) -> float:
+        """Seconds that a failed trial has run and that the results of its next run do not count."""
+        return max(0.0, self.seconds_of_all_runs(trial) - saved_seconds(trial))
+
     def settle(self, trial: Trial) -> float | None:
         """Note in the last result of a trial at which limit it is censored, if it is."""
         watch = self._watches.get(trial.trial_id)
@@ -150,7 +165,7 @@ def stop_at_once(
     children and the actors that it owns as well; what a child has started in a session of its own
     stays.
     """
-    controller = _unwrapped(tune_controller)
+    controller = unwrapped(tune_controller)
     process = trial.temporary_state.ray_actor
     _note(trial, note or {})
     # Tune would wait for the process to export its model.
@@ -166,14 +181,14 @@ def stop_at_once(
         process.kill()
 
 
-def _unwrapped(tune_controller: TuneController) -> Any:
-    # Schedulers are given a wrapper that warns of what it does not list.
+def unwrapped(tune_controller: TuneController) -> Any:
+    """Tune's controller itself: schedulers get a wrapper that warns of what it does not list."""
     return getattr(tune_controller, "_tune_controller", tune_controller)
 
 
 def _running_trials(tune_controller: TuneController) -> Iterable[Trial]:
     running: Iterable[Trial] | None
-    running = getattr(_unwrapped(tune_controller), "_running_trials", None)
+    running = getattr(unwrapped(tune_controller), "_running_trials", None)
     if running is None:
         live = tune_controller.get_live_trials()
         running = [trial for trial in live if trial.status == Trial.RUNNING]
@@ -188,7 +203,7 @@ def _has_answered(tune_controller: TuneController, trial: Trial) -> bool:
     """Whether the process has sent what was not looked at yet, or its last result before that."""
     if _has_ended(trial):
         return True
-    controller = _unwrapped(tune_controller)
+    controller = unwrapped(tune_controller)
     manager = getattr(controller, "_actor_manager", None)
     if manager is None:
         return False

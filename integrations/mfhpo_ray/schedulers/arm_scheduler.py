@@ -293,7 +293,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._complete = True
             self._on_complete_search()
         if self._over:
-            self._close(tune_controller)
+            self._finish(tune_controller)
             return None
         if not self._may_find_one or not self._has_room(search):
             return None
@@ -378,6 +378,10 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._is_open and not self._busy and self._runs.all_over:
             # Ray may end the experiment without another step of its loop.
             self._note_answer()
+
+    def _finish(self, tune_controller: TuneController) -> None:
+        """End the experiment, now that the race has ended."""
+        self._close(tune_controller)
 
     def _close(self, tune_controller: TuneController) -> None:
         if self._closed:

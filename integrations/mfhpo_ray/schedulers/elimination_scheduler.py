@@ -18,12 +18,12 @@ from mfhpo.identification.curves.staged_elimination import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_ray.experiment.checkpoints import Checkpoints
+from mfhpo_ray.experiment.checkpoints import Checkpoints, saved_metrics
 from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
-from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, saved_metrics, time_in
+from mfhpo_ray.schedulers.levels import levels_of, levels_with_bounds, time_in
 from mfhpo_ray.schedulers.runs import Run
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
 
@@ -114,8 +114,8 @@ class MFEliminationScheduler(ArmScheduler):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
-        grace_period: int = 1,
-        reduction_factor: float = 3,
+        grace_period: int | None = None,
+        reduction_factor: float | None = None,
         levels: Sequence[float] | None = None,
         bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
@@ -139,7 +139,13 @@ class MFEliminationScheduler(ArmScheduler):
             levels = levels_of(levels, max_t, grace_period, reduction_factor)
         else:
             self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = levels_with_bounds(self._bias, levels, max_t)
+            levels = levels_with_bounds(
+                self._bias,
+                levels,
+                max_t,
+                grace_period=grace_period,
+                reduction_factor=reduction_factor,
+            )
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:

@@ -54,7 +54,7 @@ class IISEScheduler(ArmScheduler):
         The time at which a trial is complete; the levels are then geometric.
     grace_period, reduction_factor
         Least level that is made from `max_t`, and how many times longer each level is than the one
-        before.
+        before. None: 1 and 3.
     levels
         The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
@@ -136,8 +136,8 @@ class IISEScheduler(ArmScheduler):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
-        grace_period: int = 1,
-        reduction_factor: float = 3,
+        grace_period: int | None = None,
+        reduction_factor: float | None = None,
         levels: Sequence[float] | None = None,
         costs: Sequence[float] | Literal["measured"] | None = None,
         prices: Mapping[str, float] | None = None,

@@ -14,6 +14,7 @@ from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
+from mfhpo_ray.experiment.stoppers import stopper_of_trials
 from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
 from mfhpo_ray.schedulers.room import searchers_of
 
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
 class PullScheduler(FIFOScheduler):
     """Run trials in the order in which they come, and end those that take too long.
 
-    Any search algorithm can be used with it, to have limits that hold for trials that hang, too: in
-    a loop, in C code, before their first report, deaf to signals. A trial that is ended for its
-    time is TERMINATED, counts as no error, and frees its slot within a second; its last result has
-    the limit as ``"mfhpo/censored_at"``.
+    Its limits hold for trials that hang, too: in a loop, in C code, before their first report, deaf
+    to signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
+    slot within a second; its last result has the limit as ``"mfhpo/censored_at"``.
+
+    Use it with random search, with Optuna's searcher or with those of this package. A trial that is
+    ended before it reported has a result without the metric. Other searchers, such as Nevergrad's,
+    ZOOpt's and HEBO's, may fail on that, and the trial then counts as an error.
 
     It is the companion of the searchers of this package, which make it by ``search.scheduler()``:
     it writes their observations to the experiment's storage at once, does not run a pull again that
@@ -89,7 +93,7 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Limit a trial, and tell the searcher what it holds."""
-        self._connect(tune_controller.search_alg, Journal.of(trial))
+        self._connect(tune_controller, Journal.of(trial))
         search = self._search
         result = None if search is None else search.completed(trial.trial_id)
         if trial.is_finished():
@@ -120,13 +124,16 @@ class PullScheduler(FIFOScheduler):
 
     def on_trial_error(self, tune_controller: TuneController, trial: Trial) -> None:
         """Drop the trial's limit; it is added again if it is tried again."""
-        seconds = self._limits.seconds(trial)
-        self._limits.forget(trial)
-        if self._search is None or is_tried_again(trial):
-            return
-        self._search.note_seconds(trial.trial_id, seconds)
-        if was_lost(trial):
-            self._search.lose(trial.trial_id)
+        search, limits = self._search, self._limits
+        if search is None:
+            pass
+        elif is_tried_again(trial):
+            search.owe(trial.trial_id, limits.seconds_of_failed_attempt(trial))
+        else:
+            search.note_seconds(trial.trial_id, limits.seconds_of_all_runs(trial))
+            if was_lost(trial):
+                search.lose(trial.trial_id)
+        limits.forget(trial)
 
     def on_trial_remove(self, tune_controller: TuneController, trial: Trial) -> None:
         """Drop the limit of a trial that will not be started."""
@@ -156,13 +163,18 @@ class PullScheduler(FIFOScheduler):
         # A copy is for an experiment of its own, or for the same one after a restart.
         return self.__dict__ | {"_search": None, "_folder": None}
 
-    def _connect(self, search_alg: Any, journal: Journal | None) -> None:
+    def _connect(self, tune_controller: TuneController, journal: Journal | None) -> None:
         """Find the searcher of ours below what Tune wraps it in, and connect it once."""
+        search_alg = tune_controller.search_alg
         search = next((s for s in searchers_of(search_alg) if hasattr(s, "note_resources")), None)
         folder = None if journal is None else journal.folder
         if search is None or (search is self._search and folder == self._folder):
             return
         self._search, self._folder = search, folder
+        # Tune tells a search only of conditions in a dictionary.
+        stopper = stopper_of_trials(tune_controller)
+        if stopper is not None:
+            search.warn_of_stop(stopper)
         if journal is not None:
             search.connect(journal)
             self._knows_what_is_kept = False

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 
 from mfhpo import RCUCB, Labels, Observation, Pull
 from mfhpo.censored.options import RCUCBOptions, check_limits, mirrored
 from mfhpo.racing.options import runs, with_defaults
+from mfhpo_ray.experiment.losses import is_tried_again
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.runs import Run
 
 if TYPE_CHECKING:
+    from ray.tune.execution.tune_controller import TuneController
     from typing_extensions import Unpack
 
 
@@ -25,7 +29,9 @@ class RCUCBScheduler(ArmScheduler):
 
     For when the trials themselves count, and their time: see `RCUCBSearch`. A trial is one
     replicate of an arm: the arm is the configuration without the replicate's key. A trial beyond
-    its limit is stopped, also if it hangs: see `PullScheduler`.
+    its limit is stopped, also if it hangs: see `PullScheduler`. Where a search algorithm suggests
+    the trials, each starts at once, with the largest limit, and neither arm nor limit is chosen:
+    use `RCUCBSearch` instead.
 
     Parameters
     ----------
@@ -37,8 +43,8 @@ class RCUCBScheduler(ArmScheduler):
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
         trials were run. The last ones are of arms that are not worth it: what an experiment gains
         depends on ending it, or on replicates enough. Trials that run when the `horizon` is reached
-        are stopped, and do not count. They are the slow ones, so that the answer takes arms for a
-        little quicker than they are.
+        may end, or run into their limits, and count as well: without these slow ones, the answer
+        would take arms for quicker than they are. Those without a limit are stopped.
 
     Raises
     ------
@@ -83,12 +89,14 @@ class RCUCBScheduler(ArmScheduler):
         # Arms whose trials, as far as they are known, are all over.
         self._exhausted: set[int] = set()
         self._n_observed = 0
+        self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
 
     def recommendation(self) -> TuneLimitRecommendation:
         """The best arm, limit and gain so far, or ValueError before any trial."""
         self._check_open()
         nothing_is_left = self._complete and self._runs.all_over
         answer = self._without_more(self._policy.recommend(), nothing_is_left)
+        answer = replace(answer, cost=answer.cost + self._owed)
         config = self._runs.config(answer.arm)
         return TuneLimitRecommendation.of(answer, self._sign, config)
 
@@ -103,6 +111,11 @@ class RCUCBScheduler(ArmScheduler):
         )
 
     def _recover(self, entries: Sequence[Entry]) -> None:
+        for record, _, run in entries:
+            owed = float(record.get("owed", 0.0))
+            self._owed += owed
+            if run is not None:
+                run.observed, run.owed = record["observed"], owed
         told = [
             (number, arm, rest)
             for record, arm, _ in entries
@@ -115,6 +128,21 @@ class RCUCBScheduler(ArmScheduler):
     @property
     def _over(self) -> bool:
         return self._is_open and self._policy.finished
+
+    def _finish(self, tune_controller: TuneController) -> None:
+        """Start nothing more, and end the experiment once the trials that run have ended."""
+        tune_controller.search_alg.set_finished()
+        for run in self._runs:
+            if not run.trial.is_finished() and not self._may_end(run):
+                self._doom(run)
+        self._stop_doomed(tune_controller)
+        if not self._busy:
+            self._close(tune_controller)
+
+    def _may_end(self, run: Run) -> bool:
+        """Whether a trial runs, and has a limit: one without might be waited for without end."""
+        _, limit = self._granted.get(run.trial.trial_id, (run, None))
+        return limit is not None and run.trial.status == Trial.RUNNING
 
     def _is_out(self, arm: int) -> bool:
         return self._is_open and arm not in self._policy.active
@@ -158,10 +186,15 @@ class RCUCBScheduler(ArmScheduler):
         self._tell(run, Observation(self._value(result), self._time_limits.seconds(run.trial)))
 
     def _on_retry(self, run: Run) -> None:
-        self._granted.pop(run.trial.trial_id, None)
+        granted = self._granted.pop(run.trial.trial_id, None)
+        if granted is not None and is_tried_again(run.trial):
+            owed = self._time_limits.seconds_of_failed_attempt(run.trial)
+            self._owed += owed
+            run.owed += owed
+            self._note(run, is_over=False)
 
     def _on_failure(self, run: Run) -> None:
-        self._tell(run, Observation(None, self._time_limits.seconds(run.trial)))
+        self._tell(run, Observation(None, self._time_limits.seconds_of_all_runs(run.trial)))
 
     def _leave(self, run: Run) -> None:
         self._granted.pop(run.trial.trial_id, None)
@@ -177,9 +210,12 @@ class RCUCBScheduler(ArmScheduler):
         self._policy.tell(Pull(run.arm, 0, limit), observation)
         self._n_observed += 1
         told = (observation.value, observation.cost, observation.censored_at)
-        entry = [self._n_observed, limit, *told]
-        self._write(run, {"observed": [entry], "over": not observation.failed})
+        run.observed = [[self._n_observed, limit, *told]]
+        self._note(run, is_over=not observation.failed)
         if self._is_out(run.arm):
             self._doom_arm(run.arm)
         if self._policy.finished:
             self._note_answer()
+
+    def _note(self, run: Run, *, is_over: bool) -> None:
+        self._write(run, {"observed": run.observed, "over": is_over, "owed": run.owed})

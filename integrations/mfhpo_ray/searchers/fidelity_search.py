@@ -105,7 +105,7 @@ class FidelitySearch(PolicySearch[Policy]):
         if self._fidelity.costs == "measured":
             if self._has_prices and begun.resources is None:
                 raise RuntimeError(self._no_companion())
-            cost = seconds * self._prices.of(begun.resources or {})
+            cost = (seconds + begun.owed) * self._prices.of(begun.resources or {})
         if stopped_at is not None:
             return Observation(None, cost, float(stopped_at))
         return Observation(value, cost)

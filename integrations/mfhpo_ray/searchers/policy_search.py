@@ -167,10 +167,12 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._take("metric", metric)
         self._take("mode", mode)
         if spec.get("stop"):
-            warnings.warn(
-                f"RunConfig(stop={spec['stop']!r}) may end trials early, whose last result then "
-                f"counts as what they were to evaluate, which falsifies the answer. Drop it: "
-                f"trials end by themselves, and search.scheduler(limit=...) ends those that hang.",
+            self.warn_of_stop(repr(spec["stop"]))
+        if spec.get("num_samples") == 1:
+            self._warn_once(
+                "num_samples",
+                "num_samples=1 lets the race make a single trial: give "
+                "TuneConfig(num_samples=-1), the race ends by itself.",
                 stacklevel=3,
             )
         if self._policy is not None:
@@ -195,10 +197,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             return self.FINISHED
         if self._is_unsure_of_trials:
             self._drop_those_that_are_gone()
-        if self._most is not None and len(self._open) >= self._most:
-            return None
         if self._open.has_begun:
             self._check_companion()
+        if self._most is not None and len(self._open) >= self._most:
+            return None
         pull = self._next_pull(policy)
         if self._is_over(policy):  # it was found that there is nothing more to evaluate
             self._write_answer(policy, urgent=True)
@@ -269,6 +271,16 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         _logger.info("%d observations are taken over from the journal.", len(unknown))
         self._write_answer(policy, urgent=True)
 
+    def warn_of_stop(self, what: str) -> None:
+        """Warn of what the ``stop`` of the ``RunConfig`` is."""
+        self._warn_once(
+            "stop",
+            f"RunConfig(stop={what}) may end trials early, whose last result then counts as what "
+            f"they were to evaluate, which falsifies the answer. Drop it: trials end by "
+            f"themselves, and search.scheduler(limit=...) ends those that hang.",
+            stacklevel=4,
+        )
+
     def note_resources(self, trial_id: str, resources: Mapping[str, float]) -> None:
         """Note what a trial holds while it runs: number of CPUs, GPUs and others, by name."""
         self._has_companion = True
@@ -285,6 +297,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         begun = self._open.get(trial_id)
         if begun is not None:
             begun.seconds = seconds
+
+    def owe(self, trial_id: str, seconds: float) -> None:
+        """Note what an attempt took that failed, and that Ray tries again."""
+        begun = self._open.get(trial_id)
+        if begun is not None:
+            begun.owed += seconds
+            begun.seconds = None
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
         """The last result of a trial that ended before a restart, or None."""

@@ -61,9 +61,9 @@ class RaceSearch(FidelitySearch):
     outside the shortlist. The intervals rest on the evaluations of the shortlist alone, never on
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
-    Each trial is one evaluation of one configuration at one level of the fidelity. No scheduler
-    that stops trials early is needed, nor allowed. When the budget is spent or the answer is
-    certified, the run ends.
+    Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
+    stop trials early, such as ASHA, falsify the values, and nothing warns of them. When the budget
+    is spent or the answer is certified, the run ends.
 
     Parameters
     ----------
@@ -107,6 +107,9 @@ class RaceSearch(FidelitySearch):
     A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other, and
     its configuration is given up after three in a row. One whose process or node dies is not, and
     the configuration is evaluated again.
+
+    Where seconds are measured, attempts that fail and that Ray tries again (``max_failures`` of
+    ``FailureConfig``) are part of what their trial costs.
 
     Where seconds are measured, each trial has a limit, beyond which something else is worth more.
     The search's scheduler keeps it; without that scheduler, you are warned. A configuration that

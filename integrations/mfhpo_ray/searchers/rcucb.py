@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +48,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         super().__init__(arms=arms, owned=limit_key, **host)
         self._options = own
         self._own_limit: float | None = None
+        self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
         self._policy_class(2, **own)
 
     # What users call.
@@ -89,6 +90,13 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
             raise ValueError(f"there is no best limit yet: {answer.reason}.")
         return answer.limit
 
+    # What its scheduler calls.
+
+    def owe(self, trial_id: str, seconds: float) -> None:
+        """Note what a failed attempt took: it is part of the cost, and not of a duration."""
+        self._owed += seconds
+        super().owe(trial_id, seconds)
+
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> CensoredPolicy:
@@ -111,16 +119,23 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
             return Observation(None, seconds)
         if limit is not None and seconds > limit:
             return Observation(None, seconds, censored_at=limit)
-        return Observation(self._within_range(trial_id, value), seconds)
+        return Observation(value, seconds)
 
     def _answer(self, policy: CensoredPolicy) -> TuneLimitRecommendation:
         answer = policy.recommend()
+        answer = replace(answer, cost=answer.cost + self._owed)
         params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
         return TuneLimitRecommendation.of(answer, self._sign, params)
 
     @property
     def _n_fidelities(self) -> int:
         return 1
+
+    def _details(self) -> dict[str, Any]:
+        return {"owed": self._owed}
+
+    def _load_details(self, state: Mapping[str, Any]) -> None:
+        self._owed = float(state.get("owed", 0.0))
 
     def _check_companion(self) -> None:
         if not self._has_companion:
@@ -143,22 +158,6 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
                 f"limits to the search.",
                 stacklevel=4,
             )
-
-    def _within_range(self, trial_id: str, value: float) -> float:
-        """The value, or the nearest one in the declared range, with a warning the first time."""
-        reward_range: tuple[float, float] | None = self._options["reward_range"]
-        if reward_range is None or not math.isfinite(value):
-            return value
-        low, high = reward_range
-        if not low <= value <= high:
-            self._warn_once(
-                "range",
-                f"trial {trial_id} has the value {value:g}, outside "
-                f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
-                f"will others. Declare the range that the metric really has, or leave it out.",
-                stacklevel=4,
-            )
-        return min(max(value, low), high)
 
 
 @runs(RCUCB, RCUCBSearchOptions, reward_range=None, seed_key="seed", limit_key="time_limit_s")

@@ -1,4 +1,4 @@
-"""Any Tune scheduler and searcher, on curves that are known, in virtual time and without a cluster.
+"""Tune's schedulers and searchers, on known curves, in virtual time and without a cluster.
 
 A stand-in for Tune's controller calls a real scheduler, and a real searcher if there is one, just
 as ``ray.tune.execution.tune_controller`` does, with Tune's own `Trial` objects. Training takes

@@ -170,6 +170,7 @@ class Controller:
             trials=tuple(self._trials),
             events=tuple(self._events),
             metric=self._settings["metric"],
+            mode=self._settings["mode"],
             slot_seconds=self._slots.seconds(self._seconds),
             iterations=sum(event.kind == "result" for event in self._events),
             makespan=self._seconds,

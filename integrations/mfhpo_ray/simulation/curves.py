@@ -58,6 +58,9 @@ class ReplayedCurves:
         schedulers see the same.
     arm_key, seed_key
         Names in the configuration of the arm's index and of the replicate's number, 0 if missing.
+    fidelity_key
+        Name in the configuration of how many iterations a trial trains, as the fidelity of a
+        search is. None: as many as the table has.
 
     Raises
     ------
@@ -80,6 +83,7 @@ class ReplayedCurves:
         seed: int = 0,
         arm_key: str = "arm",
         seed_key: str = "seed",
+        fidelity_key: str | None = None,
     ) -> None:
         self.values: npt.NDArray[np.float64] = np.array(values, dtype=np.float64)
         if self.values.ndim != 2 or not self.values.size:
@@ -95,10 +99,13 @@ class ReplayedCurves:
         self.seed = seed
         self.arm_key = arm_key
         self.seed_key = seed_key
+        self.fidelity_key = fidelity_key
 
     def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
         """Train for one iteration (see `Curves.step`)."""
         if iteration > self.values.shape[1]:
+            return None
+        if self.fidelity_key is not None and iteration > config[self.fidelity_key]:
             return None
         arm, replicate = int(config[self.arm_key]), int(config.get(self.seed_key, 0))
         value = float(self.values[arm, iteration - 1])

@@ -39,8 +39,8 @@ class SimulatedRun:
     ----------
     trials, events
         All trials, as Tune leaves them, and what happened, in that order.
-    metric
-        The metric that was reported.
+    metric, mode
+        The metric that was reported, and whether the largest or the smallest is the best.
     slot_seconds, makespan
         Virtual seconds for which slots were held, summed over the slots, and from the beginning to
         the end.
@@ -51,6 +51,7 @@ class SimulatedRun:
     trials: tuple[Trial, ...]
     events: tuple[Event, ...]
     metric: str
+    mode: Mode
     slot_seconds: float
     iterations: int
     makespan: float
@@ -61,11 +62,13 @@ class SimulatedRun:
             event for event in self.events if event.trial_id == trial_id and event.kind == "result"
         ]
 
-    def best(self, mode: Mode = "max", scope: Scope = "last") -> tuple[Trial, float]:
+    def best(self, mode: Mode | None = None, scope: Scope = "last") -> tuple[Trial, float]:
         """What ``ResultGrid.get_best_result`` would hand over: a trial and the value it claims.
 
-        `scope` says which values of a trial count: its last one, all, or an average.
+        `mode` is the run's own if it is None. `scope` says which values of a trial count: its last
+        one, all, or an average.
         """
+        mode = self.mode if mode is None else mode
         name = mode if scope == "all" else scope
         best: tuple[Trial, float] | None = None
         for trial in self.trials:

@@ -417,7 +417,7 @@ class TestBadInput:
 class TestRewardsOutsideTheRange:
     def test_one_warning(self):
         policy, nearest = RCUCB(2, LIMITS, **PAPER), RCUCB(2, LIMITS, **PAPER)
-        with pytest.warns(UserWarning, match=r"a reward of 1\.5 lies outside reward_range=\(0"):
+        with pytest.warns(UserWarning, match=r"a value of 1\.5 lies outside reward_range=\(0"):
             tell_outcome(policy, Pull(0, 0, 0.9), 1.5, 0.2)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -431,7 +431,7 @@ class TestRewardsOutsideTheRange:
 
     def test_one_warning_for_rounds_played_at_once(self):
         policy = RCUCB(2, LIMITS, **PAPER)
-        with pytest.warns(UserWarning, match=r"a reward of -2\.0 lies outside") as caught:
+        with pytest.warns(UserWarning, match=r"a value of -2 lies outside") as caught:
             policy.play(lambda arm, size: (np.full(size, -2.0), np.full(size, 0.2)), 30)
         assert [warning.filename for warning in caught] == [__file__]
         with warnings.catch_warnings():

@@ -1,6 +1,8 @@
 """When a trial's time is up, told by a clock that the tests move."""
 
 import pickle
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given
@@ -199,3 +201,24 @@ def test_the_mark_reaches_the_state_that_ray_saves():
     assert CENSORED_KEY not in trial.run_metadata.get_json_state()  # and is kept from now on
     loop.turn(2.1)
     assert CENSORED_KEY in trial.run_metadata.get_json_state()
+
+
+def test_a_failed_attempt_is_paid_but_for_what_its_checkpoint_holds():
+    loop = Loop()
+    with patch.object(Trial, "latest_checkpoint_result", None):
+        trial = loop.add(60)
+        loop.start(trial)
+        loop.turn(12.0)
+        assert loop.limits.seconds_of_failed_attempt(trial) == 12.0
+    saved = SimpleNamespace(metrics={"time_total_s": 10.0})
+    with patch.object(Trial, "latest_checkpoint_result", saved):
+        assert loop.limits.seconds_of_failed_attempt(trial) == 2.0
+        # The next run goes on from there.
+        loop.limits.set(trial, 60)
+        assert loop.limits.seconds_of_failed_attempt(trial) == 0.0
+        trial.set_status(Trial.PENDING)
+        loop.turn()
+        loop.start(trial)
+        loop.turn(5.0)
+        assert loop.limits.seconds_of_failed_attempt(trial) == 5.0
+        assert loop.limits.seconds_of_all_runs(trial) == 15.0

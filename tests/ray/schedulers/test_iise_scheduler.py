@@ -328,6 +328,11 @@ def test_a_budget_ends_the_race():
     ("options", "error", "message"),
     [
         ({"max_t": 27, "levels": (1, 27)}, ValueError, "either max_t"),
+        (
+            {"max_t": None, "levels": (1, 27), "grace_period": 3},
+            ValueError,
+            "grace_period=3 has no part beside levels=",
+        ),
         ({"max_t": None}, ValueError, "either max_t"),
         ({"variant": "sh"}, ValueError, "variant must be"),
         ({"bias": (0.1, 0.0)}, ValueError, "bias"),

@@ -12,6 +12,13 @@ from ray.tune.execution.placement_groups import PlacementGroupFactory
 from ray.tune.execution.tune_controller import TuneController
 from ray.tune.experiment import Trial
 from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher, SearchGenerator
+from ray.tune.stopper import (
+    CombinedStopper,
+    FunctionStopper,
+    MaximumIterationStopper,
+    NoopStopper,
+    TimeoutStopper,
+)
 
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
@@ -44,13 +51,14 @@ class Search(Searcher):
     connect = noting("connect", type)
     keep = noting("keep", set)
     note_resources, note_seconds = noting("resources"), noting("seconds")
+    owe, warn_of_stop = noting("owe"), noting("stop")
     on_trial_complete, lose, discard = noting("complete"), noting("lose"), noting("discard")
 
 
 class Run:
     """An experiment whose trials are set running by hand, and a clock that is moved by hand."""
 
-    def __init__(self, folder, scheduler=None, search=None):
+    def __init__(self, folder, scheduler=None, search=None, stopper=None):
         self.now = 0.0
         self.scheduler = scheduler or PullScheduler()
         self.scheduler._clock = lambda: self.now
@@ -59,6 +67,7 @@ class Run:
             search_alg=SearchGenerator(search or Search()),
             scheduler=self.scheduler,
             storage=self.storage,
+            stopper=stopper,
         )
 
     def add(self, name, status=Trial.PENDING, **config):
@@ -165,6 +174,29 @@ def test_a_searcher_is_connected_once_and_hears_of_its_trials(tmp_path):
     ]
 
 
+TIMEOUT, THREE_EPOCHS = TimeoutStopper(60), MaximumIterationStopper(3)
+FUNCTION = FunctionStopper(lambda trial_id, result: False)
+
+
+@pytest.mark.parametrize(
+    ("stopper", "warnings"),
+    [
+        (None, []),
+        (TIMEOUT, []),
+        (THREE_EPOCHS, [("stop", "MaximumIterationStopper")]),
+        (FUNCTION, [("stop", "FunctionStopper")]),
+        (CombinedStopper(FUNCTION, TIMEOUT), [("stop", "FunctionStopper")]),
+        (CombinedStopper(TIMEOUT, NoopStopper()), []),
+    ],
+)
+def test_a_stopper_of_the_run_config_is_warned_of_once(tmp_path, stopper, warnings):
+    search = Search()
+    run = Run(tmp_path, search=search, stopper=stopper)
+    run.add("a")
+    run.add("b")
+    assert [heard for heard in search.heard if heard[0] == "stop"] == warnings
+
+
 def test_what_had_ended_before_a_restart_is_no_pull_under_way(tmp_path):
     search = Search()
     run = Run(tmp_path, search=search)
@@ -263,7 +295,7 @@ LOST, RAISED = RayActorError(), ValueError("x")
         (LOST, Trial.RUNNING, 0, [("seconds", "a", 3.0), ("lose", "a")]),
         (RAISED, Trial.RUNNING, 0, [("seconds", "a", 3.0)]),
         # Ray sets it to ERROR before it queues it again.
-        (LOST, Trial.ERROR, 5, []),
+        (LOST, Trial.ERROR, 5, [("owe", "a", 3.0)]),
         # It does not queue it again if it is waiting, as while its process is reset.
         (LOST, Trial.PENDING, 5, [("seconds", "a", 3.0), ("lose", "a")]),
     ],

@@ -75,11 +75,12 @@ def test_the_best_model_is_played_most_and_hanging_trials_are_censored():
     run = simulate(ours, trials(200), SERVICES, slots=8)
     answer = ours.recommendation()
     assert (answer.config, answer.limit) == ({"model": 2}, 15.0)
-    assert (answer.trials, answer.finished) == (200, True)
+    assert 200 <= answer.trials < 208
+    assert answer.finished
     played = [model for model, _ in observations(run)]
     assert played.count(2) > 100
-    # The rest never starts; what is under way at the horizon is stopped, and is no observation.
-    assert 200 <= len(played) <= 200 + 7
+    # The rest never starts; what is under way at the horizon comes to its end or to its limit.
+    assert len(played) == answer.trials
     stopped = [at for model, at in observations(run) if model == 2 and at is not None]
     assert stopped
     assert set(stopped) <= {6.0, 15.0, 30.0}
@@ -106,10 +107,42 @@ def test_crashes_and_values_that_are_none_are_no_observations():
     with pytest.warns(UserWarning, match="leaves the race"):
         run = simulate(ours, trials(40), broken, slots=2)
     answer = ours.recommendation()
-    assert (answer.config, answer.survivors, answer.trials) == ({"model": 2}, (2,), 30)
+    assert (answer.config, answer.survivors) == ({"model": 2}, (2,))
+    assert 30 <= answer.trials < 32
     # Their other trials were never started: three in a row, and one that ran beside them.
     began = [t for t in run.trials if t.config["model"] != 2 and t.status == "ERROR"]
     assert 3 <= len(began) <= 4
+
+
+class QuickOrSlow:
+    """Half of the trials take four seconds or so, the others 24."""
+
+    def step(self, config, iteration):
+        if iteration > 1:
+            return None
+        rng = np.random.default_rng([config["model"], config["seed"]])
+        seconds = rng.exponential(4.0) if rng.random() < 0.5 else rng.uniform(20, 28)
+        return Step(0.6 if config["model"] else 0.5, float(seconds))
+
+
+def test_the_slow_trials_at_the_horizon_count():
+    gains = []
+    for first in range(10):
+        ours = scheduler(limits=[30.0], horizon=20)
+        listed = [{"model": m, "seed": 100 * first + k} for k in range(20) for m in (0, 1)]
+        simulate(ours, listed, QuickOrSlow(), slots=8)
+        gains.append(ours.recommendation().gain)
+    # 0.6 - 0.01 * (4 + 24) / 2; where they are dropped, it seems to be 0.50.
+    assert np.mean(gains) == pytest.approx(0.46, abs=0.02)
+
+
+@pytest.mark.parametrize("limits", [[20.0], 2])
+def test_trials_that_hang_at_the_horizon_do_not_keep_it_from_ending(limits):
+    hanging = Services((4.0, 4.0, 4.0), (0.3, 0.6, 0.8), (0.0, 0.0, 0.3))
+    ours = scheduler(limits=limits, horizon=3)
+    run = simulate(ours, trials(20), hanging, slots=3, time_budget=1000.0)
+    assert run.makespan < 100.0
+    assert ours.recommendation().finished
 
 
 def test_limits_are_derived_and_longest_ends_what_hangs_before():

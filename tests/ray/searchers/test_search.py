@@ -391,12 +391,24 @@ def test_limits_without_their_scheduler_are_warned_of_once():
 def test_values_and_limits_outside_what_is_declared_are_warned_of():
     search = _limited()
     search.suggest("a")
-    with pytest.warns(UserWarning, match=r"value 1.5, outside reward_range=\(0, 1\)"):
+    with pytest.warns(UserWarning, match=r"value of 1.5 lies outside reward_range=\(0, 1\)"):
         search.on_trial_complete("a", {"score": 1.5, "time_total_s": 0.5})
     search.suggest("b")
     with pytest.warns(UserWarning, match="stopped at 0.5 seconds, below the limit of 2"):
         search.on_trial_complete("b", {"mfhpo/censored_at": 0.5})
-    assert _state(search)["rewards"] == [1.0, None]  # the nearest inside
+    assert _state(search)["rewards"] == [1.5, None]
+
+
+def test_a_minimised_value_outside_the_range_is_warned_of_once_and_in_its_own_direction():
+    search = limited([{"x": 0}, {"x": 1}])
+    words = r"value of 1.5 lies outside reward_range=\(0, 1\)"
+    search.suggest("a")
+    with pytest.warns(UserWarning, match=words):
+        search.on_trial_complete("a", {"loss": 1.5, "time_total_s": 0.5})
+    search.suggest("b")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        search.on_trial_complete("b", {"loss": 1.5, "time_total_s": 0.5})
 
 
 def test_each_observation_is_written_at_once():

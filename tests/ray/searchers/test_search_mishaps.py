@@ -126,6 +126,12 @@ def test_a_stop_of_the_run_config_is_warned_of():
         search.set_search_properties("loss", "min", dict(SPACE), stop={}, num_samples=-1)
 
 
+def test_a_race_of_a_single_trial_is_warned_of():
+    search = IISESearch("epochs", 3, seed=0)
+    with pytest.warns(UserWarning, match=r"num_samples=1 .* give TuneConfig\(num_samples=-1\)"):
+        search.set_search_properties("loss", "min", dict(SPACE), stop={}, num_samples=1)
+
+
 def _limited(**options):
     return RCUCBSearch(ARMS, metric="loss", mode="min", seed=0, **options)
 

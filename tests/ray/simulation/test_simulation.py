@@ -407,11 +407,20 @@ def test_best_is_what_the_result_grid_hands_over():
     run = simulate(FIFOScheduler(), arms(3), curves)
     first, second, _ = run.trials
     assert [run.best(), run.best("min")] == [(second, 0.5), (first, 0.2)]
+    assert simulate(FIFOScheduler(), arms(3), curves, mode="min").best()[1] == 0.2
     assert run.best(scope="all") == (first, 0.9)
     assert run.best("min", scope="all") == (second, 0.1)
     nothing = simulate(FIFOScheduler(), [{"arm": 2}], curves)
     with pytest.raises(ValueError, match="no trial has reported a finite 'value'"):
         nothing.best()
+
+
+def test_a_replayed_trial_trains_as_long_as_the_search_asks():
+    curves = ReplayedCurves([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], fidelity_key="epochs")
+    trials = [{"arm": arm, "epochs": epochs} for arm in (0, 1) for epochs in (1, 3)]
+    run = simulate(FIFOScheduler(), trials, curves)
+    assert [trial.last_result["value"] for trial in run.trials] == [0.1, 0.3, 0.4, 0.6]
+    assert run.iterations == 8
 
 
 def test_noise_depends_on_arm_replicate_and_iteration_only():

@@ -331,6 +331,14 @@ def test_measured_seconds_without_their_scheduler_are_warned_of_once():
         search.suggest("c")
 
 
+def test_the_first_trial_is_enough_to_warn_where_one_runs_at_a_time():
+    search = make(budget=None, seconds=500)
+    search.set_max_concurrency(1)
+    search.suggest("a")
+    with pytest.warns(UserWarning, match="nobody enforces the limits"):
+        assert search.suggest("b") is None
+
+
 def test_where_costs_are_declared_trials_have_no_limit():
     search = make(budget=400)
     assert set(run_with_limits(search, 20)[0]) == {None}
