@@ -118,8 +118,9 @@ def certify(
     Returns
     -------
     StudyCertificate
-        ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it what
-        the study's best trial had promised, and turned out to be.
+        ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it
+        ``luckiest_result``, with what the study's best trial had promised (``promise``), and what
+        its configuration turned out to be worth.
 
     Raises
     ------

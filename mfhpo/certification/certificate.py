@@ -156,7 +156,10 @@ class Certificate:
     def _luckiest_in_words(self) -> list[str]:
         result = self.luckiest_result
         who = "the same" if self.luckiest == self.winner else result.name
-        words = f"  luckiest    {who}, promised {result.claim:.5g} by the search; "
+        words = f"  luckiest    {who}, promised {result.promise:.5g} by the search"
+        if result.promise != result.claim:
+            words += f" ({result.claim:.5g} by the mean of its repeats)"
+        words += "; "
         if not result.evaluations:
             return [f"{words}no new evaluation gave a value"]
         words += f"{_value(result)} in {_evaluations(result)}"

@@ -94,7 +94,12 @@ def shortlist_of(
     for configuration in kept:
         trial = max(configuration.trials, key=lambda trial: sign * _value(trial))
         candidates.append(
-            Candidate(f"trial {trial.number}", configuration.params, configuration.claim())
+            Candidate(
+                f"trial {trial.number}",
+                configuration.params,
+                configuration.claim(),
+                best_value=_value(best) if trial is best else None,
+            )
         )
         distributions.append(dict(trial.distributions))
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"

@@ -10,6 +10,9 @@ from optuna.trial import TrialState
 
 from mfhpo import NoNoiseWarning
 from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limited, training_of
+from mfhpo_optuna.report.ledger import ledger_of
+from mfhpo_optuna.report.reading import read_study
+from mfhpo_optuna.report.summary import summary_of
 from tests.optuna.workers import certified, kill, start, wait
 
 SIGMA = 0.1
@@ -86,6 +89,17 @@ def test_repeats_are_one_candidate_and_the_best_trial_is_compared():
     found = [(result.name, round(result.claim, 9)) for result in answer.candidates]
     assert found == [("trial 3", 0.7), ("trial 0", 0.5)]
     assert answer.luckiest == 1
+
+
+def test_the_best_trial_promised_its_own_value_and_not_the_mean_of_repeats():
+    study = points([0.9, 0.1, 0.6], "maximize", keys=[0, 0, 1])
+    answer = certify(study, table([0.5, 0.6]), top=2, epsilon=0.2)
+    luckiest = answer.luckiest_result
+    assert luckiest.gap == pytest.approx(0.9 - luckiest.mean)
+    assert "promised 0.9 by the search (0.5 by the mean of its repeats)" in str(answer)
+    record = record_of(study, answer)
+    summary = summary_of(reading := read_study(record), ledger_of(reading))
+    assert summary.values[1].value == 0.9
 
 
 @pytest.mark.parametrize(
