@@ -183,6 +183,21 @@ def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
 
 
 @pytest.mark.filterwarnings("ignore:repeated evaluations")
+def test_what_was_enqueued_outside_the_range_is_left_out():
+    def rising(trial):
+        return trial.suggest_float("rate", 0.0, 0.1) + noise(trial.number, 0.01)
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.enqueue_trial({"rate": 0.5})
+    with pytest.warns(UserWarning, match="out of range"):
+        study.optimize(rising, n_trials=10)
+    assert study.best_trial.number == 0
+    answer = certify(study, rising, top=3, budget=30)
+    assert "trial 0" not in [result.name for result in answer.candidates]
+    assert "1 trials left out" in answer.shortlist
+    assert "1 of them outside the objective's ranges" in answer.shortlist
+
+
 def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     study = searched()
     with pytest.warns(NoNoiseWarning, match=r"trial\.number") as caught:
