@@ -231,9 +231,7 @@ def early_stopped(tmp_path, params, callbacks=()):
 
 def test_early_stopping_does_not_go_with_checkpoints(tmp_path):
     with pytest.raises(ValueError, match="early stopping has cut the model off after"):
-        early_stopped(
-            tmp_path, {"learning_rate": 0.9}, [lightgbm.early_stopping(3, verbose=False)]
-        )
+        early_stopped(tmp_path, {"learning_rate": 0.9}, [lightgbm.early_stopping(3, verbose=False)])
     [checkpoint] = tmp_path.iterdir()
     assert lightgbm.Booster(model_file=checkpoint).current_iteration() == 1
     # A model that no further split improves has fewer rounds, too.

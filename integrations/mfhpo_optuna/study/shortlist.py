@@ -162,9 +162,7 @@ def _is_in_range(trial: FrozenTrial) -> bool:
 
     Optuna runs what is enqueued with a warning, wherever it lies.
     """
-    return all(
-        contains(trial.distributions[name], value) for name, value in trial.params.items()
-    )
+    return all(contains(trial.distributions[name], value) for name, value in trial.params.items())
 
 
 def _value(trial: FrozenTrial) -> float:
