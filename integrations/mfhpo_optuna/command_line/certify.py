@@ -109,6 +109,10 @@ class _Watched:
     def __call__(self, trial: optuna.Trial) -> Any:
         try:
             return self._objective(trial)
+        except SystemExit as error:
+            ended = RuntimeError(f"the objective ended the program by sys.exit({error.code!r})")
+            self.raised.append(ended)
+            raise ended from error
         except Exception as error:
             if not _is_refusal(error):
                 self.raised.append(error)

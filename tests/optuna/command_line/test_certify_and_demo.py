@@ -80,6 +80,18 @@ def test_what_the_objective_raises_is_logged_and_named(mfhpo, copied, objectives
     assert "in broken" in caplog.text
 
 
+@pytest.mark.parametrize(("function", "status"), [("ends_well", 0), ("ends_badly", "no data")])
+def test_an_objective_that_ends_the_program(mfhpo, copied, objectives, function, status):
+    result = mfhpo("certify", copied, "plain", f"{objectives}:{function}", code=1)
+    assert result.stderr.endswith(
+        f"mfhpo: the objective raised RuntimeError: the objective ended the program by "
+        f"sys.exit({status!r})\n"
+    )
+    [record] = set(optuna.get_all_study_names(f"sqlite:///{copied}")) - {"race", "plain"}
+    trials = optuna.load_study(study_name=record, storage=f"sqlite:///{copied}").trials
+    assert [trial.state.name for trial in trials] == ["FAIL"]
+
+
 def test_what_the_objective_raises_has_its_traceback_also_where_nothing_is_logged(
     mfhpo, copied, objectives
 ):
