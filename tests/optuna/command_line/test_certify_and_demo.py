@@ -109,14 +109,27 @@ def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):
     [record] = set(optuna.get_all_study_names(f"sqlite:///{copied}")) - {"race", "plain"}
     shown = mfhpo("show", copied, record, "--json", code=3)
     assert shown["sentence"] == (
-        "No answer: The certificate of study 'plain', which is recorded here, is not complete."
+        "No answer: The certificate of study 'plain', which is recorded here, has no answer yet: "
+        "it is not complete, or no candidate gave usable values; `certify` with a timeout of 0 "
+        "says which."
     )
     text = mfhpo("show", copied, record, code=3).stdout
     assert "mfhpo certify STORAGE plain module:objective" in text
     assert "does not say how it was run" not in text
     page = copied.with_name("page.html")
     mfhpo("report", copied, record, "-o", page, code=3)
-    assert "which is recorded here, is not complete" in page.read_text("utf-8")
+    assert "which is recorded here, has no answer yet" in page.read_text("utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_show_of_a_record_whose_candidates_all_failed(mfhpo, copied, objectives):
+    named = f"{objectives}:without_a_value"
+    said = mfhpo("certify", copied, "plain", named, "--top", 2, "--json", code=3)
+    assert said["finished"] is True
+    shown = mfhpo("show", copied, said["study_name"], "--json", code=3)
+    assert "or no candidate gave usable values" in shown["sentence"]
+    looked = mfhpo("certify", copied, "plain", named, "--top", 2, "--timeout", 0, code=3)
+    assert "no candidate gave a value" in looked.stdout
 
 
 def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied, objectives):
