@@ -1,8 +1,10 @@
 import shutil
+import sqlite3
 import sys
 
 import optuna
 import pytest
+from optuna.storages import RDBStorage
 
 
 @pytest.fixture
@@ -136,6 +138,30 @@ def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied
     named = f"{objectives}:broken_in_two_threads"
     result = mfhpo("certify", copied, "plain", named, "--jobs", 2, code=1)
     assert result.stderr.endswith("mfhpo: the objective raised ValueError: number 0\n")
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_a_storage_that_fails(mfhpo, copied, objectives, hides):
+    def fail(*arguments, **named):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def fail_at_the_end(storage, trial_id, state, values=None):
+        if state.is_finished():
+            if hides:  # Optuna's loop ends with an error of its own then
+                patch.setattr(RDBStorage, "get_trial", fail)
+            fail()
+        return known(storage, trial_id, state, values)
+
+    known = RDBStorage.set_trial_state_values
+    certify = ("certify", copied, "plain", f"{objectives}:objective", "--top", 2, "--budget", 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RDBStorage, "set_trial_state_values", fail_at_the_end)
+        result = mfhpo(*certify, code=4)
+    assert result.stderr == (
+        "mfhpo: the storage failed: sqlite3.OperationalError: disk I/O error. Once it works, the "
+        "same call goes on.\n"
+    )
+    assert mfhpo(*certify, "--timeout", 0, "--json", code=3)["evaluations"] == 0
 
 
 @pytest.mark.parametrize(
