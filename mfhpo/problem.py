@@ -168,7 +168,8 @@ class Answer:
         What the certificate rests on, in words; what was estimated is named as such.
     remaining_cost
         A guess of what it would still take to certify: 0 when certified, infinite when it looks as
-        if no amount will (a tie and epsilon = 0), None when too little is known.
+        if no amount will (a tie and epsilon = 0, or too few replicates), None when too little is
+        known.
     conditions
         What must be true for the claim, as clauses: "wrong with probability at most delta if ...".
     unseen

@@ -73,8 +73,9 @@ def certify(
     ----------
     study
         A study with one objective and at least two different configurations, from any sampler. It
-        is not changed. Its complete and feasible trials count; of one that a sampler of mfhpo has
-        run, the pulls at the highest level.
+        is not changed. Its complete and feasible trials count, unless they were enqueued outside
+        the objective's ranges; of one that a sampler of mfhpo has run, the pulls at the highest
+        level.
     objective
         The objective that the study was run with. It must be noisy in the way that matters: a new
         seed or split in every call, such as one derived from ``trial.number`` (which goes on from
@@ -118,8 +119,9 @@ def certify(
     Returns
     -------
     StudyCertificate
-        ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it what
-        the study's best trial had promised, and turned out to be.
+        ``print`` it. ``params``, ``mean``, ``interval``, ``certified``, ``within``; beside it
+        ``luckiest_result``, with what the study's best trial had promised (``promise``), and what
+        its configuration turned out to be worth.
 
     Raises
     ------

@@ -57,7 +57,9 @@ class ReportRounds:
         Name of the data that it is measured on, as LightGBM has it. None: the only ones besides the
         training data.
     every
-        Number of rounds between two reports, at least 1; the last round is reported as well.
+        Number of rounds between two reports, at least 1. The last planned round is reported as
+        well. Where early stopping ends the training before, the last report is that of the last
+        multiple of `every`.
 
     Raises
     ------
@@ -187,7 +189,8 @@ def train_from_checkpoint(
     For `RaceSampler` with ``checkpoints=True``, where `rounds` is the fidelity: trials of one
     configuration at rising levels go on with each other's model, and each evaluation for the
     certificate begins anew (`training_of`). The model is saved in one step, so that a worker that
-    dies leaves the last whole one.
+    dies leaves the last whole one. Early stopping does not go with checkpoints, because it cuts the
+    model off.
 
     Parameters
     ----------
@@ -211,8 +214,9 @@ def train_from_checkpoint(
     Raises
     ------
     TypeError, ValueError
-        If `rounds` is no whole number from 1 on, the trial belongs to no configuration yet, or
-        `params` has a number of rounds of its own, or random forests, which cannot go on.
+        If `rounds` is no whole number from 1 on, the trial belongs to no configuration yet,
+        `params` has a number of rounds of its own, or random forests, which cannot go on, or early
+        stopping has cut the model off.
 
     Notes
     -----
@@ -254,6 +258,14 @@ def train_from_checkpoint(
     if known is not None and done >= rounds:
         return lightgbm.Booster(model_str=known.model_to_string(num_iteration=rounds))
     model = lightgbm.train(dict(params), train_set, rounds - done, init_model=known, **options)
+    # Fewer rounds alone are no sign: LightGBM adds none where no further split is possible.
+    if model.best_iteration > 0 and model.current_iteration() < rounds:
+        raise ValueError(
+            f"early stopping has cut the model off after {model.current_iteration()} of {rounds} "
+            f"rounds; it does not go with checkpoints, which go on from the whole model. Leave "
+            f"lightgbm.early_stopping and early_stopping_round out: the sampler decides how many "
+            f"rounds there are."
+        )
     own = path.with_name(f"{path.name}.{trial.number}.part")
     model.save_model(own, num_iteration=-1)
     os.replace(own, path)

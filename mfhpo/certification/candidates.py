@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from mfhpo.racing.failures import outcomes_in_words
@@ -16,11 +16,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Candidate:
-    """A configuration of the shortlist; the `claim` is its value in the search, or their mean."""
+    """A configuration of the shortlist; the `claim` is its value in the search, or their mean.
+
+    `best_value` is that of the search's best trial, for the candidate that the trial is one of.
+    """
 
     name: str
     params: dict[str, Any]
     claim: float
+    best_value: float | None = field(default=None, kw_only=True)
+
+    @property
+    def promise(self) -> float:
+        """What whoever trusts the search expects of it: the best trial's value, or the claim."""
+        return self.claim if self.best_value is None else self.best_value
 
 
 @dataclass(frozen=True)
@@ -65,7 +74,7 @@ class CandidateResult(Candidate):
         Bounds on the true mean that hold for all candidates together, at all times, with
         probability 1 - delta.
     gap, gap_interval
-        By how much the claim was better than the mean, positive if it promised too much; and bounds
+        By how much the promise was better than the mean, positive if that was too much; and bounds
         on by how much it was better than the true mean.
     standing
         "certified"; "best so far", if it leads without being certified; "not told apart" from the
@@ -98,16 +107,16 @@ class CandidateResult(Candidate):
         values: int | None = None,
         failures: int = 0,
     ) -> CandidateResult:
-        """Compare a claim with new evaluations; `sign` is -1 where values are minimised."""
+        """Compare a promise with new evaluations; `sign` is -1 where values are minimised."""
         mean = mean if count else math.nan
         low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
-        gaps = sorted(sign * (candidate.claim - bound) for bound in (low, high))
+        gaps = sorted(sign * (candidate.promise - bound) for bound in (low, high))
         return cls(
             **vars(candidate),
             evaluations=count,
             mean=mean,
             interval=(low, high),
-            gap=sign * (candidate.claim - mean),
+            gap=sign * (candidate.promise - mean),
             gap_interval=(gaps[0], gaps[1]),
             standing=standing,
             values=count if values is None else values,

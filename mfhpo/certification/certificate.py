@@ -10,7 +10,7 @@ from mfhpo.certification.candidates import CandidateResult
 from mfhpo.problem import plain
 from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.failures import outcomes_in_words
-from mfhpo.racing.recommendation import short
+from mfhpo.racing.recommendation import never_in_words, short
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Certificate:
         Whether epsilon is reached, and why or why not.
     evaluations, remaining
         Number of evaluations that were paid for, failures included, and a guess at how many more a
-        certificate takes: 0 when certified, infinite for a tie with epsilon = 0, None when too
-        little is known.
+        certificate takes: 0 when certified, infinite for a tie with epsilon = 0 or where there are
+        too few replicates, None when too little is known.
     about, shortlist
         What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
     assumptions, conditions, unseen, notices
@@ -156,7 +156,10 @@ class Certificate:
     def _luckiest_in_words(self) -> list[str]:
         result = self.luckiest_result
         who = "the same" if self.luckiest == self.winner else result.name
-        words = f"  luckiest    {who}, promised {result.claim:.5g} by the search; "
+        words = f"  luckiest    {who}, promised {result.promise:.5g} by the search"
+        if result.promise != result.claim:
+            words += f" ({result.claim:.5g} by the mean of its repeats)"
+        words += "; "
         if not result.evaluations:
             return [f"{words}no new evaluation gave a value"]
         words += f"{_value(result)} in {_evaluations(result)}"
@@ -176,7 +179,7 @@ class Certificate:
         if self.certified or self.remaining is None:
             return [cost]
         if math.isinf(self.remaining):
-            return [cost, "  to certify  no number will do (a tie); set epsilon above 0"]
+            return [cost, f"  to certify  {never_in_words(self.epsilon)}"]
         return [cost, f"  to certify  about {self.remaining:.3g} more"]
 
 

@@ -97,7 +97,7 @@ class UserRecommendation(Answer):
             if self.remaining_cost is None:
                 guess = "not known yet"
             elif math.isinf(self.remaining_cost):
-                guess = "no amount will do (a tie); set epsilon above 0"
+                guess = never_in_words(self.epsilon)
             else:
                 guess = f"about {self.remaining_cost:.3g} more"
             lines.append(f"  to certify  {guess}")
@@ -109,6 +109,13 @@ class UserRecommendation(Answer):
             return ""
         pulls = self.trials + self.failures
         return f"; failed {self.failures} of {pulls}, and all values are those of the others"
+
+
+def never_in_words(epsilon: float) -> str:
+    """What it takes to certify where no number of evaluations will do."""
+    if epsilon:
+        return "more replicates than there are, or a larger epsilon"
+    return "no number will do (a tie); set epsilon above 0"
 
 
 def short(value: Any) -> str:

@@ -209,6 +209,36 @@ def test_a_checkpoint_of_more_rounds_is_cut(tmp_path):
     np.testing.assert_allclose(models[-1].predict(X), short.predict(X), atol=1e-9)
 
 
+def early_stopped(tmp_path, params, callbacks=()):
+    """The models of three evaluations at rising levels, each of which goes on from the last."""
+    models = []
+
+    def objective(trial):
+        trial.suggest_float("learning_rate", 0.8, 0.9)
+        trial.suggest_int("rounds", 1, 81)
+        for rounds in (1, 27, 81):
+            train, valid = data()
+            options = {"valid_sets": [valid], "callbacks": list(callbacks)}
+            models.append(
+                train_from_checkpoint(trial, PARAMS | params, train, rounds, tmp_path, **options)
+            )
+        return 0.0
+
+    study = optuna.create_study(sampler=RaceSampler("rounds", budget=200, seed=0))
+    study.optimize(objective, n_trials=1)
+    return models
+
+
+def test_early_stopping_does_not_go_with_checkpoints(tmp_path):
+    with pytest.raises(ValueError, match="early stopping has cut the model off after"):
+        early_stopped(tmp_path, {"learning_rate": 0.9}, [lightgbm.early_stopping(3, verbose=False)])
+    [checkpoint] = tmp_path.iterdir()
+    assert lightgbm.Booster(model_file=checkpoint).current_iteration() == 1
+    # A model that no further split improves has fewer rounds, too.
+    models = early_stopped(tmp_path / "constant", {"min_data_in_leaf": 200})
+    assert models[-1].current_iteration() < 81
+
+
 def test_bad_rounds(tmp_path):
     with pytest.raises(ValueError, match="rounds must be at least 1, got 0"):
         train_from_checkpoint(None, PARAMS, None, 0, tmp_path)

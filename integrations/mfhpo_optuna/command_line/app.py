@@ -17,7 +17,7 @@ _HELP = (
 
 _EXIT_CODES = (
     "Exit codes: 0 done; 1 the objective raised an exception; 2 an argument is wrong; "
-    "3 there is no answer yet, or (certify) it is not certified."
+    "3 there is no answer yet, or (certify) it is not certified; 4 the storage failed (certify)."
 )
 
 app = typer.Typer(

@@ -5,12 +5,21 @@ from typing import Annotated, Any
 
 import optuna
 import typer
+from optuna.storages import BaseStorage
 
 from mfhpo_optuna.certification import certify
 from mfhpo_optuna.command_line.objectives import Objective, load_objective
-from mfhpo_optuna.command_line.output import NO_ANSWER, OBJECTIVE_RAISED, AsJson, fail, print_json
+from mfhpo_optuna.command_line.output import (
+    NO_ANSWER,
+    OBJECTIVE_RAISED,
+    STORAGE_FAILED,
+    AsJson,
+    fail,
+    print_json,
+)
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.samplers.replicates import ReplicateSampler
+from mfhpo_optuna.study.loop.storage_errors import is_of_storage, with_causes
 
 
 def certify_study(
@@ -82,11 +91,18 @@ def certify_study(
             n_jobs=jobs,
         )
     except Exception as error:
+        failure = _of_storage(error, loaded._storage)
+        if failure is not None:
+            typer.echo(
+                f"mfhpo: the storage failed: {_first_line(failure)}. Once it works, the same "
+                f"call goes on.",
+                err=True,
+            )
+            raise typer.Exit(STORAGE_FAILED) from None
         if any(error is raised for raised in evaluated.raised):
             if optuna.logging.get_verbosity() > optuna.logging.WARNING:
                 traceback.print_exception(error)  # else Optuna has logged it
-            message = traceback.format_exception_only(error)[0].splitlines()[0]
-            typer.echo(f"mfhpo: the objective raised {message}", err=True)
+            typer.echo(f"mfhpo: the objective raised {_first_line(error)}", err=True)
             raise typer.Exit(OBJECTIVE_RAISED) from None
         if isinstance(error, TypeError | ValueError):
             fail(str(error))
@@ -109,10 +125,31 @@ class _Watched:
     def __call__(self, trial: optuna.Trial) -> Any:
         try:
             return self._objective(trial)
+        except SystemExit as error:
+            ended = RuntimeError(f"the objective ended the program by sys.exit({error.code!r})")
+            self.raised.append(ended)
+            raise ended from error
         except Exception as error:
             if not _is_refusal(error):
                 self.raised.append(error)
             raise
+
+
+def _of_storage(error: BaseException | None, storage: BaseStorage) -> BaseException | None:
+    """What a storage raised, if that is why there is an error; None otherwise.
+
+    Optuna's loop raises errors of its own while it handles those of a storage.
+    """
+    while error is not None:
+        if is_of_storage(error, storage):
+            *_, cause = with_causes(error)
+            return cause
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return None
+
+
+def _first_line(error: BaseException) -> str:
+    return traceback.format_exception_only(error)[0].splitlines()[0]
 
 
 def _is_refusal(error: Exception) -> bool:

@@ -15,6 +15,7 @@ from mfhpo_optuna.report.summary import Status, Summary
 OBJECTIVE_RAISED = 1
 WRONG_ARGUMENT = 2
 NO_ANSWER = 3
+STORAGE_FAILED = 4
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")]
 

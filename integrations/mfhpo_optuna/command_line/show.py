@@ -46,7 +46,7 @@ def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False
             )
         elif reading.answer is None and reading.without:
             typer.echo(f"{reading.without[:1].upper()}{reading.without[1:]}.")
-            if len(reading.study.directions) == 1:
+            if len(reading.study.directions) == 1 and _counts(reading).get("complete", 0) >= 2:
                 typer.echo(
                     "To learn which of its trials is best: mfhpo certify STORAGE STUDY "
                     "module:objective"

@@ -166,7 +166,9 @@ def _answer(
         if certified is not None:
             return (
                 None,
-                f"the certificate of study {certified!r}, which is recorded here, is not complete",
+                f"the certificate of study {certified!r}, which is recorded here, has no answer "
+                f"yet: it is not complete, or no candidate gave usable values; `certify` with a "
+                f"timeout of 0 says which",
             )
         return None, "no sampler of mfhpo has answered in this study"
     with warnings.catch_warnings():

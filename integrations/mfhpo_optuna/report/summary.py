@@ -180,9 +180,12 @@ def _of_shortlist(
     who = _name(best["params"], sentence(best["name"]))
     status, verdict = _verdict(certificate, who, certificate["about"])
     same = "the same" if luckiest is best else luckiest["name"]
+    promise = luckiest.get("best_value")  # None in the answer of a search, or of an earlier version
+    if promise is None:
+        promise = luckiest["claim"]
     values = [
         Measured("what it is worth", best["mean"], tuple(best["interval"])),
-        Measured(f"what the search had promised of its best ({same})", luckiest["claim"]),
+        Measured(f"what the search had promised of its best ({same})", promise),
     ]
     luck, gap = "", luckiest["gap"]
     if luckiest["evaluations"]:

@@ -78,9 +78,10 @@ def shortlist_of(
     if len(configurations) < 2:
         raise ValueError(
             f"study {study.study_name!r} has {len(configurations)} different configurations in "
-            f"its {len(eligible)} trials that completed with a finite value and break no "
-            f"constraint; at least 2 are needed to tell which is best. Run more trials first "
-            f"(of those of mfhpo's own samplers, the ones at the target level count)."
+            f"its {len(eligible)} trials that completed with a finite value, lie within their "
+            f"ranges and break no constraint; at least 2 are needed to tell which is best. Run "
+            f"more trials first (of those of mfhpo's own samplers, the ones at the target level "
+            f"count)."
         )
     maximise = study.direction == StudyDirection.MAXIMIZE
     sign = 1.0 if maximise else -1.0
@@ -94,7 +95,12 @@ def shortlist_of(
     for configuration in kept:
         trial = max(configuration.trials, key=lambda trial: sign * _value(trial))
         candidates.append(
-            Candidate(f"trial {trial.number}", configuration.params, configuration.claim())
+            Candidate(
+                f"trial {trial.number}",
+                configuration.params,
+                configuration.claim(),
+                best_value=_value(best) if trial is best else None,
+            )
         )
         distributions.append(dict(trial.distributions))
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
@@ -107,6 +113,7 @@ def shortlist_of(
             sum(CERTIFICATE_KEY not in trial.user_attrs for trial in trials),
             len(eligible),
             len(configurations),
+            sum(_has_value(trial) and not _is_in_range(trial) for trial in trials),
             any(ARM_KEY in trial.user_attrs for trial in eligible),
         ),
         distributions=tuple(distributions),
@@ -118,8 +125,8 @@ def shortlist_of(
 
 
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
-    """Trials that completed; in a race those at the target, and not its own answer."""
-    completed = [trial for trial in trials if _has_value(trial)]
+    """Trials that completed within their ranges; in a race those at the target, and no answer."""
+    completed = [trial for trial in trials if _has_value(trial) and _is_in_range(trial)]
     is_race = any(ARM_KEY in trial.user_attrs for trial in completed)
     eligible = []
     for trial in completed:
@@ -148,6 +155,14 @@ def _has_value(trial: FrozenTrial) -> bool:
         and len(trial.values) == 1
         and math.isfinite(trial.values[0])
     )
+
+
+def _is_in_range(trial: FrozenTrial) -> bool:
+    """Whether its objective may be asked for its parameters again; enqueued ones may lie outside.
+
+    Optuna runs what is enqueued with a warning, wherever it lies.
+    """
+    return all(contains(trial.distributions[name], value) for name, value in trial.params.items())
 
 
 def _value(trial: FrozenTrial) -> float:
@@ -209,10 +224,14 @@ def _target(fidelity: Fidelity, distribution: BaseDistribution) -> Any:
     return target
 
 
-def _words(n_trials: int, n_completed: int, n_configurations: int, is_race: bool) -> str:
+def _words(
+    n_trials: int, n_completed: int, n_configurations: int, n_outside: int, is_race: bool
+) -> str:
     why = "pruned, failed or infeasible"
     if is_race:
         why = "at lower levels, failed or infeasible"
+    if n_outside:
+        why += f"; {n_outside} of them outside the objective's ranges"
     words = f"by the search's own values, out of {n_configurations} configurations"
     if n_completed > n_configurations:
         words += f" in {n_completed} trials (repeats by their mean)"

@@ -321,9 +321,13 @@ def _how_it_ended(status: int | None) -> str:
         if code == CLOSED_CONNECTION:
             return "closed its connection: it must close no descriptors but its own"
         return f"exited with status {code}"
-    number = signal.Signals(os.WTERMSIG(status))
+    number = os.WTERMSIG(status)
+    try:
+        name = signal.Signals(number).name
+    except ValueError:  # most real-time signals have no name
+        name = f"signal {number}"
     reason = ", perhaps because the system is out of memory (see memory_limit)"
-    return f"was killed by {number.name}{reason if number == signal.SIGKILL else ''}"
+    return f"was killed by {name}{reason if number == signal.SIGKILL else ''}"
 
 
 time_limited = TimeLimited  # called like a function: what it makes is one

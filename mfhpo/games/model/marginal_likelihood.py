@@ -19,6 +19,7 @@ _ROUNDING = 1e-12  # variance that the means of levels are wide of by rounding
 
 _IMPOSSIBLE = 1e12  # the loss where a covariance is singular
 _SAME = 1e-12  # relative difference of values that are taken to be the same
+_LEAST_UNIT = 1e-150  # squares of smaller ones, times a share of noise, may be 0
 # Centres and spreads of the priors, of logarithms but for the correlations' logits. Features have
 # unit range; utilities are standardised.
 _LENGTH, _LENGTH_SPREAD = 0.5, 1.0
@@ -251,6 +252,8 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
     unit = spread if spread > _SAME * largest else _SAME * (largest or 1.0)
     if assumptions.noise is not None:
         unit = max(unit, math.sqrt(assumptions.noise * float(assumptions.noise_weights.min())))
+    if unit < _LEAST_UNIT:
+        unit = _SAME  # as if all were 0
     standardised = replace(
         observations, values=(values - means[levels]) / unit, squares=observations.squares / unit**2
     )

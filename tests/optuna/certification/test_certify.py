@@ -10,6 +10,9 @@ from optuna.trial import TrialState
 
 from mfhpo import NoNoiseWarning
 from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limited, training_of
+from mfhpo_optuna.report.ledger import ledger_of
+from mfhpo_optuna.report.reading import read_study
+from mfhpo_optuna.report.summary import summary_of
 from tests.optuna.workers import certified, kill, start, wait
 
 SIGMA = 0.1
@@ -86,6 +89,17 @@ def test_repeats_are_one_candidate_and_the_best_trial_is_compared():
     found = [(result.name, round(result.claim, 9)) for result in answer.candidates]
     assert found == [("trial 3", 0.7), ("trial 0", 0.5)]
     assert answer.luckiest == 1
+
+
+def test_the_best_trial_promised_its_own_value_and_not_the_mean_of_repeats():
+    study = points([0.9, 0.1, 0.6], "maximize", keys=[0, 0, 1])
+    answer = certify(study, table([0.5, 0.6]), top=2, epsilon=0.2)
+    luckiest = answer.luckiest_result
+    assert luckiest.gap == pytest.approx(0.9 - luckiest.mean)
+    assert "promised 0.9 by the search (0.5 by the mean of its repeats)" in str(answer)
+    record = record_of(study, answer)
+    summary = summary_of(reading := read_study(record), ledger_of(reading))
+    assert summary.values[1].value == 0.9
 
 
 @pytest.mark.parametrize(
@@ -169,6 +183,21 @@ def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
 
 
 @pytest.mark.filterwarnings("ignore:repeated evaluations")
+def test_what_was_enqueued_outside_the_range_is_left_out():
+    def rising(trial):
+        return trial.suggest_float("rate", 0.0, 0.1) + noise(trial.number, 0.01)
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.enqueue_trial({"rate": 0.5})
+    with pytest.warns(UserWarning, match="out of range"):
+        study.optimize(rising, n_trials=10)
+    assert study.best_trial.number == 0
+    answer = certify(study, rising, top=3, budget=30)
+    assert "trial 0" not in [result.name for result in answer.candidates]
+    assert "1 trials left out" in answer.shortlist
+    assert "1 of them outside the objective's ranges" in answer.shortlist
+
+
 def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     study = searched()
     with pytest.warns(NoNoiseWarning, match=r"trial\.number") as caught:

@@ -11,6 +11,7 @@ from mfhpo_optuna import IISESampler
 from mfhpo_optuna.command_line.app import app
 
 OBJECTIVES = """
+import sys
 import threading
 import time
 
@@ -39,6 +40,21 @@ def broken_in_two_threads(trial):
     order = both.wait()
     time.sleep(0.5 * order)
     raise ValueError(f"number {order}")
+
+
+def ends_well(trial):
+    objective(trial)
+    sys.exit(0)
+
+
+def ends_badly(trial):
+    objective(trial)
+    sys.exit("no data")
+
+
+def without_a_value(trial):
+    objective(trial)
+    return float("nan")
 
 
 def of_another_study(trial):

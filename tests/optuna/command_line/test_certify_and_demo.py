@@ -1,8 +1,10 @@
 import shutil
+import sqlite3
 import sys
 
 import optuna
 import pytest
+from optuna.storages import RDBStorage
 
 
 @pytest.fixture
@@ -80,6 +82,18 @@ def test_what_the_objective_raises_is_logged_and_named(mfhpo, copied, objectives
     assert "in broken" in caplog.text
 
 
+@pytest.mark.parametrize(("function", "status"), [("ends_well", 0), ("ends_badly", "no data")])
+def test_an_objective_that_ends_the_program(mfhpo, copied, objectives, function, status):
+    result = mfhpo("certify", copied, "plain", f"{objectives}:{function}", code=1)
+    assert result.stderr.endswith(
+        f"mfhpo: the objective raised RuntimeError: the objective ended the program by "
+        f"sys.exit({status!r})\n"
+    )
+    [record] = set(optuna.get_all_study_names(f"sqlite:///{copied}")) - {"race", "plain"}
+    trials = optuna.load_study(study_name=record, storage=f"sqlite:///{copied}").trials
+    assert [trial.state.name for trial in trials] == ["FAIL"]
+
+
 def test_what_the_objective_raises_has_its_traceback_also_where_nothing_is_logged(
     mfhpo, copied, objectives
 ):
@@ -97,20 +111,57 @@ def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):
     [record] = set(optuna.get_all_study_names(f"sqlite:///{copied}")) - {"race", "plain"}
     shown = mfhpo("show", copied, record, "--json", code=3)
     assert shown["sentence"] == (
-        "No answer: The certificate of study 'plain', which is recorded here, is not complete."
+        "No answer: The certificate of study 'plain', which is recorded here, has no answer yet: "
+        "it is not complete, or no candidate gave usable values; `certify` with a timeout of 0 "
+        "says which."
     )
     text = mfhpo("show", copied, record, code=3).stdout
     assert "mfhpo certify STORAGE plain module:objective" in text
     assert "does not say how it was run" not in text
     page = copied.with_name("page.html")
     mfhpo("report", copied, record, "-o", page, code=3)
-    assert "which is recorded here, is not complete" in page.read_text("utf-8")
+    assert "which is recorded here, has no answer yet" in page.read_text("utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_show_of_a_record_whose_candidates_all_failed(mfhpo, copied, objectives):
+    named = f"{objectives}:without_a_value"
+    said = mfhpo("certify", copied, "plain", named, "--top", 2, "--json", code=3)
+    assert said["finished"] is True
+    shown = mfhpo("show", copied, said["study_name"], "--json", code=3)
+    assert "or no candidate gave usable values" in shown["sentence"]
+    looked = mfhpo("certify", copied, "plain", named, "--top", 2, "--timeout", 0, code=3)
+    assert "no candidate gave a value" in looked.stdout
 
 
 def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied, objectives):
     named = f"{objectives}:broken_in_two_threads"
     result = mfhpo("certify", copied, "plain", named, "--jobs", 2, code=1)
     assert result.stderr.endswith("mfhpo: the objective raised ValueError: number 0\n")
+
+
+@pytest.mark.parametrize("hides", [False, True])
+def test_a_storage_that_fails(mfhpo, copied, objectives, hides):
+    def fail(*arguments, **named):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def fail_at_the_end(storage, trial_id, state, values=None):
+        if state.is_finished():
+            if hides:  # Optuna's loop ends with an error of its own then
+                patch.setattr(RDBStorage, "get_trial", fail)
+            fail()
+        return known(storage, trial_id, state, values)
+
+    known = RDBStorage.set_trial_state_values
+    certify = ("certify", copied, "plain", f"{objectives}:objective", "--top", 2, "--budget", 8)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RDBStorage, "set_trial_state_values", fail_at_the_end)
+        result = mfhpo(*certify, code=4)
+    assert result.stderr == (
+        "mfhpo: the storage failed: sqlite3.OperationalError: disk I/O error. Once it works, the "
+        "same call goes on.\n"
+    )
+    assert mfhpo(*certify, "--timeout", 0, "--json", code=3)["evaluations"] == 0
 
 
 @pytest.mark.parametrize(

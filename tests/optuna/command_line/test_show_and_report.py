@@ -117,6 +117,15 @@ def test_nobody_is_sent_to_certify_several_objectives(mfhpo, tmp_path):
     assert "mfhpo certify" not in shown
 
 
+@pytest.mark.parametrize("n_complete", [0, 1, 2])
+def test_nobody_is_sent_to_certify_fewer_than_two_trials(mfhpo, tmp_path, n_complete):
+    path = tmp_path / "few.db"
+    study = optuna.create_study(storage=f"sqlite:///{path}", study_name="few")
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=n_complete)
+    shown = mfhpo("show", path, "few", code=3).stdout
+    assert ("mfhpo certify" in shown) == (n_complete == 2)
+
+
 def test_a_name_with_spaces_is_quoted_in_the_command_to_go_on_with(mfhpo, tmp_path):
     path = tmp_path / "record.db"
     record = optuna.create_study(storage=f"sqlite:///{path}", study_name="record")

@@ -135,11 +135,12 @@ def test_children_end_with_the_objective(child, ending, tmp_path):
         (lambda: os._exit(3), "exited with status 3"),
         (lambda: (faulthandler.disable(), os.kill(os.getpid(), signal.SIGSEGV)), "SIGSEGV"),
         (lambda: os.kill(os.getpid(), signal.SIGKILL), "SIGKILL.*memory_limit"),
+        (lambda: os.kill(os.getpid(), signal.SIGRTMIN + 1), f"signal {signal.SIGRTMIN + 1}"),
         (lambda: (os.closerange(3, 4096), time.sleep(3600.0)), "closed its connection"),
         (lambda: os.closerange(3, 4096), "closed its connection: it must close no"),
         (lambda: os.closerange(0, 4096), "closed its connection: it must close no"),
     ],
-    ids=["exit", "segfault", "kill", "close and sleep", "close", "close all"],
+    ids=["exit", "segfault", "kill", "real-time", "close and sleep", "close", "close all"],
 )
 def test_a_process_that_ends_by_itself_fails_its_trial(end, shown, capfd):
     def objective(trial):

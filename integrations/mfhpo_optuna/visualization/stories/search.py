@@ -173,7 +173,7 @@ def _finalist_span(finalists: Iterable[Finalist], sign: float) -> tuple[float, f
 def _luck(certificate: Certificate) -> str:
     """How far the candidate that the search would have handed over was from its promise."""
     result = certificate.luckiest_result
-    words = f"The search's best, {result.name}, had shown {result.claim:.4g}"
+    words = f"The search's best, {result.name}, had shown {result.promise:.4g}"
     if not result.evaluations:
         return f"{words}; it was not evaluated again"
     amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"

@@ -282,6 +282,25 @@ def test_values_outside_the_declared_range_are_clipped_with_one_warning():
 
 
 @both_directions
+def test_the_answer_says_how_many_values_contradict_the_declared_range(direction, sign):
+    def objective(trial):
+        return end(trial, sign * (trial.suggest_float("x", 0.0, 1.0) - 0.3), 0.5)
+
+    ends = (0.0, sign * 0.5)
+    declared = {"cost": Linear(0.0), "reward_range": (min(ends), max(ends))}
+    with pytest.warns(UserWarning, match="outside reward_range"):
+        study = run(make(**declared), objective, 20, direction)
+    values = np.array([sign * trial.value for trial in pulls(study)])
+    n = ((values < 0.0) | (values > 0.5)).sum()
+    bounds = " or ".join(f"{bound:g}" for bound in sorted(ends))
+    words = f"contradicted by {n} of 20 trials, which count as {bounds}"
+    assert words in study.sampler.recommendation(study).assumptions[0]
+    # Whoever reads the study later says the same.
+    with pytest.warns(UserWarning, match="outside reward_range"):
+        assert words in str(make(**declared).recommendation(study))
+
+
+@both_directions
 def test_the_horizon_ends_the_study_with_the_answer(direction, sign):
     sampler = make(horizon=150, reward_range=tuple(sorted((0.0, sign))))
     study = run(sampler, signed(sign), direction=direction)
