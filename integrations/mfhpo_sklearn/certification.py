@@ -99,9 +99,9 @@ def certify(
         Seconds after which no round is begun. None: no limit.
     cv
         A splitter with a `random_state`, of which the first split is taken under a new seed in
-        each block. None: one like the search's own, with shuffled data. Where neighbours in the
-        data are alike (one subject's, one day's), shuffled splits look better than they are: give
-        `groups`, or a splitter that keeps them together.
+        each block. Its `shuffle` is taken to be True. None: one like the search's own. Where
+        neighbours in the data are alike (one subject's, one day's), shuffled splits look better
+        than they are: give `groups`, or a splitter that keeps them together.
     delta, measure, max_failures
         See `mfhpo.certification.certification.Certification`.
     refit
@@ -125,8 +125,8 @@ def certify(
         If an argument is of the wrong type.
     ValueError
         If the search is not fitted or has fewer than two settings, if there are no fresh splits
-        like its own (as with ``TimeSeriesSplit``), or for arguments out of range. What all
-        settings raise in the first round is raised here.
+        like its own (as with ``TimeSeriesSplit``), if splits tear `groups` apart, or for arguments
+        out of range. What all settings raise in the first round is raised here.
 
     Notes
     -----

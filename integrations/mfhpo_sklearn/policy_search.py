@@ -28,7 +28,7 @@ from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
-from mfhpo_sklearn.splits import Splits
+from mfhpo_sklearn.splits import Splits, in_words
 
 Race = GivenRace | OpenRace
 
@@ -128,7 +128,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         if not is_splitter and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
             raise ValueError(
                 f"cv must be a number of folds from 2, a splitter with a random_state such as "
-                f"ShuffleSplit(), or None, got {self.cv!r}."
+                f"ShuffleSplit(), or None, got {in_words(self.cv)}."
             )
         check_count("verbose", int(self.verbose), 0)
         check_limit("timeout", self._timeout)

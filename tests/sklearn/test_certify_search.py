@@ -16,9 +16,9 @@ from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
+    LeaveOneGroupOut,
     LeaveOneOut,
     ShuffleSplit,
-    StratifiedKFold,
     TimeSeriesSplit,
 )
 from sklearn.tree import DecisionTreeClassifier
@@ -100,7 +100,7 @@ def test_splits_are_like_those_of_the_search_or_as_given():
     assert "by KFold into 100 samples and 20" in str(answer)
     assert len({rows for _, rows in Noted.fits}) > 6 + 4  # shuffled, unlike the search's
     groups = np.repeat(np.arange(12), 10)
-    for cv in (3, GroupKFold(3, shuffle=True)):
+    for cv in (3, GroupKFold(3, shuffle=True), GroupKFold(3)):
         search = searched(cv=3)
         search.cv = cv
         Noted.fits.clear()
@@ -229,7 +229,8 @@ def test_budget_and_timeout():
         ({"refit": "accuracy"}, TypeError, ["refit", "True or False", "'accuracy'"]),
         ({"cv": 5}, ValueError, ["cv", "splitter", "random_state", "5"]),
         ({"cv": LeaveOneOut()}, ValueError, ["cv", "random_state", "LeaveOneOut"]),
-        ({"cv": StratifiedKFold(3)}, ValueError, ["cv", "same split", "shuffles"]),
+        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "no fresh ones", "future"]),
+        ({"cv": [([0], [1])] * 3}, ValueError, ["cv", "got a list of 3 given splits;"]),
     ],
 )
 def test_bad_options(options, error, words):
@@ -248,3 +249,26 @@ def test_searches_that_will_not_do():
         certify(searched(grid=[0.3]), X, y)
     with pytest.raises(ValueError, match=r"TimeSeriesSplit.*there are no fresh ones"):
         certify(searched(cv=TimeSeriesSplit(3)), X, y)
+    folds = [(np.arange(0, 60), np.arange(60, 120))] * 2
+    with pytest.raises(ValueError, match=r"search\.cv .* got a list of 2 given splits; give"):
+        certify(searched(cv=folds), X, y)
+
+
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored:UserWarning")
+def test_hints_keep_groups_together():
+    groups = np.repeat(np.arange(12), 10)
+    options = {"groups": groups, "random_state": 0}
+    search = GridSearchCV(Noted(), {"worth": [0.1, 0.2]}, cv=LeaveOneGroupOut())
+    search.fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match=r"give one such as cv=GroupShuffleSplit\(test_size=0.2"):
+        certify(search, X, y, **options)
+    with pytest.raises(ValueError, match=r"KFold.*puts samples of one group.*GroupShuffleSplit"):
+        certify(search, X, y, cv=KFold(3), **options)
+
+    class Unshuffled(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            self.shuffle = False
+            return super().split(X, y, groups)
+
+    with pytest.raises(ValueError, match=r"same split.*such as GroupShuffleSplit\(\)"):
+        certify(search, X, y, cv=Unshuffled(3), **options)

@@ -15,8 +15,10 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
+    GroupKFold,
     GroupShuffleSplit,
     KFold,
+    LeaveOneOut,
     ShuffleSplit,
     TimeSeriesSplit,
     cross_val_score,
@@ -545,9 +547,9 @@ def test_lines_of_progress(capsys):
         ({"refit": "accuracy"}, TypeError, ["refit", "True or False", "'accuracy'"]),
         ({"error_score": "nan"}, ValueError, ["error_score", "'raise' or a number", "'nan'"]),
         ({"cv": 1}, ValueError, ["cv", "from 2", "1"]),
-        ({"cv": [([0], [1])]}, ValueError, ["cv", "splitter", "[([0], [1])]"]),
-        ({"cv": KFold(3)}, ValueError, ["cv", "KFold", "shuffles"]),
-        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "TimeSeriesSplit", "random_state"]),
+        ({"cv": [([0], [1])] * 3}, ValueError, ["cv", "splitter", "got a list of 3 given splits"]),
+        ({"cv": LeaveOneOut()}, ValueError, ["cv", "LeaveOneOut", "random_state"]),
+        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "TimeSeriesSplit", "no fresh ones"]),
         ({"resource": "n_tree"}, ValueError, ["n_tree", "no parameter", "max_depth"]),
         ({"resource": 3}, TypeError, ["resource", "'n_samples'", "3"]),
         ({"resource": "max_depth"}, ValueError, ["max_depth", "leave it out"]),
@@ -632,3 +634,17 @@ def test_bad_parameter_is_one_of_the_estimator():
 def test_splitter_with_its_own_size():
     search = race(cv=ShuffleSplit(5, test_size=0.5, random_state=7)).fit(X, y)
     assert "ShuffleSplit into 75 samples and 75" in str(search.certificate_)
+
+
+@SEARCHES
+def test_folds_are_shuffled_and_keep_groups_together(make):
+    search = make(cv=KFold(3), budget=12).fit(X, y)
+    assert "random splits by KFold into 100 samples and 50" in str(search.certificate_)
+    groups = np.arange(150) % 30
+    search = make(cv=GroupKFold(3), budget=12).fit(X, y, groups=groups)
+    assert "random splits by GroupKFold into 100 samples and 50" in str(search.certificate_)
+    with (
+        pytest.warns(UserWarning, match="ignored by KFold"),
+        pytest.raises(ValueError, match=r"KFold.*puts samples of one group.*GroupShuffleSplit"),
+    ):
+        search.set_params(cv=KFold(3)).fit(X, y, groups=groups)
