@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sklearn import get_config
 from sklearn.base import clone
+from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo._validation import check_count, check_limit
@@ -107,7 +109,8 @@ def certify(
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
-        Further arguments of ``fit``; those with one value for each sample are split like `X`.
+        Further arguments of ``fit``; those with one value for each sample are split like `X`. With
+        metadata routing, what the estimator and the scorer request.
     n_jobs
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
@@ -192,7 +195,10 @@ def certify(
     if refit and answer.winner is not None:
         best = clone(estimators[answer.winner])
         targets = () if y is None else (y,)
-        best.fit(X, *targets, **(fit_params or {}))
+        passed = fit_params or {}
+        if get_config()["enable_metadata_routing"]:
+            passed = process_routing(search, "fit", **passed).estimator.fit
+        best.fit(X, *targets, **passed)
     return SearchCertificate(**vars(answer), best_estimator_=best)
 
 

@@ -8,10 +8,12 @@ from typing import ClassVar
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -21,6 +23,7 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from mfhpo import ArmWithdrawnWarning
@@ -201,6 +204,25 @@ def test_fit_parameters_are_split_like_the_data():
     answer = certify(search, X, y, budget=4, fit_params={"sample_weight": weights})
     assert answer.evaluations == 4
     assert answer.best_estimator_.tree_.weighted_n_node_samples[0] == weights.sum()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]}),
+        (KNeighborsClassifier(), {"n_neighbors": [1, 2]}),  # its fit takes no weights
+    ],
+)
+def test_last_fit_gets_what_the_estimator_requests(estimator, grid):
+    weights = np.where(y == 1, 3.0, 1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        if "max_depth" in grid:
+            estimator = clone(estimator).set_fit_request(sample_weight=False)
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        search = GridSearchCV(estimator, grid, scoring=scorer).fit(X, y, sample_weight=weights)
+        answer = certify(search, X, y, budget=4, fit_params={"sample_weight": weights})
+    best = answer.best_estimator_
+    assert not hasattr(best, "tree_") or best.tree_.weighted_n_node_samples[0] == len(y)
 
 
 def test_several_at_once_give_the_same_answer():
