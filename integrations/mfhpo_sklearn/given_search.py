@@ -69,7 +69,7 @@ class MFSearchCV(PolicySearchCV):
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
         holds. None: no limit.
     timeout
-        Seconds after which nothing is begun. None: no limit.
+        Seconds after which nothing is begun; the certificate says so. None: no limit.
     measure
         Least number of full fits of the winner.
     max_failures

@@ -108,6 +108,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             raise
         self._warn_of_failures(results)
         self._keep(race, task, results)
+        if self._timeout is not None and not self.certificate_.finished:
+            reason = f"timeout={self._timeout:g} s is over and {self.certificate_.reason}"
+            self.certificate_ = replace(self.certificate_, reason=reason)
         if self.refit:
             self._refit(task)
         return self

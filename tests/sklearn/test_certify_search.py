@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+from types import SimpleNamespace
 from typing import ClassVar
 
 import joblib
@@ -239,6 +240,47 @@ def test_budget_and_timeout():
     assert (timed.evaluations, timed.finished, timed.winner) == (0, False, None)
     assert timed.best_estimator_ is None
     assert math.isnan(timed.mean)
+
+
+def test_timeout_is_the_reason(monkeypatch):
+    clock = SimpleNamespace(monotonic=iter(range(100)).__next__)
+    monkeypatch.setattr("mfhpo_sklearn.certification.time", clock)
+    answer = certify(searched(), X, y, timeout=3, epsilon=0.0, random_state=0)
+    assert answer.evaluations == 8
+    assert answer.reason == "timeout=3 s is over and 4 arms are not told apart yet"
+    assert answer.best_estimator_ is not None
+
+
+class Interrupted(Noted):
+    """Is interrupted at one of its fits."""
+
+    fits_left: ClassVar[int] = 10**9
+
+    def fit(self, X, y):
+        if Interrupted.fits_left == 0:
+            raise KeyboardInterrupt
+        Interrupted.fits_left -= 1
+        return super().fit(X, y)
+
+
+def test_interrupt_gives_what_is_known(monkeypatch):
+    search = GridSearchCV(Interrupted(), {"worth": [0.1, 0.2, 0.5, 0.4]}).fit(X, y)
+    options = {"epsilon": 0.02, "random_state": 0}
+    whole = certify(search, X, y, **options)
+    for fits, reason in (
+        (11, "it was interrupted and 4 arms are not told apart yet"),
+        (whole.evaluations, whole.reason),  # in the last fit
+    ):
+        monkeypatch.setattr(Interrupted, "fits_left", fits)
+        answer = certify(search, X, y, **options)
+        assert answer.evaluations == fits
+        assert answer.best_params_ == {"worth": 0.5}
+        assert answer.reason == reason
+        assert answer.best_estimator_ is None
+    assert "notice      the last fit was interrupted" in str(answer)
+    monkeypatch.setattr(Interrupted, "fits_left", 0)
+    with pytest.raises(KeyboardInterrupt):
+        certify(search, X, y, **options)
 
 
 @pytest.mark.parametrize(
