@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             )
         if not isinstance(self.refit, (bool, np.bool_)):
             raise TypeError(f"refit must be True or False, got {self.refit!r}.")
-        if self.error_score != "raise" and not isinstance(self.error_score, (int, float)):
+        if self.error_score != "raise" and not isinstance(self.error_score, Real):
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}.")
         is_splitter = self.cv is None or hasattr(self.cv, "split")
         if not is_splitter and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):

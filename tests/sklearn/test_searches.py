@@ -212,10 +212,11 @@ def test_settings_that_fail(make):
     assert search.best_params_ == {"worth": 0.5, "fails": False}
     bad = search.cv_results_["param_fails"].astype(bool)
     assert np.isnan(search.cv_results_["mean_test_score"][bad]).all()
-    with pytest.warns(FitFailedWarning, match="it fails"):
-        scored = make(Fragile(), space, error_score=-9.0).fit(X, y)
-    bad = scored.cv_results_["param_fails"].astype(bool)
-    assert (scored.cv_results_["mean_test_score"][bad] == -9.0).all()
+    for score in (-9.0, np.float32(-9.0), np.int64(-9)):
+        with pytest.warns(FitFailedWarning, match="it fails"):
+            scored = make(Fragile(), space, error_score=score).fit(X, y)
+        bad = scored.cv_results_["param_fails"].astype(bool)
+        assert (scored.cv_results_["mean_test_score"][bad] == -9.0).all()
     with pytest.raises(ValueError, match="it fails"):
         make(Fragile(), space, error_score="raise").fit(X, y)
 
