@@ -492,6 +492,19 @@ def test_given_candidates_until_certified():
     assert alone.best_params_ == {"worth": 0.1}
 
 
+def test_given_settings_may_be_lists():
+    class Columns(Fragile):
+        def __init__(self, columns=None, worth=0.0):
+            super().__init__(worth)
+            self.columns = columns
+
+        def __sklearn_clone__(self):
+            return Columns(self.columns, self.worth)
+
+    search = given(Columns(), [{"columns": [0, 1]}, {"columns": np.arange(3)}], budget=4).fit(X, y)
+    assert search.certificate_.trials == 4
+
+
 def test_given_ends_with_its_budget_or_time():
     search = given(budget=13, epsilon=0.0).fit(X, y)
     assert search.certificate_.cost == 13
@@ -596,6 +609,11 @@ def test_bad_options(make, options, error, words):
         (given(candidates=iter([{}])), TypeError, ["candidates", "list of dict", "iterator"]),
         (given(candidates=[]), ValueError, ["candidates", "not be empty"]),
         (given(candidates=[3]), TypeError, ["candidates[0]", "dictionary", "3"]),
+        (
+            given(candidates=[DEPTHS, {"min_samples_leaf": np.arange(1, 9)}]),
+            ValueError,
+            ["list of grids", "list(ParameterGrid([...]))"],
+        ),
         (given(timeout=0), ValueError, ["timeout", "positive", "0"]),
         (given(estimated_bias="no"), ValueError, ["estimated_bias", "'eliminate'", "'no'"]),
         (given(bias=[0.1, 0.0]), ValueError, ["bias", "2"]),
