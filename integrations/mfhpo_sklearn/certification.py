@@ -5,21 +5,24 @@ and size. Splits are hard or easy for all of them, so that differences vary far 
 `Certification` in blocks compares these, and needs a fraction of the fits.
 """
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sklearn import get_config
 from sklearn.base import clone
-from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.metadata_routing import process_routing
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import evaluate
+from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
+from mfhpo_sklearn.workers import evaluations, workers
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class SearchCertificate(Certificate):
     """Which setting of a search to be content with, and how sure that is.
 
     A `mfhpo.certification.certificate.Certificate` with ``best_estimator_``: the estimator with the
-    winning setting, fitted on all data; None with ``refit=False``.
+    winning setting, fitted on all data; None with ``refit=False``, or if `certify` was interrupted.
     """
 
     best_estimator_: Any = field(default=None, repr=False, compare=False)
@@ -96,18 +99,19 @@ def certify(
         Largest number of fits, at least the number of settings. When it is spent, the answer is not
         certified, but says what holds. None: no limit.
     timeout
-        Seconds after which no round is begun. None: no limit.
+        Seconds after which no round is begun; the answer says so. None: no limit.
     cv
         A splitter with a `random_state`, of which the first split is taken under a new seed in
-        each block. None: one like the search's own, with shuffled data. Where neighbours in the
-        data are alike (one subject's, one day's), shuffled splits look better than they are: give
-        `groups`, or a splitter that keeps them together.
+        each block. Its `shuffle` is taken to be True. None: one like the search's own. Where
+        neighbours in the data are alike (one subject's, one day's), shuffled splits look better
+        than they are: give `groups`, or a splitter that keeps them together.
     delta, measure, max_failures
         See `mfhpo.certification.certification.Certification`.
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
-        Further arguments of ``fit``; those with one value for each sample are split like `X`.
+        Further arguments of ``fit``; those with one value for each sample are split like `X`. With
+        metadata routing, what the estimator and the scorer request.
     n_jobs
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
@@ -125,8 +129,11 @@ def certify(
         If an argument is of the wrong type.
     ValueError
         If the search is not fitted or has fewer than two settings, if there are no fresh splits
-        like its own (as with ``TimeSeriesSplit``), or for arguments out of range. What all
-        settings raise in the first round is raised here.
+        like its own (as with ``TimeSeriesSplit``), if splits tear `groups` apart, or for arguments
+        out of range. What all settings raise in the first round is raised here.
+    KeyboardInterrupt
+        If interrupted before any fit gave a score. Later, an interrupt ends the evaluations: the
+        answer says what holds, and `best_estimator_` is None.
 
     Notes
     -----
@@ -170,30 +177,55 @@ def certify(
         clone(search.estimator).set_params(**clone(candidate.params, safe=False))
         for candidate in shortlist.candidates
     ]
-    until = None if timeout is None else time.monotonic() + timeout
-    parallel = Parallel(n_jobs=search.n_jobs if n_jobs is None else n_jobs)
-    while not race.finished and (until is None or time.monotonic() < until):
-        pulls = _round(race, budget)
-        split = splits[pulls[0].block or 0]
-        found = parallel(
-            delayed(evaluate)(estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
-            for pull in pulls
-        )
-        errors = [evaluation.error for evaluation in found]
-        if race.evaluations == 0 and errors[0] is not None and None not in errors:
-            raise errors[0]
-        for pull, evaluation in zip(pulls, found, strict=True):
-            race.tell(pull, evaluation.score)
+    until = math.inf if timeout is None else time.monotonic() + timeout
+    interrupted = False
+    try:
+        with workers(search.n_jobs if n_jobs is None else n_jobs) as parallel:
+            while not race.finished and time.monotonic() < until:
+                pulls = _round(race, budget)
+                split = splits[pulls[0].block or 0]
+                tasks = [
+                    (estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
+                    for pull in pulls
+                ]
+                _tell(race, pulls, evaluations(parallel, tasks))
+    except KeyboardInterrupt:
+        if not race.counts.any():
+            raise
+        interrupted = True
     about = f"{shortlist.about} by the mean score over random splits of these data"
     answer = race.certificate(about, shortlist.words)
     how = f"{splits.words}, the same for all settings"
     answer = replace(answer, assumptions=(how, *answer.assumptions))
+    if not race.finished:
+        why = "it was interrupted" if interrupted else f"timeout={timeout:g} s is over"
+        answer = replace(answer, reason=f"{why} and {answer.reason}")
     best = None
-    if refit and answer.winner is not None:
-        best = clone(estimators[answer.winner])
+    if refit and answer.winner is not None and not interrupted:
+        passed = fit_params or {}
+        if get_config()["enable_metadata_routing"]:
+            passed = process_routing(search, "fit", **passed).estimator.fit
         targets = () if y is None else (y,)
-        best.fit(X, *targets, **(fit_params or {}))
+        best = clone(estimators[answer.winner])
+        try:
+            best.fit(X, *targets, **passed)
+        except KeyboardInterrupt:
+            best = None
+            words = "the last fit was interrupted, so there is no best_estimator_"
+            answer = replace(answer, notices=(*answer.notices, words))
     return SearchCertificate(**vars(answer), best_estimator_=best)
+
+
+def _tell(race: Certification, pulls: list[Pull], found: Iterator[tuple[int, Evaluation]]) -> None:
+    """Tell what came of a round; raises what all settings raise in the first one."""
+    is_first = race.evaluations == 0
+    errors = []
+    for place, evaluation in found:
+        race.tell(pulls[place], evaluation.score)
+        if evaluation.error is not None:
+            errors.append(evaluation.error)
+    if is_first and len(errors) == len(pulls):
+        raise errors[0]
 
 
 def _round(race: Certification, budget: int | None) -> list[Pull]:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from mfhpo._validation import is_number
 from mfhpo.certification.choice import (
     make_best_policy,
     make_block_elimination,
     make_elimination,
 )
-from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
@@ -49,7 +50,7 @@ class MFSearchCV(PolicySearchCV):
         See `RaceSearchCV`.
     candidates
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
-        all combinations are compared.
+        all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
     resource, levels
         See `RaceSearchCV`. With shared splits, a resource only sets what a full fit is.
     bias
@@ -69,7 +70,7 @@ class MFSearchCV(PolicySearchCV):
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
         holds. None: no limit.
     timeout
-        Seconds after which nothing is begun. None: no limit.
+        Seconds after which nothing is begun; the certificate says so. None: no limit.
     measure
         Least number of full fits of the winner.
     max_failures
@@ -153,7 +154,10 @@ class MFSearchCV(PolicySearchCV):
         self.random_state = random_state
 
     def _taken(self) -> set[str]:
-        return {name for candidate in _listed(self.candidates) for name in candidate}
+        listed = _listed(self.candidates)
+        if not isinstance(self.candidates, Mapping):
+            _refuse_grids(listed, self.estimator.get_params())
+        return {name for candidate in listed for name in candidate}
 
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
         """The policy for levels that are evidence."""
@@ -230,3 +234,19 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
     if not listed:
         raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
     return [dict(candidate) for candidate in listed]
+
+
+def _refuse_grids(listed: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> None:
+    """Raise ValueError for a list of grids, as ``GridSearchCV`` takes it.
+
+    A single setting may be all lists, such as one of columns; but hardly where the estimator's own
+    value of a parameter is a number.
+    """
+    values = [(name, value) for setting in listed for name, value in setting.items()]
+    if all(isinstance(value, (list, tuple, range, np.ndarray)) for _, value in values) and any(
+        is_number(native(own.get(name))) for name, _ in values
+    ):
+        raise ValueError(
+            f"candidates is a list of grids, and a list holds single settings; for several grids "
+            f"give list(ParameterGrid([...])). Got {listed!r}."
+        )

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,16 +20,16 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
-from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, evaluate
+from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
-from mfhpo_sklearn.splits import Splits
+from mfhpo_sklearn.splits import Splits, in_words
+from mfhpo_sklearn.workers import evaluations, workers
 
 Race = GivenRace | OpenRace
 
@@ -108,6 +109,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             raise
         self._warn_of_failures(results)
         self._keep(race, task, results)
+        if self._timeout is not None and not self.certificate_.finished:
+            reason = f"timeout={self._timeout:g} s is over and {self.certificate_.reason}"
+            self.certificate_ = replace(self.certificate_, reason=reason)
         if self.refit:
             self._refit(task)
         return self
@@ -122,13 +126,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             )
         if not isinstance(self.refit, (bool, np.bool_)):
             raise TypeError(f"refit must be True or False, got {self.refit!r}.")
-        if self.error_score != "raise" and not isinstance(self.error_score, (int, float)):
+        if self.error_score != "raise" and not isinstance(self.error_score, Real):
             raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}.")
         is_splitter = self.cv is None or hasattr(self.cv, "split")
         if not is_splitter and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
             raise ValueError(
                 f"cv must be a number of folds from 2, a splitter with a random_state such as "
-                f"ShuffleSplit(), or None, got {self.cv!r}."
+                f"ShuffleSplit(), or None, got {in_words(self.cv)}."
             )
         check_count("verbose", int(self.verbose), 0)
         check_limit("timeout", self._timeout)
@@ -157,14 +161,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         """Evaluate what the race asks for, several at once, and tell it in the order asked."""
         until = math.inf if self._timeout is None else time.monotonic() + self._timeout
         at_once = effective_n_jobs(self.n_jobs)
-        # One that has ended is told at once, so that an interrupt loses those under way alone.
-        with _parallel(self.n_jobs) as parallel:
+        with workers(self.n_jobs) as parallel:
             while time.monotonic() < until:
                 pulls, numbers = _round(race, at_once)
                 if not pulls:
                     return
                 tasks = [
-                    delayed(evaluate)(
+                    (
                         self._estimator(race, task.resource, pull),
                         task.X,
                         task.y,
@@ -174,11 +177,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                     )
                     for pull, number in zip(pulls, numbers, strict=True)
                 ]
-                found = zip(pulls, numbers, parallel(tasks), strict=True)
-                for pull, number, evaluation in found:
+                for place, evaluation in evaluations(parallel, tasks):
+                    pull = pulls[place]
                     evaluation = self._with_error_score(evaluation)
                     race.tell(pull, evaluation)
-                    yield Row(pull, number, evaluation, race.is_fresh(pull))
+                    yield Row(pull, numbers[place], evaluation, race.is_fresh(pull))
 
     def _estimator(self, race: Race, resource: Resource, pull: Pull) -> Any:
         params = race.params(pull.arm) | resource.settings(pull.fidelity)
@@ -264,14 +267,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.refit_time_ = time.time() - begun
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
-
-
-def _parallel(n_jobs: int | None) -> Parallel:
-    """Workers that hand over results as they come, where joblib's backend can."""
-    try:
-        return Parallel(n_jobs=n_jobs, return_as="generator")
-    except ValueError:  # the backend "multiprocessing"
-        return Parallel(n_jobs=n_jobs)
 
 
 def _round(race: Race, at_once: int) -> tuple[list[Pull], list[int]]:

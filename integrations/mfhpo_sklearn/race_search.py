@@ -77,8 +77,9 @@ class RaceSearchCV(PolicySearchCV):
         A setting of the shortlist without any score leaves after so many fits that fail.
     cv
         What a split is: a number k of folds, for a test share of 1 / k; or a splitter with a
-        `random_state`, of which the first split is taken under a new seed each time. None: 5.
-        Splits are stratified for classifiers, and keep `groups` together.
+        `random_state`, of which the first split is taken under a new seed each time. Its `shuffle`
+        is taken to be True. None: 5. Splits are stratified for classifiers, and keep `groups`
+        together; a splitter that tears them apart is refused.
     scoring
         A metric, as in ``GridSearchCV``; a single one.
     n_jobs

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from mfhpo._validation import check_count
@@ -86,15 +88,41 @@ def _metric_of(search: Any) -> tuple[str, Any]:
 
 
 def key_of(params: dict[str, Any]) -> str:
-    """The same for equal settings; the text of an estimator would be cut off."""
+    """The same for equal settings only; the text of a long array or an estimator is cut off."""
     return repr([(name, _described(value)) for name, value in sorted(params.items())])
 
 
+# What `repr` tells apart in full; a class that derives from one of these may hide its state.
+_PLAIN = (type(None), bool, int, float, complex, str, bytes)
+
+
 def _described(value: Any) -> Any:
-    if not hasattr(value, "get_params") or isinstance(value, type):
+    kind = type(value)
+    if kind in _PLAIN:
         return value
-    parts = value.get_params(deep=False)
-    return type(value), [(name, _described(part)) for name, part in sorted(parts.items())]
+    if kind in (list, tuple):
+        return kind.__name__, [_described(part) for part in value]
+    if kind is dict:
+        return "dict", [(_described(name), _described(part)) for name, part in value.items()]
+    if _is_its_parameters(value):
+        parts = value.get_params(deep=False)
+        return _digest(kind), [(name, _described(part)) for name, part in sorted(parts.items())]
+    return _digest(value)
+
+
+def _is_its_parameters(value: Any) -> bool:
+    """Whether a clone of it keeps the parameters and nothing else, unlike a frozen estimator."""
+    if not hasattr(value, "get_params") or isinstance(value, type):
+        return False
+    usual = BaseEstimator.__sklearn_clone__
+    return getattr(type(value), "__sklearn_clone__", usual) is usual
+
+
+def _digest(value: Any) -> Any:
+    try:
+        return joblib.hash(value)
+    except Exception:  # it cannot be pickled, as a lambda: the same if it is the same object
+        return "object", id(value)
 
 
 def _without_resource(search: Any, params: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from mfhpo.knowledge.fidelity import native
 from mfhpo.search import Numeric, OneOf, Point
 
 _TAIL = 1e-9  # of a distribution, on either side
-_GRID = 1000  # places at which the values of whole numbers are looked up
+_GRID = 1000  # places at which the values of a discrete distribution are looked up
 _WHICH = "space"  # the choice among several spaces
 
 
@@ -69,26 +70,39 @@ class _Continuous:
 
 @dataclass(frozen=True)
 class _Discrete:
-    """Whole numbers of scipy.stats: a place is the middle of the share that gives the number."""
+    """A mass of scipy.stats: a place is the middle of the share that gives the number."""
 
     distribution: Any
 
     @property
     def size(self) -> float:
+        if not self._is_whole:
+            return len(self._found)
         low, high = self.distribution.support()
         return float(high - low + 1)
 
     @property
     def kind(self) -> Numeric | None:
-        values = np.unique(self.distribution.ppf(_inside(np.linspace(0.0, 1.0, _GRID))))
+        values = self._found
         return Numeric(tuple(self._places_of(values).tolist())) if len(values) > 1 else None
 
+    @cached_property
+    def _found(self) -> Any:
+        """Its values, but for rare ones."""
+        return np.unique(self.distribution.ppf(_inside(np.linspace(0.0, 1.0, _GRID))))
+
+    @property
+    def _is_whole(self) -> bool:
+        return bool((self._found == np.floor(self._found)).all())
+
     def _places_of(self, values: Any) -> Any:
-        return (self.distribution.cdf(values - 1) + self.distribution.cdf(values)) / 2.0
+        return self.distribution.cdf(values) - self.distribution.pmf(values) / 2.0
 
     def draw(self, place: float | None, rng: np.random.Generator) -> tuple[Any, float]:
         place = float(rng.random()) if place is None else place
-        value = int(self.distribution.ppf(_inside(place)))
+        value = native(self.distribution.ppf(_inside(place)))
+        # The values of a distribution are of one type, as for a parameter 1 may not be 1.0.
+        value = int(value) if self._is_whole and value == int(value) else value
         return value, float(self._places_of(value))
 
 

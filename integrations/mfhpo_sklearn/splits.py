@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import is_classifier
-from sklearn.model_selection import GroupShuffleSplit, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    ShuffleSplit,
+    StratifiedShuffleSplit,
+    TimeSeriesSplit,
+)
 from sklearn.utils.multiclass import type_of_target
 
 _USUAL_FOLDS = 5  # of scikit-learn's searches
@@ -30,10 +35,19 @@ class Splits:
         name = type(self._splitter).__name__
         train, test = self[0]
         self.words = f"random splits by {name} into {len(train)} samples and {len(test)}"
+        if groups is not None:
+            labels = np.asarray(groups)
+            if np.intersect1d(labels[train], labels[test]).size:
+                raise ValueError(
+                    f"cv={self._splitter!r} puts samples of one group into training and test data; "
+                    f"give one that keeps groups together, such as GroupShuffleSplit(), or leave "
+                    f"groups out."
+                )
         if all(np.array_equal(test, self[k][1]) for k in range(1, _SPLITS_COMPARED)):
+            shuffles = "ShuffleSplit()" if groups is None else "GroupShuffleSplit()"
             raise ValueError(
                 f"cv={self._splitter!r} gives the same split whatever its random_state, so there "
-                f"are no fresh ones; give one that shuffles, such as ShuffleSplit()."
+                f"are no fresh ones; give one that shuffles, such as {shuffles}."
             )
 
     def __getitem__(self, number: int) -> Split:
@@ -47,39 +61,55 @@ class Splits:
 
 
 def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
-    if cv is not None:
-        if not hasattr(cv, "split") or not hasattr(cv, "random_state"):
-            raise ValueError(
-                f"cv must be a splitter with a random_state, such as ShuffleSplit(), or None, got "
-                f"{cv!r}."
-            )
-        return copy.copy(cv)
-    own = search.cv
-    if own is None or isinstance(own, (int, np.integer)):
-        share = 1.0 / (_USUAL_FOLDS if own is None else int(own))
-        if groups is not None:
-            return GroupShuffleSplit(n_splits=1, test_size=share)
-        classes = y is not None and type_of_target(y) in ("binary", "multiclass")
-        if is_classifier(search.estimator) and classes:
-            if _can_stratify(y, share):
-                return StratifiedShuffleSplit(n_splits=1, test_size=share)
-            warnings.warn(
-                f"y has a class with one sample, or more classes than one of "
-                f"{round(1 / share)} folds has samples, so splits are not stratified, and some "
-                f"lack a class; give more data, fewer folds as in cv=2, or a splitter.",
-                stacklevel=4,
-            )
-        return ShuffleSplit(n_splits=1, test_size=share)
-    if not hasattr(own, "split") or not hasattr(own, "random_state"):
+    own = search.cv if cv is None else cv
+    name = "search.cv" if cv is None else "cv"
+    if cv is None and (own is None or isinstance(own, (int, np.integer))):
+        return _usual_splitter(search, y, groups)
+    if isinstance(own, TimeSeriesSplit):
         raise ValueError(
-            f"search.cv={own!r} has no random_state, so there are no fresh splits like its own; "
-            f"give a splitter that draws some, such as cv=ShuffleSplit(test_size=0.2), if the data "
-            f"may be shuffled."
+            f"{name}={own!r} has one split for each length of the past, so there are no fresh "
+            f"ones to certify with; shuffled ones would train on the future."
+        )
+    if not hasattr(own, "split") or not hasattr(own, "random_state"):
+        right = "cv=GroupShuffleSplit(test_size=0.2)"
+        if groups is None:
+            right = (
+                f"cv=ShuffleSplit(test_size=0.2) if the data may be shuffled, or {right} with "
+                f"groups to keep together"
+            )
+        raise ValueError(
+            f"{name} must be a splitter with a random_state, for fresh splits, got "
+            f"{in_words(own)}; give one such as {right}."
         )
     splitter = copy.copy(own)
     if hasattr(splitter, "shuffle"):
-        splitter.shuffle = True  # the folds of a search in the order of the data are some of many
+        splitter.shuffle = True  # folds in the order of the data are some of many
     return splitter
+
+
+def _usual_splitter(search: Any, y: Any, groups: Any) -> Any:
+    """Random splits in place of the folds that a number or nothing stands for."""
+    share = 1.0 / (_USUAL_FOLDS if search.cv is None else int(search.cv))
+    if groups is not None:
+        return GroupShuffleSplit(n_splits=1, test_size=share)
+    classes = y is not None and type_of_target(y) in ("binary", "multiclass")
+    if is_classifier(search.estimator) and classes:
+        if _can_stratify(y, share):
+            return StratifiedShuffleSplit(n_splits=1, test_size=share)
+        warnings.warn(
+            f"y has a class with one sample, or more classes than one of "
+            f"{round(1 / share)} folds has samples, so splits are not stratified, and some "
+            f"lack a class; give more data, fewer folds as in cv=2, or a splitter.",
+            stacklevel=5,
+        )
+    return ShuffleSplit(n_splits=1, test_size=share)
+
+
+def in_words(cv: Any) -> str:
+    """What was given as `cv`, without the indices of splits."""
+    if hasattr(cv, "split") or isinstance(cv, str) or not hasattr(cv, "__iter__"):
+        return repr(cv)
+    return f"a list of {len(cv)} given splits" if hasattr(cv, "__len__") else "given splits"
 
 
 def _can_stratify(y: Any, share: float) -> bool:

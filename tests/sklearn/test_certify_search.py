@@ -3,24 +3,28 @@ from __future__ import annotations
 import importlib
 import json
 import math
+from types import SimpleNamespace
 from typing import ClassVar
 
 import joblib
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+import sklearn
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification, make_regression
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
     KFold,
+    LeaveOneGroupOut,
     LeaveOneOut,
     ShuffleSplit,
-    StratifiedKFold,
     TimeSeriesSplit,
 )
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from mfhpo import ArmWithdrawnWarning
@@ -100,7 +104,7 @@ def test_splits_are_like_those_of_the_search_or_as_given():
     assert "by KFold into 100 samples and 20" in str(answer)
     assert len({rows for _, rows in Noted.fits}) > 6 + 4  # shuffled, unlike the search's
     groups = np.repeat(np.arange(12), 10)
-    for cv in (3, GroupKFold(3, shuffle=True)):
+    for cv in (3, GroupKFold(3, shuffle=True), GroupKFold(3)):
         search = searched(cv=3)
         search.cv = cv
         Noted.fits.clear()
@@ -203,6 +207,25 @@ def test_fit_parameters_are_split_like_the_data():
     assert answer.best_estimator_.tree_.weighted_n_node_samples[0] == weights.sum()
 
 
+@pytest.mark.parametrize(
+    ("estimator", "grid"),
+    [
+        (DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]}),
+        (KNeighborsClassifier(), {"n_neighbors": [1, 2]}),  # its fit takes no weights
+    ],
+)
+def test_last_fit_gets_what_the_estimator_requests(estimator, grid):
+    weights = np.where(y == 1, 3.0, 1.0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        if "max_depth" in grid:
+            estimator = clone(estimator).set_fit_request(sample_weight=False)
+        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
+        search = GridSearchCV(estimator, grid, scoring=scorer).fit(X, y, sample_weight=weights)
+        answer = certify(search, X, y, budget=4, fit_params={"sample_weight": weights})
+    best = answer.best_estimator_
+    assert not hasattr(best, "tree_") or best.tree_.weighted_n_node_samples[0] == len(y)
+
+
 def test_several_at_once_give_the_same_answer():
     search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}).fit(X, y)
     one = certify(search, X, y, random_state=0)
@@ -219,6 +242,47 @@ def test_budget_and_timeout():
     assert math.isnan(timed.mean)
 
 
+def test_timeout_is_the_reason(monkeypatch):
+    clock = SimpleNamespace(monotonic=iter(range(100)).__next__)
+    monkeypatch.setattr("mfhpo_sklearn.certification.time", clock)
+    answer = certify(searched(), X, y, timeout=3, epsilon=0.0, random_state=0)
+    assert answer.evaluations == 8
+    assert answer.reason == "timeout=3 s is over and 4 arms are not told apart yet"
+    assert answer.best_estimator_ is not None
+
+
+class Interrupted(Noted):
+    """Is interrupted at one of its fits."""
+
+    fits_left: ClassVar[int] = 10**9
+
+    def fit(self, X, y):
+        if Interrupted.fits_left == 0:
+            raise KeyboardInterrupt
+        Interrupted.fits_left -= 1
+        return super().fit(X, y)
+
+
+def test_interrupt_gives_what_is_known(monkeypatch):
+    search = GridSearchCV(Interrupted(), {"worth": [0.1, 0.2, 0.5, 0.4]}).fit(X, y)
+    options = {"epsilon": 0.02, "random_state": 0}
+    whole = certify(search, X, y, **options)
+    for fits, reason in (
+        (11, "it was interrupted and 4 arms are not told apart yet"),
+        (whole.evaluations, whole.reason),  # in the last fit
+    ):
+        monkeypatch.setattr(Interrupted, "fits_left", fits)
+        answer = certify(search, X, y, **options)
+        assert answer.evaluations == fits
+        assert answer.best_params_ == {"worth": 0.5}
+        assert answer.reason == reason
+        assert answer.best_estimator_ is None
+    assert "notice      the last fit was interrupted" in str(answer)
+    monkeypatch.setattr(Interrupted, "fits_left", 0)
+    with pytest.raises(KeyboardInterrupt):
+        certify(search, X, y, **options)
+
+
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
@@ -229,7 +293,8 @@ def test_budget_and_timeout():
         ({"refit": "accuracy"}, TypeError, ["refit", "True or False", "'accuracy'"]),
         ({"cv": 5}, ValueError, ["cv", "splitter", "random_state", "5"]),
         ({"cv": LeaveOneOut()}, ValueError, ["cv", "random_state", "LeaveOneOut"]),
-        ({"cv": StratifiedKFold(3)}, ValueError, ["cv", "same split", "shuffles"]),
+        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "no fresh ones", "future"]),
+        ({"cv": [([0], [1])] * 3}, ValueError, ["cv", "got a list of 3 given splits;"]),
     ],
 )
 def test_bad_options(options, error, words):
@@ -248,3 +313,26 @@ def test_searches_that_will_not_do():
         certify(searched(grid=[0.3]), X, y)
     with pytest.raises(ValueError, match=r"TimeSeriesSplit.*there are no fresh ones"):
         certify(searched(cv=TimeSeriesSplit(3)), X, y)
+    folds = [(np.arange(0, 60), np.arange(60, 120))] * 2
+    with pytest.raises(ValueError, match=r"search\.cv .* got a list of 2 given splits; give"):
+        certify(searched(cv=folds), X, y)
+
+
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored:UserWarning")
+def test_hints_keep_groups_together():
+    groups = np.repeat(np.arange(12), 10)
+    options = {"groups": groups, "random_state": 0}
+    search = GridSearchCV(Noted(), {"worth": [0.1, 0.2]}, cv=LeaveOneGroupOut())
+    search.fit(X, y, groups=groups)
+    with pytest.raises(ValueError, match=r"give one such as cv=GroupShuffleSplit\(test_size=0.2"):
+        certify(search, X, y, **options)
+    with pytest.raises(ValueError, match=r"KFold.*puts samples of one group.*GroupShuffleSplit"):
+        certify(search, X, y, cv=KFold(3), **options)
+
+    class Unshuffled(GroupKFold):
+        def split(self, X, y=None, groups=None):
+            self.shuffle = False
+            return super().split(X, y, groups)
+
+    with pytest.raises(ValueError, match=r"same split.*such as GroupShuffleSplit\(\)"):
+        certify(search, X, y, cv=Unshuffled(3), **options)

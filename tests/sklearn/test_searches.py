@@ -1,7 +1,9 @@
 """The searches of mfhpo_sklearn, in the manner of scikit-learn's own tests of searches."""
 
 import pickle
+import time
 import warnings
+from types import SimpleNamespace
 from typing import ClassVar
 
 import joblib
@@ -15,8 +17,10 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
+    GroupKFold,
     GroupShuffleSplit,
     KFold,
+    LeaveOneOut,
     ShuffleSplit,
     TimeSeriesSplit,
     cross_val_score,
@@ -208,10 +212,11 @@ def test_settings_that_fail(make):
     assert search.best_params_ == {"worth": 0.5, "fails": False}
     bad = search.cv_results_["param_fails"].astype(bool)
     assert np.isnan(search.cv_results_["mean_test_score"][bad]).all()
-    with pytest.warns(FitFailedWarning, match="it fails"):
-        scored = make(Fragile(), space, error_score=-9.0).fit(X, y)
-    bad = scored.cv_results_["param_fails"].astype(bool)
-    assert (scored.cv_results_["mean_test_score"][bad] == -9.0).all()
+    for score in (-9.0, np.float32(-9.0), np.int64(-9)):
+        with pytest.warns(FitFailedWarning, match="it fails"):
+            scored = make(Fragile(), space, error_score=score).fit(X, y)
+        bad = scored.cv_results_["param_fails"].astype(bool)
+        assert (scored.cv_results_["mean_test_score"][bad] == -9.0).all()
     with pytest.raises(ValueError, match="it fails"):
         make(Fragile(), space, error_score="raise").fit(X, y)
 
@@ -487,19 +492,39 @@ def test_given_candidates_until_certified():
     assert alone.best_params_ == {"worth": 0.1}
 
 
+def test_given_settings_may_be_lists():
+    class Columns(Fragile):
+        def __init__(self, columns=None, worth=0.0):
+            super().__init__(worth)
+            self.columns = columns
+
+        def __sklearn_clone__(self):
+            return Columns(self.columns, self.worth)
+
+    search = given(Columns(), [{"columns": [0, 1]}, {"columns": np.arange(3)}], budget=4).fit(X, y)
+    assert search.certificate_.trials == 4
+
+
 def test_given_ends_with_its_budget_or_time():
     search = given(budget=13, epsilon=0.0).fit(X, y)
     assert search.certificate_.cost == 13
     assert not search.certificate_.certified
     with joblib.parallel_config(backend="threading"):
         assert given(budget=13, epsilon=0.0, n_jobs=4).fit(X, y).certificate_.cost == 13
-    assert given(budget=None, epsilon=0.0, timeout=0.3).fit(X, y).certificate_.trials > 4
     with pytest.raises(ValueError, match="timeout=1e-09 ended the search before any fit"):
         given(timeout=1e-9).fit(X, y)
     with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
         given(budget=0.5).fit(X, y)
     with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
         race(budget=0.5).fit(X, y)
+
+
+def test_timeout_is_the_reason(monkeypatch):
+    clock = SimpleNamespace(monotonic=iter(range(100)).__next__, time=time.time)
+    monkeypatch.setattr("mfhpo_sklearn.policy_search.time", clock)
+    answer = given(timeout=12, epsilon=0.0, budget=None).fit(X, y).certificate_
+    assert answer.trials == 11
+    assert answer.reason == "timeout=12 s is over and 4 arms are not told apart yet"
 
 
 def test_declared_bias_lets_cheap_levels_decide():
@@ -545,9 +570,9 @@ def test_lines_of_progress(capsys):
         ({"refit": "accuracy"}, TypeError, ["refit", "True or False", "'accuracy'"]),
         ({"error_score": "nan"}, ValueError, ["error_score", "'raise' or a number", "'nan'"]),
         ({"cv": 1}, ValueError, ["cv", "from 2", "1"]),
-        ({"cv": [([0], [1])]}, ValueError, ["cv", "splitter", "[([0], [1])]"]),
-        ({"cv": KFold(3)}, ValueError, ["cv", "KFold", "shuffles"]),
-        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "TimeSeriesSplit", "random_state"]),
+        ({"cv": [([0], [1])] * 3}, ValueError, ["cv", "splitter", "got a list of 3 given splits"]),
+        ({"cv": LeaveOneOut()}, ValueError, ["cv", "LeaveOneOut", "random_state"]),
+        ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "TimeSeriesSplit", "no fresh ones"]),
         ({"resource": "n_tree"}, ValueError, ["n_tree", "no parameter", "max_depth"]),
         ({"resource": 3}, TypeError, ["resource", "'n_samples'", "3"]),
         ({"resource": "max_depth"}, ValueError, ["max_depth", "leave it out"]),
@@ -584,6 +609,11 @@ def test_bad_options(make, options, error, words):
         (given(candidates=iter([{}])), TypeError, ["candidates", "list of dict", "iterator"]),
         (given(candidates=[]), ValueError, ["candidates", "not be empty"]),
         (given(candidates=[3]), TypeError, ["candidates[0]", "dictionary", "3"]),
+        (
+            given(candidates=[DEPTHS, {"min_samples_leaf": np.arange(1, 9)}]),
+            ValueError,
+            ["list of grids", "list(ParameterGrid([...]))"],
+        ),
         (given(timeout=0), ValueError, ["timeout", "positive", "0"]),
         (given(estimated_bias="no"), ValueError, ["estimated_bias", "'eliminate'", "'no'"]),
         (given(bias=[0.1, 0.0]), ValueError, ["bias", "2"]),
@@ -632,3 +662,17 @@ def test_bad_parameter_is_one_of_the_estimator():
 def test_splitter_with_its_own_size():
     search = race(cv=ShuffleSplit(5, test_size=0.5, random_state=7)).fit(X, y)
     assert "ShuffleSplit into 75 samples and 75" in str(search.certificate_)
+
+
+@SEARCHES
+def test_folds_are_shuffled_and_keep_groups_together(make):
+    search = make(cv=KFold(3), budget=12).fit(X, y)
+    assert "random splits by KFold into 100 samples and 50" in str(search.certificate_)
+    groups = np.arange(150) % 30
+    search = make(cv=GroupKFold(3), budget=12).fit(X, y, groups=groups)
+    assert "random splits by GroupKFold into 100 samples and 50" in str(search.certificate_)
+    with (
+        pytest.warns(UserWarning, match="ignored by KFold"),
+        pytest.raises(ValueError, match=r"KFold.*puts samples of one group.*GroupShuffleSplit"),
+    ):
+        search.set_params(cv=KFold(3)).fit(X, y, groups=groups)

@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
-from scipy.stats import loguniform, norm, poisson, randint, uniform
+from scipy.stats import loguniform, norm, poisson, randint, rv_discrete, uniform
 
 from mfhpo.search import Numeric, OneOf
 from mfhpo_sklearn.space import Parameters
+
+HALVES = rv_discrete(values=([0.5, 1.0, 2.5], [0.3, 0.3, 0.4]))
 
 
 def drawn(part, place, seed=0):
@@ -23,6 +25,9 @@ def drawn(part, place, seed=0):
         (randint(1, 5), 0.0, 1),
         (randint(1, 5), 0.3, 2),
         (randint(1, 5), 1.0, 4),
+        (HALVES, 0.1, 0.5),
+        (HALVES, 0.5, 1.0),
+        (HALVES, 1.0, 2.5),
         ([1, 10, 100, 1000], 0.3, 10),
         ([1, 10, 100, 1000], 1.0, 1000),
         (["x", "y", None], 2.0, None),
@@ -37,7 +42,8 @@ def test_value_at_a_place(part, place, value):
 
 
 @pytest.mark.parametrize(
-    "part", [loguniform(1, 100), norm(1, 2), randint(1, 5), poisson(3), [1, 10, 100], ["x", "y"]]
+    "part",
+    [loguniform(1, 100), norm(1, 2), randint(1, 5), poisson(3), HALVES, [1, 10, 100], ["x", "y"]],
 )
 def test_place_of_a_value_gives_the_value(part):
     for seed in range(20):
@@ -56,6 +62,9 @@ def test_kinds_and_size():
     assert Parameters({"a": poisson(3)}).size == np.inf
     assert len(Parameters({"a": poisson(3)}).kinds["a"].places) > 10
     assert Parameters({"a": randint(3, 4)}).kinds == {}
+    halves = Parameters({"a": HALVES})
+    assert halves.kinds["a"].places == pytest.approx((0.15, 0.45, 0.8))
+    assert halves.size == 3
 
 
 def test_draws_follow_the_distribution():

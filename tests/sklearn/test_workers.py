@@ -1,0 +1,14 @@
+import pytest
+
+from mfhpo_sklearn.workers import evaluations
+
+
+def test_what_has_ended_comes_in_order_and_before_an_interrupt():
+    def interrupted(tasks):
+        yield from [(1, "b"), (0, "a"), (4, "e"), (3, "d")]
+        raise KeyboardInterrupt
+
+    found = []
+    with pytest.raises(KeyboardInterrupt):
+        found.extend(evaluations(interrupted, [()] * 5))
+    assert found == [(0, "a"), (1, "b"), (3, "d"), (4, "e")]
