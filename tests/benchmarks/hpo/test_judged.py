@@ -139,7 +139,6 @@ class TestCommand:
             main(arguments)
         assert words in capsys.readouterr().err
 
-
     @pytest.mark.parametrize("command", ["run", "clock"])
     def test_naming_the_tasks_is_no_way_round_it(
         self, command, data_folder, tmp_path, monkeypatch, capsys
