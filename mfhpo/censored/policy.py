@@ -591,10 +591,23 @@ class CensoredPolicy(Policy):
             )
         return f"after {rounds}; the aim is reward while it runs, and nothing is certified"
 
+    def _contradiction(self) -> str:
+        """How many rewards contradict the declared range, in words; "" where none does."""
+        low, high = self.reward_range
+        if low <= self._history.lowest and self._history.highest <= high:
+            return ""
+        rewards = self._history.arrays()[2]
+        n = int(((rewards < low) | (rewards > high)).sum())
+        of_all = int((~np.isnan(rewards)).sum())
+        count = "counts" if n == 1 else "count"
+        return f": contradicted by {n} of {of_all}, which {count} as the nearest value inside"
+
     def _assumptions(self) -> tuple[str, ...]:
         low, high = sorted(self.labels.value(bound) for bound in self.reward_range)
         if self._declared_range is not None:
-            parts = [f"rewards lie within the declared range {low:g} to {high:g}"]
+            parts = [
+                f"rewards lie within the declared range {low:g} to {high:g}{self._contradiction()}"
+            ]
         elif self.range_is_known:
             parts = [
                 f"rewards lie within the range seen so far, {low:.5g} to {high:.5g}: estimated, so "

@@ -1,7 +1,6 @@
 """The sampler that all policies share that choose a time limit for every trial."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,8 +141,5 @@ class LimitSampler(PolicySampler[LimitedRace]):
 
 def _recommendation(race: LimitedRace) -> StudyLimitRecommendation:
     answer = race.policy.recommend()
-    if race.contradiction:
-        about_range, *others = answer.assumptions
-        answer = replace(answer, assumptions=(f"{about_range}: {race.contradiction}", *others))
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
     return StudyLimitRecommendation.of(answer, race.sign, params)

@@ -1,7 +1,6 @@
 """A race over time limits: trials become observations, censored or not."""
 
 import math
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -52,7 +51,6 @@ class LimitedRace(StudyRace):
         )
         self.values: dict[int, float] = {}  # the last one that each arm's trials returned
         self._reward_range = reward_range
-        self._clipped: Counter[float] = Counter()  # values outside it, by what they count as
         self._longest = longest
 
     # Reading the study.
@@ -93,9 +91,6 @@ class LimitedRace(StudyRace):
                     self.arms.distributions(pull.arm).setdefault(name, distribution)
         if observation.has_value and value is not None:
             self.values[pull.arm] = value
-            counts_as = self._nearest_in_range(value)
-            if counts_as != value:
-                self._clipped[counts_as] += 1
         if not observation.failed:
             self._note_duration(pull, seconds)
         self._tell(trial, pull, observation)
@@ -120,7 +115,7 @@ class LimitedRace(StudyRace):
             return Observation(None, seconds)
         if pull.limit is not None and seconds > pull.limit:
             return Observation(None, seconds, censored_at=pull.limit)
-        return Observation(self.sign * self._within_range(trial, value), seconds)
+        return Observation(self.sign * value, seconds)
 
     def _stopped_at(self, trial: FrozenTrial, pull: Pull) -> float | None:
         """The limit at which a pruned trial was stopped, or None if something else pruned it."""
@@ -138,36 +133,6 @@ class LimitedRace(StudyRace):
             )
         # That it would have gone on is all that larger limits, which are never granted, can tell.
         return pull.limit
-
-    def _nearest_in_range(self, value: float) -> float:
-        if self._reward_range is None:
-            return value
-        low, high = self._reward_range
-        return min(max(value, low), high)
-
-    @property
-    def contradiction(self) -> str:
-        """How many trials contradict the declared range, in words; "" where none does."""
-        n = self._clipped.total()
-        if not n:
-            return ""
-        bounds = " or ".join(f"{bound:g}" for bound in sorted(self._clipped))
-        count = "counts" if n == 1 else "count"
-        return f"contradicted by {n} of {self.policy.pulls} trials, which {count} as {bounds}"
-
-    def _within_range(self, trial: FrozenTrial, value: float) -> float:
-        """The value, or the nearest one in the declared range, with a warning the first time."""
-        if self._reward_range is None or not Observation(value).has_value:
-            return value
-        low, high = self._reward_range
-        if not low <= value <= high:
-            self._warn_once(
-                "range",
-                f"trial {trial.number} has the value {value:g}, outside "
-                f"reward_range=({low:g}, {high:g}): it counts as the nearest value inside, and so "
-                f"will others. Declare the range that the objective really has, or leave it out.",
-            )
-        return self._nearest_in_range(value)
 
     def warn_of_enforcer(self, trial: FrozenTrial, state: TrialState) -> None:
         """Say once that a trial that ended had a limit which nobody enforced."""
