@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
+from mfhpo import IISE, Bias, MFTopTwo, Observation, Problem, Pull, SubGaussian
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import SuccessiveElimination
 from mfhpo.identification.group_sequential import GroupSequential
@@ -94,6 +94,24 @@ def test_a_state_keeps_what_the_race_no_longer_waits_for():
         policy.tell_sum(Pull(arm, 0), 400, 400.0 * arm)
     assert policy.finished
     assert resumed(make, policy).finished
+
+
+def test_a_loaded_race_goes_on_alike_where_the_noise_is_not_known_any_more():
+    def make():
+        return MFTopTwo(Problem(5, (1.0, 10.0), Bias.order(0.2, 0.0)), epsilon=0.0)
+
+    policy, rng = make(), np.random.default_rng(11)
+    means, scales = rng.random(5), 0.1 * np.exp(1.2 * rng.normal(size=(5, 2)))
+    led, forgotten = False, 0
+    for _ in range(30):
+        [pull] = policy.ask()
+        assert resumed(make, policy).ask() == [pull]
+        knows = policy._standing is not None and policy._standing.leader is not None
+        led |= knows
+        forgotten += led and not knows
+        at = pull.arm, pull.fidelity
+        policy.tell(pull, Observation(rng.normal(means[pull.arm], scales[at])))
+    assert forgotten
 
 
 @pytest.mark.parametrize(
