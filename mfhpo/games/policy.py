@@ -181,7 +181,8 @@ class GamePolicy(abc.ABC):
         was seen of that player at that level.
         """
         self._check(query)
-        query = Query(dict(query.profile), tuple(int(level) for level in query.levels))
+        profile = self.actions.plain(query.profile)
+        query = Query(profile, tuple(int(level) for level in query.levels))
         if len(utilities) != len(self.actions):
             raise ValueError(
                 f"utilities must have one entry for each of the {len(self.actions)} players, got "
