@@ -220,6 +220,7 @@ class CensoredPolicy(Policy):
             limit=limit,
             survival=tuple(curve),
             censored=self.n_censored / max(1, self.pulls),
+            estimated=self._estimated(),
         )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
@@ -587,6 +588,14 @@ class CensoredPolicy(Policy):
                 f"the horizon of {rounds} is reached; the aim was reward, and nothing is certified"
             )
         return f"after {rounds}; the aim is reward while it runs, and nothing is certified"
+
+    def _estimated(self) -> str:
+        """What the bounds rest on and was not declared, in words."""
+        if self._declared_range is not None:
+            return "the limits are estimated" if self._n_derived else ""
+        if self._n_derived:
+            return "the range of the values and the limits are estimated"
+        return "the range of the values is estimated"
 
     def _assumptions(self) -> tuple[str, ...]:
         low, high = sorted(self.labels.value(bound) for bound in self.reward_range)
