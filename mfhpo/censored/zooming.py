@@ -185,6 +185,6 @@ class ZoomingRCUCB(CensoredPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
-        self._check_shape(state)
+        self._check_arguments(state)
         self._points = [np.array(limits) for limits in state["points"]]
         super().load_state_dict(state)

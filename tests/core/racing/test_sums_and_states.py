@@ -115,6 +115,39 @@ def test_a_loaded_race_goes_on_alike_where_the_noise_is_not_known_any_more():
 
 
 @pytest.mark.parametrize(
+    ("costs", "bias", "words"),
+    [
+        ((5.0, 7.0), Bias.max(0.1, 0.0), r"^costs=\[5.0, 7.0\], but .* costs=\[1.0, 10.0\]"),
+        ((1.0, 10.0), Bias.max(0.9, 0.0), r"^bias=.*0\.9.*, but .* bias=.*0\.1"),
+        ((1.0, 10.0), Bias.order(0.1, 0.0), r"^bias=.*order.*, but .* bias=.*max"),
+        ((1.0, 10.0), None, r"^bias=.*, but .* bias=.*max"),
+    ],
+)
+def test_a_state_of_other_costs_or_bounds_is_refused(costs, bias, words):
+    def policy_of(costs, bias):
+        return IISE(Problem(2, costs, bias, SubGaussian(0.1)))
+
+    state = policy_of((1.0, 10.0), Bias.max(0.1, 0.0)).state_dict()
+    other = policy_of(costs, bias)
+    before = other.state_dict()
+    with pytest.raises(ValueError, match=words):
+        other.load_state_dict(state)
+    assert other.state_dict() == before
+
+
+@pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")
+def test_a_state_whose_bounds_were_widened_is_loaded():
+    def make():
+        return IISE(Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.01)))
+
+    policy = make()
+    for fidelity, value in ((0, 3.0), (1, 0.0)):
+        tell_all(policy, 0, [value] * 20, fidelity)
+    assert policy.bias.source == "widened"
+    assert resumed(make, policy).bias == policy.bias
+
+
+@pytest.mark.parametrize(
     "make",
     [
         lambda: BlockElimination(Problem(2, None, n_fidelities=1)),
