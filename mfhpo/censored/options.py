@@ -33,7 +33,8 @@ class LimitOptions(TypedDict, total=False):
         What a limit costs at which a trial is stopped, likewise. None: the same as `cost`.
     reward_range
         Least and largest value of the objective. None: of those seen so far, which makes the
-        bounds approximate. Values outside a declared range count as the nearest one inside.
+        bounds approximate, and often too narrow in the first trials. Values outside a declared
+        range count as the nearest one inside.
     horizon
         Number of trials, without those that fail, after which the race ends with its answer. None:
         no end.
@@ -48,7 +49,9 @@ class LimitOptions(TypedDict, total=False):
     exploration
         Factor of the logarithm in the upper bounds, positive.
     delta
-        Probability that one of the intervals of `recommendation` fails, in (0, 1).
+        Probability that one of the intervals of gains in `recommendation` fails, in (0, 1); those
+        of survival have the same for themselves. Approximate unless `reward_range` and the limits
+        are declared.
     max_failures
         An arm leaves, with a warning, after so many trials in a row that fail: they raise, give
         NaN, infinity or no value, or are stopped by something other than their limit.

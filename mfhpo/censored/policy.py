@@ -220,6 +220,7 @@ class CensoredPolicy(Policy):
             limit=limit,
             survival=tuple(curve),
             censored=self.n_censored / max(1, self.pulls),
+            estimated=self._estimated(),
         )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
@@ -379,7 +380,7 @@ class CensoredPolicy(Policy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
-        self._check_shape(state)
+        self._check_arguments(state)
         self._roster.load_state_dict(state["roster"])
         self._history = History.of(state)
         self._owners = {int(arm): int(owner) for arm, owner in state["owners"]}
@@ -387,12 +388,20 @@ class CensoredPolicy(Policy):
         self._limits = None if state["grid"] is None else np.array(state["grid"])
         self._retell()
 
-    def _check_shape(self, state: Mapping[str, Any]) -> None:
+    def _check_arguments(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError if a state was saved by a policy with other arms or limits."""
         n_arms = len(state["roster"]["active"])
         if n_arms != self.n_arms:
             raise ValueError(
                 f"the state is of a race of {n_arms} arms, but n_arms is {self.n_arms}; make the "
                 f"policy with the arguments that it was saved with."
+            )
+        if self._limits is None or self._n_derived:
+            return
+        if self._limits.tolist() != state["grid"]:
+            raise ValueError(
+                f"limits={self._limits.tolist()}, but the state was saved with limits="
+                f"{state['grid']}; give the limits, or the longest one, that it was saved with."
             )
 
     # Pulls.
@@ -601,6 +610,14 @@ class CensoredPolicy(Policy):
         of_all = int((~np.isnan(rewards)).sum())
         count = "counts" if n == 1 else "count"
         return f": contradicted by {n} of {of_all}, which {count} as the nearest value inside"
+
+    def _estimated(self) -> str:
+        """What the bounds rest on and was not declared, in words."""
+        if self._declared_range is not None:
+            return "the limits are estimated" if self._n_derived else ""
+        if self._n_derived:
+            return "the range of the values and the limits are estimated"
+        return "the range of the values is estimated"
 
     def _assumptions(self) -> tuple[str, ...]:
         low, high = sorted(self.labels.value(bound) for bound in self.reward_range)

@@ -4,16 +4,30 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from mfhpo.problem import Recommendation, plain
+from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.recommendation import short
 
 AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
 
 
+def bounds_in_words(delta: float, estimated: str) -> str:
+    """What bounds are worth: the probability delta, unless it rests on estimates.
+
+    Examples
+    --------
+    >>> bounds_in_words(0.05, "")
+    'wrong with probability at most 0.05'
+    >>> bounds_in_words(0.05, "the limits are estimated")
+    'approximate: the limits are estimated'
+    """
+    return f"approximate: {estimated}" if estimated else wrong_in_words(delta, ())
+
+
 class SurvivalPoint(NamedTuple):
     """How probably a pull runs beyond a limit, in seconds, with bounds.
 
-    The bounds are valid at all times with probability 1 - delta for all arms and limits together;
-    an estimate outside is moved into them.
+    The bounds are valid at all times with probability 1 - delta for all arms and limits together,
+    if the limits are declared; an estimate outside is moved into them.
     """
 
     limit: float
@@ -28,7 +42,7 @@ class LimitRecommendation(Recommendation):
 
     ``mean`` is the estimated gain of the pair, moved into its interval if it lies outside;
     ``interval`` is valid at all times, with probability 1 - delta for all pairs together, once all
-    pulls that were begun have been told.
+    pulls that were begun have been told; it is approximate where something is `estimated`.
 
     Parameters
     ----------
@@ -38,11 +52,15 @@ class LimitRecommendation(Recommendation):
         The recommended arm's survival curve, one point for each of its limits.
     censored
         Share of the pulls so far that were stopped at their limit.
+    estimated
+        What the bounds rest on and was not declared, in words: the range of the rewards, or the
+        limits. Empty if they were declared.
     """
 
     limit: float | None = None
     survival: tuple[SurvivalPoint, ...] = ()
     censored: float = 0.0
+    estimated: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,8 +78,10 @@ class UserLimitRecommendation:
         and bounds on it. It is the value, charged with the cost of its time, or the worst value,
         charged with the penalty, if it is stopped.
     delta
-        Probability with which any of the bounds, on all pairs and at any time, may fail.
-    survival, censored
+        Probability with which any of the bounds on gains may fail, for all pairs and at any time.
+        The bounds of `survival` have the same probability for themselves. It is approximate where
+        something is `estimated`: then bounds on gains are often too narrow in the first trials.
+    survival, censored, estimated
         See `LimitRecommendation`.
     finished, reason
         Whether the horizon is reached; why it is over, or that it is not.
@@ -87,6 +107,7 @@ class UserLimitRecommendation:
     trials: int
     survivors: tuple[int, ...]
     assumptions: tuple[str, ...]
+    estimated: str = ""
 
     @classmethod
     def of(
@@ -109,6 +130,7 @@ class UserLimitRecommendation:
             trials=answer.pulls,
             survivors=answer.survivors,
             assumptions=answer.assumptions,
+            estimated=answer.estimated,
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,7 +146,7 @@ class UserLimitRecommendation:
         lines = [
             f"BEST SO FAR: {params or 'nothing'}, {limit}",
             f"  gain        {self.gain:.5g}  in [{low:.5g}, {high:.5g}], time charged",
-            f"  interval    wrong with probability at most {self.delta:g}",
+            f"  interval    {bounds_in_words(self.delta, self.estimated)}",
         ]
         for point in self.survival:
             if point.limit == self.limit:

@@ -44,7 +44,8 @@ class ZoomingRCUCB(CensoredPolicy):
         `smoothness` is 1 for longest = 1. All bounds are at the level alpha log(n T^2 / delta).
     delta
         Probability with which a bound may fail within the horizon, in (0, 1); also for the
-        intervals of the answers.
+        intervals of gains in the answers, and again for those of survival. Approximate if
+        `reward_range` is None.
     horizon
         Number of rounds T, after which the policy is finished. None: it never finishes, and T is
         doubled whenever it is reached; what was learned is kept.
@@ -184,6 +185,6 @@ class ZoomingRCUCB(CensoredPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
-        self._check_shape(state)
+        self._check_arguments(state)
         self._points = [np.array(limits) for limits in state["points"]]
         super().load_state_dict(state)

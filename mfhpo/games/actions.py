@@ -113,6 +113,13 @@ class Actions:
             if not fits:
                 raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
 
+    def plain(self, profile: Point) -> dict[str, float]:
+        """The same profile in plain Python numbers, such as JSON can hold."""
+        return {
+            name: int(place) if isinstance(self.parameters[name], OneOf) else float(place)
+            for name, place in profile.items()
+        }
+
     def features(self, cube: FloatArray) -> FloatArray:
         """What a model sees of points of the unit cube, shape (n, n_features)."""
         return self.space.cube_features(cube)

@@ -181,7 +181,8 @@ class GamePolicy(abc.ABC):
         was seen of that player at that level.
         """
         self._check(query)
-        query = Query(dict(query.profile), tuple(int(level) for level in query.levels))
+        profile = self.actions.plain(query.profile)
+        query = Query(profile, tuple(int(level) for level in query.levels))
         if len(utilities) != len(self.actions):
             raise ValueError(
                 f"utilities must have one entry for each of the {len(self.actions)} players, got "
@@ -190,10 +191,7 @@ class GamePolicy(abc.ABC):
         for player, value in zip(self.actions.players, utilities, strict=True):
             if not isinstance(value, numbers.Real | None):
                 raise TypeError(f"utilities must be numbers or None, got {value!r} of {player!r}.")
-        values = tuple(
-            None if value is None or not abs(value) <= _LARGEST else float(value)
-            for value in utilities
-        )
+        values = tuple(map(_measured, utilities))
         awaited = Awaited(query, self.cost_of(query), self._information_of(query))
         self._told.append(Told(query, values))
         if None in values:
@@ -351,6 +349,18 @@ class GamePolicy(abc.ABC):
     def _check(self, query: Query) -> None:
         self.actions.check("query.profile", query.profile)
         self.costs.check("query.levels", query.levels)
+
+
+def _measured(value: float | None) -> float | None:
+    """A utility, or None for one that could not be measured."""
+    if value is None:
+        return None
+    try:
+        # Of NumPy's shorter numbers, too: 1e75 itself is infinite among them.
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if abs(number) <= _LARGEST else None
 
 
 def _key(query: Query) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 import abc
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -63,6 +64,7 @@ class BestArmPolicy(RacingPolicy):
         "_certificate",
         "_waits_for_audit",
         "_waits_for_repeats",
+        "_measure",
     )
 
     def __init__(
@@ -85,6 +87,7 @@ class BestArmPolicy(RacingPolicy):
             problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
         if audit not in (True, False, "bias"):
             raise ValueError(f"audit must be True, False or 'bias', got {audit!r}.")
+        self._declared_audit = audit
         self._audit = bool(audit) and not self._target_only
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
         if epsilon is None and isinstance(problem.noise, SubGaussian):
@@ -299,6 +302,24 @@ class BestArmPolicy(RacingPolicy):
         self._plan()
         self._reinstate()
         self._judge_anew()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything learned so far (see `Policy.state_dict`)."""
+        return {**super().state_dict(), "audit": self._declared_audit}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a saved state (see `Policy.load_state_dict`)."""
+        # mfhpo 0.1.0 did not save it.
+        super().load_state_dict({"measure": self._measure, **state})
+
+    def _check_declared(self, state: Mapping[str, Any]) -> None:
+        super()._check_declared(state)
+        audit = state.get("audit", self._declared_audit)
+        if audit != self._declared_audit:
+            raise ValueError(
+                f"audit={self._declared_audit!r}, but the state was saved with audit={audit!r}; "
+                f"make the policy with the arguments that it was saved with."
+            )
 
     def _notices(self) -> tuple[str, ...]:
         if self._waits_for_repeats or not self._waits_for_audit:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mfhpo._validation import check_count
 from mfhpo.identification.best_arm import only_steers
+from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
@@ -187,7 +188,10 @@ class MFGrad(MFTopTwo):
         gradient[leader], gradient[rival] = above, below
         scale = self._cost_per_pull / (2.0 * costs)
         # Without noise a gradient would be infinite; this one can still be squared.
-        gradient = scale * np.maximum(gradient, 0.0) ** 2 / np.maximum(variances, 1e-100)
+        # A bias can explain what lies on the far side of the alternative, but not at the target.
+        explained = -1 if isinstance(spent, OwnBiasLikelihood) else None
+        gradient[:, :explained] = np.maximum(gradient[:, :explained], 0.0)
+        gradient = scale * gradient**2 / np.maximum(variances, 1e-100)
         gradient = np.minimum(gradient, _LARGEST_GRADIENT)
         self._gradients[arms] += self._told_at_once * gradient
         self._largest_squares += self._told_at_once * float(gradient.max()) ** 2

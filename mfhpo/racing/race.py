@@ -296,6 +296,8 @@ class RacingPolicy(Policy):
     def recommend(self) -> Recommendation:
         """The best answer so far (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
+        if self.withheld:  # what takes long may be poor: until it ends, nothing is bounded
+            interval = (-math.inf, math.inf)
         roster = self._roster
         refused = self._refusal(arm) if self._certified else ""
         certified = self._certified and not refused
@@ -510,6 +512,7 @@ class RacingPolicy(Policy):
                 "the state was saved by another version of mfhpo, whose races count other values; "
                 "begin the race anew, or go on with that version."
             )
+        self._check_declared(state)
         self._evidence.load_state_dict(state["evidence"])
         self._roster.load_state_dict(state["roster"])
         bias = state["bias"]
@@ -518,6 +521,22 @@ class RacingPolicy(Policy):
         self._load_details(state)
         if not self._piloting:
             self._plan()
+
+    def _check_declared(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError if other costs or bias bounds were declared when a state was saved."""
+        costs, planned = self.problem.costs, state["planned_costs"]
+        if costs is not None and planned is not None and list(costs) != planned:
+            raise ValueError(
+                f"costs={list(costs)}, but the state was saved with costs={planned}; make the "
+                f"policy with the arguments that it was saved with."
+            )
+        saved_bias = None if state["bias"] is None else Bias(**state["bias"])
+        is_declared = saved_bias is not None and saved_bias.source == "declared"
+        if is_declared and saved_bias != self.problem.bias:
+            raise ValueError(
+                f"bias={self.problem.bias}, but the state was saved with bias={saved_bias}; make "
+                f"the policy with the arguments that it was saved with."
+            )
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         """Load what the plan depends on beyond what all policies save."""

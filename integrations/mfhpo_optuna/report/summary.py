@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mfhpo import Bounded, SubGaussian
+from mfhpo.censored.recommendation import bounds_in_words
 from mfhpo.racing.claims import wrong_in_words
 from mfhpo.racing.declaration import as_noise
 from mfhpo_optuna.games.sampler import NashSampler
@@ -232,7 +233,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     at_most = "no time limit yet" if limit is None else f"a time limit of {limit:.4g} s"
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
     facts = [
-        ("intervals", f"all of them hold, {wrong_in_words(answer['delta'], ())}"),
+        ("interval", bounds_in_words(answer["delta"], answer.get("estimated", ""))),
         ("paid", f"{answer['seconds']:.4g} seconds in {trials_text(answer['trials'])}"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
         ("state", answer["reason"]),

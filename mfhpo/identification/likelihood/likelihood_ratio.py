@@ -59,6 +59,9 @@ class Standing:
         seen = arms[likelihood.weights[arms].any(axis=1)]
         leader = int(seen[np.argmax(likelihood.centres[seen])]) if seen.size else None
         if leader is None:
+            # A variance can become unknown again: then nothing that was found before holds.
+            self.leader = None
+            self.ratios[:] = self.statistics[:] = np.nan
             return
         if leader != self.leader or changed[leader]:
             self.ratios[:] = self.statistics[:] = np.nan

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mfhpo import Observation, Pull
 from mfhpo.censored import RCUCB, Linear
+from mfhpo.censored.recommendation import UserLimitRecommendation
 
 CHARGES = {"cost": Linear(0.01), "penalty": Linear(0.02)}
 
@@ -180,6 +181,20 @@ class TestTheRangeOfTheRewards:
         assert "seen so far, 1 to 3: estimated" in " ".join(found.recommend().assumptions)
         declared = self.told(RCUCB(2, [1.0, 4.0], reward_range=(0.0, 5.0)), [1.0, 3.0])
         assert "declared range 0 to 5" in " ".join(declared.recommend().assumptions)
+
+    @pytest.mark.parametrize(
+        ("limits", "reward_range", "words"),
+        [
+            ([1.0, 4.0], (0.0, 5.0), "wrong with probability at most 0.05"),
+            ([1.0, 4.0], None, "approximate: the range of the values is estimated"),
+            (2, (0.0, 5.0), "approximate: the limits are estimated"),
+            (2, None, "approximate: the range of the values and the limits are estimated"),
+        ],
+    )
+    def test_a_probability_is_claimed_only_for_what_was_declared(self, limits, reward_range, words):
+        policy = self.told(RCUCB(2, limits, reward_range=reward_range), [1.0, 3.0])
+        shown = UserLimitRecommendation.of(policy.recommend(), 1.0, {"x": 1})
+        assert f"  interval    {words}\n" in str(shown)
 
     def test_a_failure_is_no_reward(self):
         policy = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [2.0, 7.0])

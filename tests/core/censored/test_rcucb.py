@@ -17,7 +17,7 @@ from benchmarks.papers.rcucb_instances import (
     lock_in,
 )
 from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, Linear, par
+from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB, par
 from tests.core.censored.naive import bins_between, charged, largest_means, spread
 
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
@@ -342,6 +342,15 @@ class TestLockIn:
     @pytest.mark.parametrize("options", [{}, {"confidence": "kl"}, {"survival": "count"}])
     def test_the_default_does_not(self, options):
         assert self.late_shares(**options).min() > 0.95
+
+
+def test_a_state_of_other_limits_is_refused():
+    for make, one, other in ((RCUCB, (0.5, 0.9), (0.5, 400.0)), (ZoomingRCUCB, 1.0, 50.0)):
+        policy = make(2, other)
+        before = policy.state_dict()
+        with pytest.raises(ValueError, match=r"^limits=\[.*\], but the state was saved with"):
+            policy.load_state_dict(make(2, one).state_dict())
+        assert policy.state_dict() == before
 
 
 class TestAnswers:

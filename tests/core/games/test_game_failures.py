@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from mfhpo.games import MFUCBPNE, UCBPNE
+from mfhpo.games import MFUCBPNE, UCBPNE, Query
 from mfhpo.games.model.observed import ObservedUtilities
 from tests.core.games.known_games import ON_A_GRID, play, tracking
 
@@ -83,3 +83,20 @@ def test_a_failure_is_as_bad_as_the_worst_of_its_own_level_once_there_is_one():
     told = (0.9, 0, 100.0), (0.1, 1, None), (0.2, 1, None)
     assert observed(*told) == [(0.1, 1, 100.0), (0.2, 1, 100.0)]
     assert observed(*told, (0.9, 1, 0.5)) == [(0.1, 1, 0.5), (0.2, 1, 0.5)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("utility", "known"),
+    [
+        (np.float32(np.inf), None),
+        (np.float16(-np.inf), None),
+        (np.float32(np.nan), None),
+        (np.float16(0.5), 0.5),
+        (10**400, None),
+    ],
+)
+def test_short_numbers_are_utilities_only_if_they_are_finite(utility, known):
+    policy = UCBPNE(ON_A_GRID, (1,), 25)
+    policy.tell(Query({"x": 0.5, "y": 0.5}, (0, 0)), [utility, 1.0])
+    assert policy.state_dict()["told"][0]["utilities"] == [known, 1.0]

@@ -303,6 +303,14 @@ def test_a_restored_policy_goes_on_alike(kind, options):
     played_alike(policy, restored, utilities, 4)
 
 
+def test_a_state_is_plain_json_whatever_numbers_a_profile_has():
+    policy = small_game(2, costs=(1, 8), budget=64)
+    query = Query({"x0": np.float32(0.5), "x1": np.int64(1)}, (np.int64(0), 0))
+    policy.tell(query, [np.float32(0.5), np.float64(2.0)])
+    [told] = json.loads(json.dumps(policy.state_dict()))["told"]
+    assert told == {"profile": {"x0": 0.5, "x1": 1}, "levels": [0, 0], "utilities": [0.5, 2.0]}
+
+
 def test_a_seed_decides_all():
     def answer(seed):
         policy = searching(players=ON_A_GRID, budget=40, seed=seed)

@@ -60,6 +60,18 @@ class TestByHand:
         assert policy.ask() == [Pull(0, 0)]
         assert policy.ask(2) == [Pull(0, 0), Pull(1, 0)]
 
+    def test_a_target_mean_beyond_the_alternative_counts(self):
+        # With even shares of the cost a value at the target weighs a quarter. The leader's mean
+        # is 2, though its value at the target is 0; the nearest case is at 1.3. The distances are
+        # 2.5 - 1.3 and 0 - 1.3, of the other arm 1.3 - 0.5 and 1.3 - 1.
+        policy = two_arms()
+        for arm, values in enumerate([(3.0, 0.0), (0.0, 1.0)]):
+            for fidelity, value in enumerate(values):
+                policy.tell(Pull(arm, fidelity), Observation(value))
+        squares = np.array([[1.2, 1.3], [0.8, 0.3]]) ** 2
+        expected = squares * 1.6 / np.array([1.0, 4.0])
+        assert np.array(policy.state_dict()["gradients"]) == pytest.approx(expected)
+
     def test_published_threshold(self):
         # ln(K / delta) + M ln(ln t + 1), t = 4.
         policy = two_arms(delta=0.1, audit=False)

@@ -36,6 +36,18 @@ def test_a_certificate_that_is_withheld_claims_nothing(options):
     assert [result.standing for result in answer.candidates] == ["not told apart", "best so far"]
 
 
+def test_a_race_whose_certificate_is_withheld_shows_no_interval():
+    policy = IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)), audit=False)
+    for arm in (0, 1):
+        tell_all(policy, arm, [float(arm)] * 20)
+    assert policy.recommend().certified
+    policy.withheld = "trial 3 began earlier than others and is still under way"
+    answer = policy.recommend()
+    assert (answer.certified, answer.reason) == (False, policy.withheld)
+    assert answer.interval == (-math.inf, math.inf)
+    assert "in [-inf, inf]" in str(UserRecommendation.of(answer, 1.0, {"x": 1}, 9))
+
+
 def test_a_search_whose_certificate_is_withheld_claims_nothing():
     race = make(certify_share=0.5, epsilon=0.2)
     Run(race).to_end()

@@ -138,6 +138,18 @@ def test_time_limits(limits):
     assert summary.params == {"model": "slow"}
     assert summary.sentence == "model='slow', with a time limit of 1 s."
     assert summary.values[0].value == limits.sampler.recommendation(limits).gain
+    assert ("interval", "wrong with probability at most 0.05") in summary.facts
+
+
+@pytest.mark.filterwarnings("ignore:.*nobody enforces it")
+def test_bounds_from_an_estimated_range_claim_no_probability():
+    study = optuna.create_study(sampler=RCUCBSampler(arms=2, limits=[1.0]))
+    for value in (1.0, 2.0):
+        trial = study.ask()
+        trial.suggest_float("x", 0, 1)
+        study.tell(trial, value)
+    found = ("interval", "approximate: the range of the values is estimated")
+    assert found in summarised(study).facts
 
 
 def test_a_game_is_read_as_by_its_own_sampler(game):

@@ -31,6 +31,15 @@ def test_gain_intervals_and_what_was_stopped():
         line.endswith(f"in 80 trials, {answer.censored:.0%} stopped") for line in story.title
     )
     assert story.gain_axis == "gain of a trial (lower is better)"
+    assert "wrong with probability" in " ".join(story.title)
+
+
+def test_bounds_from_an_estimated_range_claim_no_probability():
+    sampler = make(limits=LIMITS, reward_range=None)
+    study = run(sampler, n_trials=10)
+    title = " ".join(tell_gain(study, sampler).title)
+    assert "Bounds are approximate: the range of the values is estimated" in title
+    assert "wrong with probability" not in title
 
 
 def test_the_rival_is_the_best_that_another_arm_promises_surely():

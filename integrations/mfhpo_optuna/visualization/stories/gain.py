@@ -186,8 +186,15 @@ def _title(
         stops,
         f"{answer.seconds:,.4g} s in {trials_text(answer.trials)}, {answer.censored:.0%} stopped"
         f"{shown}",
-        f"All bounds hold at any time, {wrong(answer.delta)}",
+        _bounds(answer),
     )
+
+
+def _bounds(answer: StudyLimitRecommendation) -> str:
+    """What the bounds are worth."""
+    if answer.estimated:
+        return f"Bounds are approximate: {answer.estimated}"
+    return f"Bounds on gains hold at any time, {wrong(answer.delta)}; so do those on stops"
 
 
 def _rival(race: LimitedRace, curves: tuple[Curve, ...]) -> str:
