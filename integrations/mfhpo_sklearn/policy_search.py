@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo.problem import Pull
+from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.open_race import OpenRace
@@ -52,6 +53,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     resource: str | None
     levels: Sequence[Any] | None
     random_state: Any
+    certificate_: UserRecommendation
 
     @abc.abstractmethod
     def _taken(self) -> set[str]:
