@@ -142,7 +142,8 @@ def _found(options: argparse.Namespace, clocked: bool = False) -> list[Environme
 def _begin_judging(found: Sequence[Environment], options: argparse.Namespace) -> None:
     """If tasks that judge releases are to be played by our methods, and not by peers alone."""
     ours = {name for each in found if each.peer == OURS for name in each.methods}
-    if ours.intersection(options.methods or ours) and any(map(judges_releases, options.tasks)):
+    plays = options.minutes != 0.0 and ours.intersection(options.methods or ours)
+    if plays and any(map(judges_releases, options.tasks)):
         judged.begin(_RESULTS, identity_of(OURS))
 
 

@@ -38,6 +38,7 @@ from benchmarks.hpo.certificate_records import begun, save
 from benchmarks.hpo.certificate_summary import Row, holds, markdown, summary
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.reference import reference
+from benchmarks.hpo.tasks import development_task
 from benchmarks.parallel import mapped
 from benchmarks.report import progress, verdict
 
@@ -125,7 +126,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--declared", action="store_true", help="tell the certificate the true sigma"
     )
     parser.add_argument(
-        "--tasks", nargs="+", default=list(DEVELOPMENT_TASKS), metavar="TASK", help="problems"
+        "--tasks",
+        type=development_task,
+        nargs="+",
+        default=list(DEVELOPMENT_TASKS),
+        metavar="TASK",
+        help="problems",
     )
     parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--output", type=Path, default=OUTPUT, help=f"JSON file ({OUTPUT.name})")

@@ -1,5 +1,6 @@
 """Which tasks methods are developed on and which judge them, and how tasks are grouped."""
 
+import argparse
 import hashlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,6 +96,15 @@ def is_kept_for_judging(task: str) -> bool:
 def judges_releases(task: str) -> bool:
     """Whether a task is of those that are played once per release."""
     return task.partition(" ")[0] in FAMILIES and task not in DEVELOPMENT_TASKS
+
+
+def development_task(name: str) -> str:
+    """An argument of a command line that names a task on which methods may be developed."""
+    if judges_releases(name):
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is kept to judge releases, by python -m benchmarks.hpo run --judged"
+        )
+    return name
 
 
 def grouped(tasks: Iterable[str]) -> dict[str, list[str]]:

@@ -19,10 +19,9 @@ from mfhpo._validation import check_count, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation
+from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
-from mfhpo_sklearn.workers import evaluations, workers
 
 
 @dataclass(frozen=True)

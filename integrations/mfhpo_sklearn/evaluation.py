@@ -1,16 +1,17 @@
-"""One fit and one score on one split, as `cross_validate` makes them."""
+"""One fit and one score on one split, as `cross_validate` makes them, and several at once."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.model_selection import cross_validate
 from sklearn.utils._param_validation import InvalidParameterError
+from sklearn.utils.parallel import Parallel, delayed
 
 from mfhpo_sklearn.splits import Split
 
@@ -65,3 +66,39 @@ def evaluate(
     seconds = time.perf_counter() - begun
     known = score if math.isfinite(score) else None
     return Evaluation(known, seconds, fit_seconds, score_seconds)
+
+
+def workers(n_jobs: int | None) -> Parallel:
+    """Workers that hand over results as they come, where joblib's backend can."""
+    try:
+        return Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+    except ValueError:  # the backend "multiprocessing"
+        return Parallel(n_jobs=n_jobs)
+
+
+def evaluations(
+    parallel: Parallel, tasks: Sequence[tuple[Any, ...]]
+) -> Iterator[tuple[int, Evaluation]]:
+    """What comes of each task, the arguments of `evaluate`, and which task it is.
+
+    They come in the order of the tasks, so that what is learned from them does not depend on which
+    worker is faster. After a KeyboardInterrupt, all that have ended come before it is raised.
+    """
+    ended: dict[int, Evaluation] = {}
+    place = 0
+    try:
+        for found, evaluation in parallel(
+            delayed(_evaluate_at)(number, *task) for number, task in enumerate(tasks)
+        ):
+            ended[found] = evaluation
+            while place in ended:
+                yield place, ended.pop(place)
+                place += 1
+    except KeyboardInterrupt:
+        for found in sorted(ended):
+            yield found, ended[found]
+        raise
+
+
+def _evaluate_at(place: int, *task: Any) -> tuple[int, Evaluation]:
+    return place, evaluate(*task)

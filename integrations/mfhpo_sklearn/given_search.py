@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from mfhpo._validation import is_number
 from mfhpo.certification.choice import (
     make_best_policy,
     make_block_elimination,
     make_elimination,
 )
-from mfhpo.knowledge.fidelity import Fidelity, native
+from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
@@ -154,10 +153,18 @@ class MFSearchCV(PolicySearchCV):
         self.random_state = random_state
 
     def _taken(self) -> set[str]:
+        return {name for candidate in _listed(self.candidates) for name in candidate}
+
+    def _why_all_failed(self) -> str:
         listed = _listed(self.candidates)
-        if not isinstance(self.candidates, Mapping):
-            _refuse_grids(listed, self.estimator.get_params())
-        return {name for candidate in listed for name in candidate}
+        values = [value for candidate in listed for value in candidate.values()]
+        are_lists = all(isinstance(value, (list, tuple, np.ndarray)) for value in values)
+        if isinstance(self.candidates, Mapping) or not are_lists:
+            return ""
+        return (
+            "A list of candidates holds single settings; for several grids give "
+            "list(ParameterGrid([...])). "
+        )
 
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
         """The policy for levels that are evidence."""
@@ -234,19 +241,3 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
     if not listed:
         raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
     return [dict(candidate) for candidate in listed]
-
-
-def _refuse_grids(listed: Sequence[Mapping[str, Any]], own: Mapping[str, Any]) -> None:
-    """Raise ValueError for a list of grids, as ``GridSearchCV`` takes it.
-
-    A single setting may be all lists, such as one of columns; but hardly where the estimator's own
-    value of a parameter is a number.
-    """
-    values = [(name, value) for setting in listed for name, value in setting.items()]
-    if all(isinstance(value, (list, tuple, range, np.ndarray)) for _, value in values) and any(
-        is_number(native(own.get(name))) for name, _ in values
-    ):
-        raise ValueError(
-            f"candidates is a list of grids, and a list holds single settings; for several grids "
-            f"give list(ParameterGrid([...])). Got {listed!r}."
-        )

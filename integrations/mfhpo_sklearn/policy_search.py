@@ -24,13 +24,12 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from mfhpo._validation import check_count, check_limit
 from mfhpo.problem import Pull
 from mfhpo.racing.recommendation import UserRecommendation
-from mfhpo_sklearn.evaluation import Evaluation
+from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
 from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import Results, Row
 from mfhpo_sklearn.splits import Splits, in_words
-from mfhpo_sklearn.workers import evaluations, workers
 
 Race = GivenRace | OpenRace
 
@@ -218,14 +217,18 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     # The results.
 
+    def _why_all_failed(self) -> str:
+        """A likely reason why all fits failed, in words; "" if none is known."""
+        return ""
+
     def _warn_of_failures(self, results: Results) -> None:
         errors, n = results.errors, len(results.rows)
         if n and not results.any_fit_succeeded:
             last = errors[-1] if errors else "the scores are not finite"
             raise ValueError(
                 f"all {n} fits failed, so there is nothing to compare; mend the estimator, the "
-                f"data or the parameters, or set error_score='raise' to see where. The last "
-                f"error: {last!r}"
+                f"data or the parameters, or set error_score='raise' to see where. "
+                f"{self._why_all_failed()}The last error: {last!r}"
             ) from (errors[-1] if errors else None)
         if errors:
             warnings.warn(

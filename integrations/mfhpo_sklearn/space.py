@@ -77,7 +77,7 @@ class _Discrete:
     @property
     def size(self) -> float:
         if not self._is_whole:
-            return len(self._found)
+            return len(self._found) if len(self._found) < _GRID // 2 else math.inf
         low, high = self.distribution.support()
         return float(high - low + 1)
 

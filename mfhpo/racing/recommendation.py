@@ -115,7 +115,7 @@ def never_in_words(epsilon: float) -> str:
     """What it takes to certify where no number of evaluations will do."""
     if epsilon:
         return "more replicates than there are, or a larger epsilon"
-    return "no number will do (a tie); set epsilon above 0"
+    return "no number will do (a tie, or too few replicates); set epsilon above 0"
 
 
 def short(value: Any) -> str:

@@ -18,6 +18,12 @@ def _tasks(name, group):
     return len(result(name)["groups"][group]["tasks"])
 
 
+def _trials_of(part):
+    """Trials of which times of enforcing a limit were taken, for each row of a part."""
+    [number] = {row["trials"] for row in result("time_limit")[part].values()}
+    return number
+
+
 def _mib_of_ours(sampler):
     """MiB that a sampler of ours adds to Optuna's for 1,000 trials of a long study in memory."""
     [row] = [
@@ -74,7 +80,11 @@ TRACED = {
     },
     "docs/evidence/time-limits.md": {
         "heavy tails; {} runs": lambda: _argument("rcucb_seconds", "repetitions"),
-        "{} trials each": lambda: _argument("time_limit", "trials"),
+        "{} trials for the overhead, {} first ones": lambda: (
+            _argument("time_limit", "trials"),
+            _trials_of("first_trial"),
+        ),
+        "and {} late ones": lambda: _trials_of("late"),
     },
     "docs/scale.md": {
         "a study with {:,} trials": lambda: max(row["trials"] for row in result("scale")["long"]),
@@ -144,7 +154,7 @@ GIVEN = {
     "docs/how-to/pytorch.md": ["a run of 9 epochs", "the first 9 epochs of 27"],
     "docs/how-to/ray.md": ["has 17 values, at delta 0.05"],
     "docs/how-to/replicates.md": ["at delta 0.05, a race"],
-    "docs/how-to/report.md": ["| 0 | done", "| 1 | the", "| 2 | an", "| 3 | there"],
+    "docs/how-to/report.md": ["| 0 | done", "| 1 | the", "| 2 | an", "| 3 | there", "| 4 | the"],
     "docs/how-to/trackers.md": [
         "above 1, or outside",
         "Version 0.21",
@@ -161,6 +171,7 @@ GIVEN = {
         "beyond 1e50",
         "So 1e308 is",
         "less than 1e-160** count as equal, because the squares of their differences are 0",
+        "less than 1e-150 do",
     ],
     "docs/scale.md": [
         "10 parameters and a fidelity",

@@ -612,7 +612,7 @@ def test_bad_options(make, options, error, words):
         (
             given(candidates=[DEPTHS, {"min_samples_leaf": np.arange(1, 9)}]),
             ValueError,
-            ["list of grids", "list(ParameterGrid([...]))"],
+            ["fits failed", "holds single settings", "list(ParameterGrid([...]))"],
         ),
         (given(timeout=0), ValueError, ["timeout", "positive", "0"]),
         (given(estimated_bias="no"), ValueError, ["estimated_bias", "'eliminate'", "'no'"]),

@@ -27,6 +27,7 @@ from benchmarks.hpo.problem import Evaluation
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.reference import reference
 from benchmarks.hpo.space import Configuration, same_configuration
+from benchmarks.hpo.tasks import development_task
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
@@ -102,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seeds", type=int, default=3, help="of each task (default: 3)")
     parser.add_argument("--workers", type=int, default=1, help="on the clock (default: 1)")
-    parser.add_argument("--tasks", nargs="+", default=DEVELOPMENT_TASKS, metavar="TASK")
+    parser.add_argument(
+        "--tasks", type=development_task, nargs="+", default=DEVELOPMENT_TASKS, metavar="TASK"
+    )
     parser.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     parser.add_argument("--processes", type=int, default=2, help="that play (default: 2)")
     parser.add_argument("--output", type=Path, help="also write the figures to this file")

@@ -44,14 +44,18 @@ class _Configuration:
     trials: list[FrozenTrial] = field(default_factory=list)
     levels: list[Any] = field(default_factory=list)
 
-    def claim(self) -> float:
-        """Mean of its values, at the highest level at which it has any."""
+    def values(self) -> list[float]:
+        """Its values at the highest level at which it has any."""
         highest = max(self.levels)
-        values = [
+        return [
             _value(trial)
             for trial, level in zip(self.trials, self.levels, strict=True)
             if level == highest
         ]
+
+    def claim(self) -> float:
+        """Their mean."""
+        values = self.values()
         return sum(values) / len(values)
 
 
@@ -92,17 +96,19 @@ def shortlist_of(
     kept, luckiest = best_of(ranked, first, top)
     candidates = []
     distributions = []
-    for configuration in kept:
+    for place, configuration in enumerate(kept):
         trial = max(configuration.trials, key=lambda trial: sign * _value(trial))
+        promise = sign * max(sign * value for value in configuration.values())
         candidates.append(
             Candidate(
                 f"trial {trial.number}",
                 configuration.params,
                 configuration.claim(),
-                best_value=_value(best) if trial is best else None,
+                best_value=promise if place == luckiest else None,
             )
         )
         distributions.append(dict(trial.distributions))
+    searched = [trial for trial in trials if CERTIFICATE_KEY not in trial.user_attrs]
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
     by = "" if replicate is None else f" by {replicate}"
     return StudyShortlist(
@@ -110,10 +116,10 @@ def shortlist_of(
         luckiest=luckiest,
         about=f"the {len(kept)} best of {len(eligible)} completed trials{at}",
         words=_words(
-            sum(CERTIFICATE_KEY not in trial.user_attrs for trial in trials),
+            len(searched),
             len(eligible),
             len(configurations),
-            sum(_has_value(trial) and not _is_in_range(trial) for trial in trials),
+            sum(_has_value(trial) and not _is_in_range(trial) for trial in searched),
             any(ARM_KEY in trial.user_attrs for trial in eligible),
         ),
         distributions=tuple(distributions),
@@ -236,5 +242,6 @@ def _words(
     if n_completed > n_configurations:
         words += f" in {n_completed} trials (repeats by their mean)"
     if n_trials > n_completed:
-        words += f"; {n_trials - n_completed} trials left out ({why})"
+        n_left_out = n_trials - n_completed
+        words += f"; {n_left_out} trial{'s' * (n_left_out != 1)} left out ({why})"
     return f"{words}; no mean below contains these values"

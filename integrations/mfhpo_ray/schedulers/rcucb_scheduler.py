@@ -180,7 +180,10 @@ class RCUCBScheduler(ArmScheduler):
         return str(TrialScheduler.CONTINUE)
 
     def _on_timeout(self, run: Run, limit: float) -> None:
-        self._tell(run, Observation(None, self._time_limits.seconds(run.trial), limit))
+        seconds = self._time_limits.seconds(run.trial)
+        # What the checkpoint holds was paid for too, but it is no part of what the limit is for.
+        self._owe(run, self._time_limits.seconds_of_all_runs(run.trial) - seconds)
+        self._tell(run, Observation(None, seconds, limit))
 
     def _on_end(self, run: Run, result: Mapping[str, Any]) -> None:
         self._tell(run, Observation(self._value(result), self._time_limits.seconds(run.trial)))
@@ -188,10 +191,12 @@ class RCUCBScheduler(ArmScheduler):
     def _on_retry(self, run: Run) -> None:
         granted = self._granted.pop(run.trial.trial_id, None)
         if granted is not None and is_tried_again(run.trial):
-            owed = self._time_limits.seconds_of_failed_attempt(run.trial)
-            self._owed += owed
-            run.owed += owed
+            self._owe(run, self._time_limits.seconds_of_failed_attempt(run.trial))
             self._note(run, is_over=False)
+
+    def _owe(self, run: Run, seconds: float) -> None:
+        self._owed += seconds
+        run.owed += seconds
 
     def _on_failure(self, run: Run) -> None:
         self._tell(run, Observation(None, self._time_limits.seconds_of_all_runs(run.trial)))

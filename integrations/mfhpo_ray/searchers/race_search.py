@@ -62,8 +62,8 @@ class RaceSearch(FidelitySearch):
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
     Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
-    stop trials early, such as ASHA, falsify the values, and nothing warns of them. When the budget
-    is spent or the answer is certified, the run ends.
+    stop trials early, such as ASHA, falsify the values, and where costs are declared nothing warns
+    of them. When the budget is spent or the answer is certified, the run ends.
 
     Parameters
     ----------

@@ -335,7 +335,8 @@ def test_play_and_report_on_the_clock(tmp_path, capsys):
     assert files == [f"random--svm-digits-table-workers-{number}.jsonl" for number in (1, 3)]
     report = json.loads((tmp_path / "out" / "hpo_clock.json").read_text("utf-8"))
     assert list(report["workers"]) == ["1", "3"]
-    assert report["command"] == "python -m benchmarks.hpo clock"
+    part = "--tasks 'svm digits table' --seeds 2 --workers 1 3"
+    assert report["command"] == f"python -m benchmarks.hpo clock {part}"
     assert (tmp_path / "out" / "hpo_clock.svg").read_text("utf-8").endswith("</svg>\n")
     assert main(command) == 0
     assert "0 jobs" in capsys.readouterr().err

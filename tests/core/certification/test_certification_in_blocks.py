@@ -100,7 +100,10 @@ def test_guess_of_what_remains():
 
 @pytest.mark.parametrize(
     ("epsilon", "words"),
-    [(0.2, "more replicates than there are, or a larger epsilon"), (0.0, "(a tie)")],
+    [
+        (0.2, "more replicates than there are, or a larger epsilon"),
+        (0.0, "(a tie, or too few replicates)"),
+    ],
 )
 def test_what_it_takes_where_there_are_too_few_replicates(epsilon, words):
     race = race_of(2, epsilon=epsilon)

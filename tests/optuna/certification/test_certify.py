@@ -13,6 +13,7 @@ from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limit
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.report.summary import summary_of
+from mfhpo_optuna.study.shortlist import shortlist_of
 from tests.optuna.workers import certified, kill, start, wait
 
 SIGMA = 0.1
@@ -102,6 +103,20 @@ def test_the_best_trial_promised_its_own_value_and_not_the_mean_of_repeats():
     assert summary.values[1].value == 0.9
 
 
+def test_the_promise_is_one_of_the_highest_level():
+    study = optuna.create_study(direction="maximize")
+    ranges = {
+        "x": optuna.distributions.FloatDistribution(0, 1),
+        "epochs": optuna.distributions.IntDistribution(1, 9),
+    }
+    for x, epochs, value in [(0.5, 1, 0.9), (0.5, 9, 0.5), (0.2, 9, 0.6)]:
+        params = {"x": x, "epochs": epochs}
+        study.add_trial(optuna.create_trial(params=params, distributions=ranges, value=value))
+    shortlist = shortlist_of(study, 2, "epochs")
+    assert [candidate.promise for candidate in shortlist.candidates] == [0.6, 0.5]
+    assert shortlist.luckiest == 1
+
+
 @pytest.mark.parametrize(
     ("make", "name"),
     [
@@ -182,7 +197,6 @@ def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
     assert "4 trials left out (pruned, failed or infeasible)" in answer.shortlist
 
 
-@pytest.mark.filterwarnings("ignore:repeated evaluations")
 def test_what_was_enqueued_outside_the_range_is_left_out():
     def rising(trial):
         return trial.suggest_float("rate", 0.0, 0.1) + noise(trial.number, 0.01)
@@ -194,10 +208,11 @@ def test_what_was_enqueued_outside_the_range_is_left_out():
     assert study.best_trial.number == 0
     answer = certify(study, rising, top=3, budget=30)
     assert "trial 0" not in [result.name for result in answer.candidates]
-    assert "1 trials left out" in answer.shortlist
+    assert "1 trial left out" in answer.shortlist
     assert "1 of them outside the objective's ranges" in answer.shortlist
 
 
+@pytest.mark.filterwarnings("ignore:repeated evaluations")
 def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     study = searched()
     with pytest.warns(NoNoiseWarning, match=r"trial\.number") as caught:

@@ -72,7 +72,7 @@ def test_a_race_is_repeatable_with_a_seed_alone():
 
 
 def _bare():
-    return IISE(Problem(4, (1.0, 3.0, 9.0)), epsilon=0.1, seed=0)
+    return IISE(Problem(4, (1.0, 3.0, 9.0)), epsilon=0.1, seed=0, measure=10)
 
 
 def _state(search):

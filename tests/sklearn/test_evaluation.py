@@ -1,6 +1,6 @@
 import pytest
 
-from mfhpo_sklearn.workers import evaluations
+from mfhpo_sklearn.evaluation import evaluations
 
 
 def test_what_has_ended_comes_in_order_and_before_an_interrupt():
