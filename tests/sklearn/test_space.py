@@ -60,6 +60,7 @@ def test_kinds_and_size():
     }  # fmt: skip
     assert parameters.size == 12
     assert Parameters({"a": poisson(3)}).size == np.inf
+    assert Parameters({"a": randint(0, 10**6, loc=0.5)}).size == np.inf
     assert len(Parameters({"a": poisson(3)}).kinds["a"].places) > 10
     assert Parameters({"a": randint(3, 4)}).kinds == {}
     halves = Parameters({"a": HALVES})

@@ -5,7 +5,9 @@ import json
 import pytest
 
 import mfhpo
+from benchmarks.hpo import certificates
 from benchmarks.hpo.__main__ import main
+from benchmarks.hpo.clock import limits
 from benchmarks.hpo.judged import begin, check_first_time, release_of
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
 from benchmarks.hpo.problems.families import FAMILIES, family_problem, tasks_of
@@ -152,6 +154,13 @@ class TestCommand:
         assert "by other code than today's" in capsys.readouterr().err
         main([*one, "random_search"])
         assert "by other code" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("program", [certificates, limits])
+def test_benchmarks_on_which_the_search_is_developed_refuse_them(program, capsys):
+    with pytest.raises(SystemExit):
+        program.main(["--tasks", "lcbench 126025"])
+    assert "'lcbench 126025' is kept to judge releases" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
