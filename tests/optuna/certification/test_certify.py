@@ -353,7 +353,7 @@ def test_text_and_the_luckiest_trial():
     assert [result.claim for result in answer.candidates] == [0.9, 0.5, 0.45]
     assert "within 0.1 of the best of the 3 best of 4 completed trials" in text
     assert "luckiest    trial 1, promised 0.9 by the search" in text
-    assert "1 trials left out (pruned, failed or infeasible)" in text
+    assert "1 trial left out (pruned, failed or infeasible)" in text
     assert answer.study_name in text
     assert json.loads(json.dumps(answer.to_dict()))["certified"] is True
 
