@@ -522,6 +522,16 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._warned.add(about)
             warnings.warn(message, stacklevel=stacklevel + 1)
 
+    def _warn_without_companion(self, consequence: str) -> None:
+        """Warn that limits of time are set, and that the search runs without its scheduler."""
+        if not self._has_companion:
+            self._warn_once(
+                "companion",
+                f"nobody enforces the limits: {consequence}. Give the Tuner "
+                f"TuneConfig(scheduler=search.scheduler()), which stops any trial.",
+                stacklevel=4,
+            )
+
     def _warn_of_waiting(self, pull: Pull) -> None:
         for waits in self._open.waited_for:
             same = (waits.pull.arm, waits.pull.fidelity) == (pull.arm, pull.fidelity)

@@ -317,14 +317,8 @@ class RaceSearch(FidelitySearch):
 
     def _check_companion(self) -> None:
         super()._check_companion()
-        if self._fidelity.costs == "measured" and not self._has_companion:
-            self._warn_once(
-                "companion",
-                "nobody enforces the limits of trials whose seconds are measured: one that hangs "
-                "is waited for. Give the Tuner TuneConfig(scheduler=search.scheduler()), which "
-                "stops any trial.",
-                stacklevel=3,
-            )
+        if self._fidelity.costs == "measured":
+            self._warn_without_companion("a trial that hangs is waited for")
 
     def _details(self) -> dict[str, Any]:
         return {**super()._details(), "space": self._candidates.state_dict()}

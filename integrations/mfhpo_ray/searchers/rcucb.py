@@ -138,14 +138,9 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         self._owed = float(state.get("owed", 0.0))
 
     def _check_companion(self) -> None:
-        if not self._has_companion:
-            self._warn_once(
-                "companion",
-                "nobody enforces the limits: trials run to their end, and count as stopped if they "
-                "took longer. Give the Tuner TuneConfig(scheduler=search.scheduler()), which stops "
-                "any trial.",
-                stacklevel=3,
-            )
+        self._warn_without_companion(
+            "trials run to their end, and count as stopped if they took longer"
+        )
 
     # Helpers.
 

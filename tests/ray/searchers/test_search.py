@@ -24,6 +24,7 @@ from tests.ray.searchers.searching import (
     SPACE,
     Memory,
     bowl,
+    check_warned_once_without_its_scheduler,
     limited,
     make,
     pulls,
@@ -380,12 +381,7 @@ def test_minimised_metrics_are_mirrored():
 def test_limits_without_their_scheduler_are_warned_of_once():
     search = _limited()
     search._has_companion = False
-    search.suggest("a")
-    with pytest.warns(UserWarning, match=r"nobody enforces the limits.*search.scheduler\(\)"):
-        search.suggest("b")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.suggest("c")
+    check_warned_once_without_its_scheduler(search)
 
 
 def test_values_and_limits_outside_what_is_declared_are_warned_of():

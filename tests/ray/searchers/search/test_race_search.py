@@ -1,7 +1,6 @@
 """The searcher that searches a space and certifies what it has found, by plain calls."""
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from mfhpo.search import Replicate
 from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
-from tests.ray.searchers.searching import run
+from tests.ray.searchers.searching import check_warned_once_without_its_scheduler, run
 
 
 @pytest.fixture(scope="module")
@@ -322,13 +321,7 @@ def test_limits_are_seconds_whatever_these_cost():
 
 
 def test_measured_seconds_without_their_scheduler_are_warned_of_once():
-    search = make(budget=None, seconds=500)
-    search.suggest("a")
-    with pytest.warns(UserWarning, match=r"nobody enforces the limits.*search.scheduler\(\)"):
-        search.suggest("b")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.suggest("c")
+    check_warned_once_without_its_scheduler(make(budget=None, seconds=500))
 
 
 def test_the_first_trial_is_enough_to_warn_where_one_runs_at_a_time():
