@@ -16,7 +16,7 @@ checkpoint is worth as much as what is trained anew, and only the difference of 
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -292,24 +292,80 @@ def trained(
     Training
         What it gave and took.
     """
-    from sklearn.metrics import log_loss
+    return trainings(model, data_set, configuration, [fidelity], seed)[0]
 
+
+def trainings(
+    model: str, data_set: str, configuration: Configuration, levels: Sequence[float], seed: int
+) -> list[Training]:
+    """Train a model to each of some levels; networks are trained once, and tested on the way.
+
+    Parameters
+    ----------
+    model, data_set, configuration, seed
+        As for `trained`.
+    levels
+        Increasing.
+
+    Returns
+    -------
+    list of Training
+        What `trained` gives at each level.
+    """
     seed %= 2**31  # as large as LightGBM takes
+    if model != "mlp":
+        return [_trained(model, data_set, configuration, [level], seed)[0] for level in levels]
+    return _trained(model, data_set, configuration, levels, seed)
+
+
+def _trained(
+    model: str, data_set: str, configuration: Configuration, levels: Sequence[float], seed: int
+) -> list[Training]:
+    """Train once, to the last level."""
     train, held_out, train_target, held_out_target = split(data_set, seed)
     if MODELS[model].fidelity.name == "share":
-        train, train_target = _share(train, train_target, fidelity, seed)
+        train, train_target = _share(train, train_target, levels[-1], seed)
     if MODELS[model].scaled:
         mean, scale = train.mean(axis=0), train.std(axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
         train, held_out = (train - mean) / scale, (held_out - mean) / scale
-    untrained = MODELS[model].untrained(configuration, fidelity, seed, train.shape[1])
+    learner = MODELS[model].untrained(configuration, levels[-1], seed, train.shape[1])
+    found: list[Training] = []
+    tests = 0.0  # CPU seconds
+
+    def test() -> None:
+        nonlocal tests
+        until = time.process_time()
+        found.append(_tested(learner, held_out, held_out_target, until - began - tests))
+        tests += time.process_time() - until
+
+    for level in levels[:-1]:
+        _after(learner, level, test)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that few iterations do not converge is what is looked at
         began = time.process_time()
-        untrained.fit(train, train_target)
-        seconds = time.process_time() - began
-        accuracy = 100.0 * np.mean(untrained.predict(held_out) == held_out_target)
-        loss = log_loss(held_out_target, _probabilities(untrained, held_out))
+        learner.fit(train, train_target)
+        test()
+    return found
+
+
+def _after(network: Any, iterations: float, test: Callable[[], None]) -> None:
+    """Call a function when a network of scikit-learn has ended so many iterations."""
+    goes_on = network._update_no_improvement_count  # called at the end of each
+
+    def tested(*arguments: Any) -> None:
+        goes_on(*arguments)
+        if network.n_iter_ == iterations:
+            test()
+
+    network._update_no_improvement_count = tested
+
+
+def _tested(model: Any, held_out: FloatArray, target: FloatArray, seconds: float) -> Training:
+    from sklearn.metrics import log_loss
+
+    accuracy = 100.0 * np.mean(model.predict(held_out) == target)
+    loss = log_loss(target, _probabilities(model, held_out))
     return Training(float(accuracy), float(loss), seconds)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems import NAS
 from benchmarks.hpo.problems.networks import trained_networks
-from benchmarks.hpo.problems.scikit_learn import MODELS, trained
+from benchmarks.hpo.problems.scikit_learn import MODELS, trainings
 from benchmarks.hpo.space import Condition, Configuration
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -106,7 +106,5 @@ def _trained_with_seeds(
     levels: Sequence[float],
     seeds: Sequence[int],
 ) -> FloatArray:
-    found = [
-        [trained(model, data_set, configuration, level, seed) for seed in seeds] for level in levels
-    ]
-    return np.moveaxis(np.array(found), -1, 0)
+    found = [trainings(model, data_set, configuration, levels, seed) for seed in seeds]
+    return np.moveaxis(np.array(found), 0, -1).swapaxes(0, 1)

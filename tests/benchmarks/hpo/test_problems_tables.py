@@ -3,6 +3,7 @@ import pytest
 
 from benchmarks.hpo.problem import FidelitySpace
 from benchmarks.hpo.problems import problem_named, tables
+from benchmarks.hpo.problems.scikit_learn import trained, trainings
 from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, table_file
 from benchmarks.hpo.reference import reference
 from benchmarks.hpo.space import Categorical, Condition, Integer
@@ -125,6 +126,15 @@ def test_real_trainings(tmp_path, monkeypatch):
     assert problem.true_value({"C": 0, "gamma": 1}) < 60.0
     with pytest.raises(SystemExit):
         command.main(["--seeds=0"])
+
+
+def test_networks_are_tested_on_the_way_as_if_they_were_trained_anew():
+    given = {"depth": 2, "width": 16, "batch_size": 64, "alpha": 0.1, "learning_rate_init": 0.01}
+    levels = (3.0, 9.0, 27.0)
+    on_the_way = trainings("mlp", "wine", given, levels, seed=1)
+    anew = [trained("mlp", "wine", given, level, seed=1) for level in levels]
+    assert [one[:2] for one in on_the_way] == [one[:2] for one in anew]
+    assert 0.0 < on_the_way[0].seconds < on_the_way[1].seconds < on_the_way[2].seconds
 
 
 def test_tables_are_small():
