@@ -41,7 +41,7 @@ _FIVE = {
 }
 
 
-def _name(method: str) -> str:
+def name_of(method: str) -> str:
     return (NAMES | _FIVE).get(method, method)
 
 
@@ -83,7 +83,7 @@ def judged() -> str:
     groups = [name for name in found["groups"] if name != "all tasks"]
     rows = [
         [
-            _name(row["method"]),
+            name_of(row["method"]),
             *(f"{rank:.1f}" for rank in row["rank"]),
             *(_points(found["groups"][group]["methods"], row["method"]) for group in groups),
         ]
@@ -128,7 +128,7 @@ def architectures() -> str:
     found = result("hpo_nas")
     rows = [
         [
-            _name(row["method"]),
+            name_of(row["method"]),
             " / ".join(f"{points:.2f}" for points in row["points"]),
             " / ".join(f"{rank:.1f}" for rank in row["rank"]),
             f"{row['milliseconds']:.1f}",
@@ -140,7 +140,7 @@ def architectures() -> str:
     places = []
     for of_budget in found["groups"]["NAS"]["rankings"]:
         best = of_budget["order"][0]
-        ahead = "" if best == OURS else f", behind {_name(best)}"
+        ahead = "" if best == OURS else f", behind {name_of(best)}"
         place = 1 + of_budget["order"].index(OURS)
         places.append(f"{place} of {len(rows)} after {of_budget['budget']:g}{ahead}")
     said = f"By mean rank, the place of ours is {'; '.join(places)}."
@@ -190,7 +190,7 @@ def _alike_by_tasks(found: dict[str, Any]) -> str:
     for at, budget in enumerate(found["budgets"]):
         of_budget = ranking(shares[..., at])
         alike = [
-            _name(methods[other])
+            name_of(methods[other])
             for other in of_budget.order
             if other != ours and of_budget.p_values[ours, other] >= 0.05
         ]
@@ -238,7 +238,7 @@ def losses(*names: str) -> Callable[[], str]:
                     if ahead:
                         best = min(ahead, key=lambda name: regrets[name][at])
                         both = [f"{regrets[name][at]:.2f}" for name in (OURS, best)]
-                        rows.append([task, _name(best), f"{budget:g}", *both, len(ahead)])
+                        rows.append([task, name_of(best), f"{budget:g}", *both, len(ahead)])
         head = ["task", "best optimiser", "budget", "ours", "theirs", "optimisers ahead of ours"]
         return table(head, rows, words=2)
 
