@@ -31,16 +31,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.data.folder import cache_folder
-from benchmarks.papers.rcucb import (
-    COLOURS,
-    DEFAULT,
-    METHODS,
-    checkpoints,
-    one_seed,
-    standard_error,
-    without_curves,
-)
+from benchmarks.papers.rcucb import COLOURS, without_curves
+from benchmarks.papers.rcucb_cases import DEFAULT, METHODS
 from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstance
+from benchmarks.papers.rcucb_runs import checkpoints, one_seed, standard_error
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, numba_if_installed, progress, verdict, write

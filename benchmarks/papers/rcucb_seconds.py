@@ -34,9 +34,9 @@ import numpy as np
 from benchmarks.hpo.problems.families import FAMILIES, family_problem
 from benchmarks.hpo.problems.surrogate import scenario_folder, surrogate
 from benchmarks.hpo.problems.table import Table, table_file
-from benchmarks.papers.rcucb import one_seed, standard_error
 from benchmarks.papers.rcucb_baselines import LimitUCB
 from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstance
+from benchmarks.papers.rcucb_runs import one_seed, standard_error
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, numba_if_installed, progress, write
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB

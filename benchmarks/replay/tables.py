@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.papers import iise, mf_grad, mf_mab, mf_ucb, nash, rcucb, rcucb_forest
+from benchmarks.papers import iise, mf_grad, mf_mab, mf_ucb_regret, nash, rcucb, rcucb_forest
 from benchmarks.papers.nash_applications import access, informed_power
 
 # What differs from run to run, or only puts figures into words.
@@ -44,9 +44,9 @@ def _figures(report: Any) -> Any:
 
 
 def _reward(data: Path) -> Any:
-    ratios = mf_ucb.ratios(list(mf_ucb.INSTANCES), runs=20, most=1e6)
+    ratios = mf_ucb_regret.ratios(list(mf_ucb_regret.INSTANCES), runs=20, most=1e6)
     budgets = [1e5, 1e6, 1e7, 1e8]
-    exponents = mf_ucb.exponents(mf_ucb.NUMBERS_OF_ARMS, budgets, n_gaps=10, seeds=60)
+    exponents = mf_ucb_regret.exponents(mf_ucb_regret.NUMBERS_OF_ARMS, budgets, n_gaps=10, seeds=60)
     return [[asdict(row) for row in ratios], [asdict(row) for row in exponents]]
 
 

@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.papers.mf_mab import PARTS, Settings, figure_1, lower_bound, main, table_3
+from benchmarks.papers.mf_mab import main
+from benchmarks.papers.mf_mab_parts import PARTS
+from benchmarks.papers.mf_mab_races import Settings, figure_1, lower_bound, table_3
 from mfhpo.simulation.instances import BernoulliInstance
 
 

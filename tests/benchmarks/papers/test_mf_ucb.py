@@ -4,11 +4,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from benchmarks.papers.mf_ucb import (
+from benchmarks.papers.mf_ucb import main
+from benchmarks.papers.mf_ucb_regret import (
     INSTANCES,
     draw_instance,
     exponents,
-    main,
     ratios,
     regret_per_cost,
     regret_per_play,
@@ -87,7 +87,7 @@ def test_regret_grows_with_two_thirds_of_the_budget(n_arms):
 
 @pytest.mark.slow
 def test_it_writes_table_json_and_figure(command, monkeypatch):
-    monkeypatch.setattr("benchmarks.papers.mf_ucb._TIMED", {3: (2e4, 1e4)})
+    monkeypatch.setattr("benchmarks.papers.mf_ucb_speed._TIMED", {3: (2e4, 1e4)})
     arguments = "--instances 3 --runs 2 --capital-max 2e4 --repeats 1 --gaps 12 --seeds 12"
     ran = command(main, *arguments.split(), "--budget-max", "1e7", "--workers", "1")
     report = ran.report

@@ -5,15 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.papers.rcucb import DEFAULT, METHODS, Row, Settings, main, rows, what_must_hold
+from benchmarks.papers.rcucb import main
 from benchmarks.papers.rcucb_baselines import LimitThompson, LimitUCB, drawn_pair
 from benchmarks.papers.rcucb_bound import regret_per_log
+from benchmarks.papers.rcucb_cases import DEFAULT, METHODS
 from benchmarks.papers.rcucb_instances import (
     PUBLISHED_COST,
     PUBLISHED_PENALTY,
     ArmStreams,
     ReplayedCensoredInstance,
 )
+from benchmarks.papers.rcucb_runs import Row, Settings, rows, what_must_hold
 from mfhpo.censored import RCUCB, Linear
 from tests.core.censored.naive import charged
 from tests.core.censored.test_rcucb import three_arms

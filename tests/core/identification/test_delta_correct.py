@@ -6,7 +6,8 @@ from typing import get_args
 import pytest
 from scipy.stats import beta, binom
 
-from benchmarks.delta_correctness import CONDITIONS, VALUES, VARIANTS, Condition, Told, check
+from benchmarks.delta_correctness.__main__ import check
+from benchmarks.delta_correctness.conditions import CONDITIONS, VALUES, VARIANTS, Condition, Told
 from mfhpo import MFLUCB, Bounded, Gaussian, MFGrad, MFTopTwo, SubGaussian
 from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.mf_ucb import regret_per_play
+from benchmarks.papers.mf_ucb_regret import regret_per_play
 from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFElimination
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.papers.mf_ucb import naive_plays, regret_per_cost
+from benchmarks.papers.mf_ucb_regret import regret_per_cost
+from benchmarks.papers.mf_ucb_speed import naive_plays
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
 from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance

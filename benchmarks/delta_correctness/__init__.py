@@ -1,0 +1,1 @@
+"""How often a certificate is wrong, against the delta that it promises."""
