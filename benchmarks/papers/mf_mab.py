@@ -38,7 +38,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--algorithms", nargs="+", choices=ALGORITHMS, default=list(ALGORITHMS), metavar="NAME"
     )
-    parser.add_argument("--data", type=Path, help="folder of the published instances (*.npz)")
     parser.add_argument("--runs", type=int, default=100, help="per figure (default: 100)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
@@ -58,14 +57,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.runs,
         options.seed,
         options.workers,
-        options.data,
         tuple(options.algorithms),
         options.quick,
     )
     outcomes: dict[str, Outcome] = {}
     for name in options.parts:
         outcomes[name] = PARTS[name](settings)
-        print(f"{_TITLES.get(name, name)}\n{outcomes[name].table}")
+        print(f"{_TITLES[name]}\n{outcomes[name].table}")
         print(verdict(outcomes[name].holds), end="\n\n", flush=True)
         progress(f"{name}: {time.perf_counter() - started:.0f} s so far")
     if options.output:
@@ -80,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         }
         write(options.output, as_json(report))
     if options.figure:
-        pictures = {_TITLES.get(name, name): found.picture() for name, found in outcomes.items()}
+        pictures = {_TITLES[name]: found.picture() for name, found in outcomes.items()}
         write(options.figure, html_page("mf_mab", pictures))
     return 0 if all(all(outcome.holds.values()) for outcome in outcomes.values()) else 1
 

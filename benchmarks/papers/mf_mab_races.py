@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -26,13 +25,12 @@ class Settings:
     """What the command was asked for.
 
     `runs` is the number of races behind a figure, where races are short; `quick` asks for fewer
-    figures; `data` is the folder of the published instances, for the parts that need one.
+    figures.
     """
 
     runs: int
     seed: int = 0
     workers: int = 1
-    data: Path | None = None
     algorithms: Sequence[str] = ALGORITHMS
     quick: bool = False
 
