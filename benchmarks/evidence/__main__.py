@@ -22,6 +22,7 @@ from textwrap import fill
 
 from benchmarks.evidence import (
     certificates,
+    clock,
     games,
     overhead,
     papers,
@@ -37,6 +38,7 @@ ROOT = Path(__file__).parents[2]
 FIGURES: dict[str, Callable[[], str]] = {
     **readme.FIGURES,
     **search.FIGURES,
+    **clock.FIGURES,
     **certificates.FIGURES,
     **papers.FIGURES,
     **games.FIGURES,
@@ -44,7 +46,9 @@ FIGURES: dict[str, Callable[[], str]] = {
     **reliability.FIGURES,
     **scale.FIGURES,
 }
-PICTURES = {ROOT / "docs" / "evidence" / "hpo.svg": RESULTS / "hpo.svg"}
+PICTURES = {
+    ROOT / "docs" / "evidence" / name: RESULTS / name for name in ("hpo.svg", "hpo_clock.svg")
+}
 _PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)??<!-- end of figures -->", re.DOTALL)
 
 

@@ -100,7 +100,11 @@ class TestPlan:
     def test_it_measures_each_results_file_but_those_that_others_make(self):
         databases = {"reliability", "scale", "soak"}
         there = {file.stem for file in RESULTS.glob("*.json")} - databases - {"hpo_five_seeds"}
-        assert {one.name for one in BENCHMARKS} == there - {"hpo_judged", "hpo_judged_begun", "hpo_clock"}
+        assert {one.name for one in BENCHMARKS} == there - {
+            "hpo_judged",
+            "hpo_judged_begun",
+            "hpo_clock",
+        }
 
     @pytest.mark.parametrize("one", BENCHMARKS, ids=lambda one: one.name)
     def test_a_result_was_measured_by_the_program_that_is_planned(self, one):
