@@ -13,8 +13,8 @@ _RESULT = "hpo_clock"
 def ranks() -> str:
     """Mean rank of every optimiser at each time, by the number of workers."""
     said = (
-        f"{_played()}. By mean rank, ours is first at {'; '.join(_firsts())}. Tests over the runs "
-        f"leave another optimiser statistically alike at {_alike()} of these {_points()} points."
+        f"{played()}. By mean rank, ours is first at {'; '.join(_firsts())}. Tests over the runs "
+        f"leave another optimiser statistically alike at {alike()} of these {_points()} points."
     )
     return f"{_by_workers('rank', 'all tasks')}\n\n{fill(said, 100)}"
 
@@ -79,10 +79,7 @@ def _by_workers(key: str, group: str) -> str:
         key=lambda name: sum(sum(_row(part, name)["rank"]) for part in parts.values()),
     )
     rows = [
-        [
-            name_of(name),
-            *(_cell(_row(part, name, group)[key]) for part in parts.values()),
-        ]
+        [name_of(name), *(_cell(_row(part, name, group)[key]) for part in parts.values())]
         for name in names
     ]
     workers = [f"{number} worker{'' if number == '1' else 's'}" for number in parts]
@@ -97,7 +94,8 @@ def _cell(figures: Iterable[float]) -> str:
     return " / ".join(f"{one:.1f}" for one in figures)
 
 
-def _played() -> str:
+def played() -> str:
+    """How many runs of each optimiser there are with each number of workers."""
     part = _parts()["1"]
     return f"{len(part['seeds'])} seeds of {len(part['tasks'])} tasks"
 
@@ -113,7 +111,8 @@ def _firsts() -> list[str]:
     return found
 
 
-def _alike() -> int:
+def alike() -> int:
+    """At how many of these points tests over the runs do not tell ours from another optimiser."""
     return sum(
         any(OURS in clique for clique in of_budget["alike"])
         for part in _parts().values()

@@ -70,9 +70,10 @@ def how_sure() -> str:
             f"and {ratios[0][1]:.2f} times that of Optuna's best after {first:g}, and "
             f"{ratios[1][0]:.2f} and {ratios[1][1]:.2f} times after {last:g}. {which} "
             f"{_on_architectures()}",
-            f"- **Many workers waste some.** In seconds, on tasks that it was developed on, it is "
-            f"first by mean rank at {first_in_seconds} of {points} points with 1 to {workers} "
-            f"workers. With {workers}, it ends at {times_alone:.1f} times one worker's regret.",
+            f"- **Workers waste some.** With {workers}, the search ends at {times_alone:.1f} times "
+            f"one worker's regret. By mean rank it is first at {first_in_seconds} of {points} "
+            f"points in seconds, by tests at {points - clock.alike()}: {clock.played()} of its "
+            f"development.",
             f"- **Cheap levels may lose.** With a declared bias, a certificate costs from "
             f"{cheapest['ratio']:.2f} ({cheapest['instance']}) to {dearest['ratio']:.2f} times "
             f"({dearest['instance']}) what it costs without them.",

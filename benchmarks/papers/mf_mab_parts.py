@@ -1,7 +1,7 @@
 """Table 3 and Figure 1 of the LUCB paper: their races, what must hold of them, and pictures."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,16 +68,21 @@ def _table_3_part(settings: Settings) -> Outcome:
                         paper[case - 1] if paper and reading == "published" else None,
                     )
                 )
+    rows = _played(all_races, settings)
+    return Outcome(rows, _table(rows), lambda: _bars(rows), _table_3_holds(rows))
+
+
+def _played(all_races: Sequence[Races], settings: Settings) -> list[Row]:
+    """The rows of all races; each is shown as soon as it is there."""
     rows = []
     for row in rows_of(all_races, settings):
         rows.append(row)
         progress(_line(row))
-    return Outcome(
-        rows,
-        "\n".join([_HEADER, *map(_line, rows)]),
-        lambda: _bars(rows),
-        _table_3_holds(rows),
-    )
+    return rows
+
+
+def _table(rows: Iterable[Row]) -> str:
+    return "\n".join([_HEADER, *map(_line, rows)])
 
 
 def _table_3_holds(rows: Sequence[Row]) -> dict[str, bool]:
@@ -179,16 +184,8 @@ def _figure_1_part(settings: Settings) -> Outcome:
         if algorithm != "AB" or instance == "figure 1a"
         for delta in (_DELTAS[1:2] if settings.quick else _DELTAS)
     ]
-    rows = []
-    for row in rows_of(all_races, settings):
-        rows.append(row)
-        progress(_line(row))
-    return Outcome(
-        rows,
-        "\n".join([_HEADER, *map(_line, rows)]),
-        lambda: _curves(rows),
-        _figure_1_holds(rows),
-    )
+    rows = _played(all_races, settings)
+    return Outcome(rows, _table(rows), lambda: _curves(rows), _figure_1_holds(rows))
 
 
 def _figure_1_holds(rows: Sequence[Row]) -> dict[str, bool]:
