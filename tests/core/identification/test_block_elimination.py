@@ -129,46 +129,11 @@ class TestRace:
         assert answer.pulls < 60
         assert any("mean over replicates" in words for words in answer.assumptions)
 
-    def test_all_arms_take_part_in_the_first_two_blocks(self):
-        policy = BlockElimination(THREE, epsilon=0.1)
-        pulls = policy.ask(6)
-        assert [(pull.arm, pull.block) for pull in pulls] == [
-            (arm, block) for block in (0, 1) for arm in range(3)
-        ]
-
-    def test_what_fails_is_repeated_in_its_block(self):
-        policy = BlockElimination(THREE, epsilon=0.1)
-        policy.tell(Pull(0, 0, block=0), Observation(None))
-        for arm in (1, 2):
-            policy.tell(Pull(arm, 0, block=0), Observation(1.0))
-        assert policy.ask() == [Pull(0, 0, block=0)]
-
-    def test_of_two_values_in_a_block_the_first_counts_and_both_are_paid(self):
-        policy = BlockElimination(THREE, epsilon=0.1)
-        for value in (1.0, 9.0):
-            policy.tell(Pull(0, 0, block=0), Observation(value))
-        assert (policy.summary(0, 0)[:2], policy.cost) == ((1, 1.0), 2.0)
-
-    def test_a_pull_without_a_block_is_refused(self):
-        with pytest.raises(ValueError, match="block must be at least 0, got None"):
-            BlockElimination(THREE).tell(Pull(0, 0), Observation(1.0))
-
-    def test_an_arm_that_always_fails_leaves_and_the_others_go_on(self):
-        policy = BlockElimination(THREE, epsilon=0.1)
-        draw = noisy([9.0, 0.0, 1.0], np.random.default_rng(1))
-        with pytest.warns(ArmWithdrawnWarning, match="arm 0 leaves"):
-            answer = race(policy, lambda pull: math.nan if pull.arm == 0 else draw(pull))
-        assert (answer.arm, answer.certified, len(answer.not_compared)) == (2, True, 1)
-
     def test_epsilon_is_found_out(self):
         policy = BlockElimination(THREE, epsilon=None)
         answer = race(policy, noisy([0.0, 5.0, 1.0], np.random.default_rng(2), 0.1, of_blocks=2.0))
         assert answer.certified
         assert 0.3 < answer.epsilon < 6.0
-
-    def test_no_tie_is_broken(self):
-        policy = BlockElimination(THREE)
-        assert not race(policy, noisy([0.0, 0.0, 0.0], np.random.default_rng(3)), 200).certified
 
     def test_a_winner_that_loses_on_a_rare_replicate_is_compared_there(self):
         """Arm 1 is better by .01 but on one replicate, the 13th, where it is worse by .5."""
@@ -204,23 +169,6 @@ class TestRace:
         answer = policy.recommend()
         assert answer.certified
         assert means[answer.arm] >= means.max() - 0.5
-
-    @given(seed=st.integers(0, 2**32 - 1), told=st.integers(0, 40))
-    @settings(max_examples=15, deadline=None)
-    def test_a_saved_race_goes_on_as_if_nothing_had_happened(self, seed, told):
-        rng = np.random.default_rng(seed)
-        values = rng.normal(size=(4, 60)) * 0.1 + np.arange(4)[:, None] * 0.1
-        one = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
-        other = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
-        for number in range(60):
-            if number == told:
-                other.load_state_dict(json.loads(json.dumps(one.state_dict())))
-            pulls = one.ask(2)
-            if number >= told:
-                assert other.ask(2) == pulls
-            for policy in (one, other) if number >= told else (one,):
-                policy.tell(pulls[0], Observation(float(values[pulls[0].arm, pulls[0].block % 60])))
-        assert one.recommend() == other.recommend()
 
 
 class TestAnArmThatLeftBecauseItFailed:
