@@ -291,30 +291,14 @@ def test_answers_are_right_where_penalties_dwarf_the_rewards(confidence, case):
     assert policy.n_censored > 0
 
 
-class TestStoppedAlmostAtTheLimit:
-    def test_survival_there_is_not_forgotten(self):
-        # Enforcers are a little early or late. If pulls stopped at 1.999 told nothing of 2, those
-        # that told of it would all have ended, and P(C > 2) = exp(-1) would seem to be 0.
-        rng = np.random.default_rng(12)
-        policy = RCUCB(1, [1.0, 2.0], **PAPER)
-        for seconds in rng.exponential(2.0, 2000).tolist():
-            pull = Pull(0, 0, 2.0)
-            if seconds <= 1.999:
-                policy.tell(pull, Observation(0.5, cost=seconds))
-            else:
-                policy.tell(pull, Observation(None, cost=1.999, censored_at=1.999))
-        assert policy.survival(0) == pytest.approx([math.exp(-0.5), math.exp(-1.0)], abs=0.045)
-        low, high = policy.recommend().survival[1][2:]
-        assert low < math.exp(-1.0) < high
-
-    @pytest.mark.parametrize("limit", [None, math.inf])
-    def test_a_pull_without_a_limit_was_stopped_where_it_was(self, limit):
-        policy, twin = RCUCB(1, [1.0, 2.0], **PAPER), RCUCB(1, [1.0, 2.0], **PAPER)
-        policy.tell(Pull(0, 0, limit), Observation(None, censored_at=1.5))
-        twin.tell(Pull(0, 0, 1.5), Observation(None, cost=1.5, censored_at=1.5))
-        assert policy.state_dict() == twin.state_dict()
-        assert policy.cost == 1.5
-        assert np.isnan(policy.estimate(0)).tolist() == [False, True]
+@pytest.mark.parametrize("limit", [None, math.inf])
+def test_a_pull_without_a_limit_was_stopped_where_it_was(limit):
+    policy, twin = RCUCB(1, [1.0, 2.0], **PAPER), RCUCB(1, [1.0, 2.0], **PAPER)
+    policy.tell(Pull(0, 0, limit), Observation(None, censored_at=1.5))
+    twin.tell(Pull(0, 0, 1.5), Observation(None, cost=1.5, censored_at=1.5))
+    assert policy.state_dict() == twin.state_dict()
+    assert policy.cost == 1.5
+    assert np.isnan(policy.estimate(0)).tolist() == [False, True]
 
 
 class TestLockIn:
