@@ -1,12 +1,12 @@
-import heapq
 import math
 
 import numpy as np
 import pytest
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import Begin, HalvingSearch, ModelSearch, Numeric, SearchRace, SearchSpace
+from mfhpo.search import HalvingSearch, ModelSearch, SearchRace
 from mfhpo.search.process import LevelProcess
+from tests.core.search.played import PlayTogether, plane, valley
 
 
 def from_scratch(search):
@@ -55,10 +55,6 @@ def test_what_is_given_out_is_the_callers():
     assert search.finished_arms() == [0]
 
 
-def height(point):
-    return -((point["x"] - 0.3) ** 2) - (point["y"] - 0.6) ** 2
-
-
 def fits_of(monkeypatch, asks_for_leader):
     """How often the model is fitted in 110 evaluations by eight workers."""
     fits = []
@@ -66,19 +62,10 @@ def fits_of(monkeypatch, asks_for_leader):
         LevelProcess, "fit", lambda self, data, steps=0: fits.append(len(data.values))
     )
     search = ModelSearch((1.0, 3.0, 9.0, 27.0))
-    search.space = SearchSpace({"x": Numeric(), "y": Numeric()})
-    rng, points, under_way, clock = np.random.default_rng(0), [], [], 0.0
-    for told in range(110):
-        while len(under_way) < 8:
-            step = search.ask(len(points), [pull for *_, pull in under_way])
-            if isinstance(step, Begin):
-                points.append(step.point or {"x": rng.random(), "y": rng.random()})
-                search.describe(len(points) - 1, points[-1])
-                step = Pull(len(points) - 1, step.fidelity)
-            end = clock + search.costs[step.fidelity]
-            heapq.heappush(under_way, (end, told, len(under_way), step))
-        clock, *_, pull = heapq.heappop(under_way)
-        search.tell(pull, Observation(height(points[pull.arm]) - 0.1 / search.costs[pull.fidelity]))
+    search.space = plane()
+    play = PlayTogether(search, valley, workers=8)
+    for _ in range(110):
+        play.step()
         if asks_for_leader:
             search.leader()
     return len(fits)
@@ -90,12 +77,12 @@ def test_to_ask_for_the_leader_does_not_have_the_model_fitted_anew_for_the_next_
 
 def race_with_values(n):
     race = SearchRace(ModelSearch((1.0,), initial=4), budget=1000.0)
-    race.search.space = SearchSpace({"x": Numeric(), "y": Numeric()})
+    race.search.space = plane()
     rng = np.random.default_rng(0)
     for arm in range(n):
         point = {"x": rng.random(), "y": rng.random()}
         race.search.describe(arm, point)
-        race.tell(Pull(arm, 0), Observation(height(point)))
+        race.tell(Pull(arm, 0), Observation(valley(point, 2)))
     return race
 
 

@@ -105,15 +105,6 @@ def test_who_was_stopped_gets_twice_the_time_at_least():
     assert limit(prices, worth=1.0, arm=19) == pytest.approx(4.0)
 
 
-def test_prices_of_a_saved_state_set_the_same_limits():
-    prices = learned([1.0] * 20 + [30.0], stopped=[3.0])
-    other = Prices((1.0,), continues=False)
-    other.load_state_dict(json.loads(json.dumps(prices.state_dict())))
-    other.learn(SPACE, {arm: {"x": 0.5} for arm in range(22)}, version=1)
-    for arm in (21, 22):
-        assert limit(other, 90.0, arm) == limit(prices, 90.0, arm)
-
-
 class Slow:
     """A search whose best value is at .3, and of whose arms every seventh takes `times` longer."""
 
