@@ -11,10 +11,10 @@ from tests.core.certification import races
 race_of = partial(races.race_of, races.in_blocks)
 
 
-def play(race, truth, *, scale=0.1, effect=1.0, seed=0, sign=1.0):
+def play(race, truth, *, scale=0.1, seed=0, sign=1.0):
     """Evaluate until the end, with noise of each evaluation and an effect of each block."""
     rng = np.random.default_rng(seed)
-    effects = effect * rng.normal(size=1000)
+    effects = rng.normal(size=1000)
     while not race.finished:
         pull = race.ask()
         race.tell(pull, sign * (truth[pull.arm] + effects[pull.block] + scale * rng.normal()))

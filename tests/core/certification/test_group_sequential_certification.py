@@ -31,12 +31,12 @@ def tell_all(race, arm, values):
         tell(race, arm, value)
 
 
-def fail(race, arm, failure=None):
+def fail(race, arm):
     """Fail until the candidate leaves; return how often that was."""
     for count in itertools.count(1):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            tell(race, arm, failure)
+            tell(race, arm, None)
         if caught:
             assert [warning.category for warning in caught] == [ArmWithdrawnWarning]
             return count

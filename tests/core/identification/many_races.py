@@ -50,6 +50,3 @@ def for_a_small_spread(races, rng):
     odds[:, :2] = np.inf
     is_done = odds.min(axis=1) > 2.0
     return np.where(is_done, for_a_lead(races, rng), odds.argmin(axis=1))
-
-
-RULES = [at_random, for_a_lead, for_a_small_spread]

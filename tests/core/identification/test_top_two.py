@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from benchmarks.blocks import run_repeats
 from mfhpo.identification.gradient import MFGrad
@@ -13,8 +12,6 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import run
-
-numbers = st.integers(0, 2**32 - 1)
 
 EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 

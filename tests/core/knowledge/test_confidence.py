@@ -29,7 +29,6 @@ every_radius = pytest.mark.parametrize("radius", RADII, ids=repr)
 
 levels = st.floats(1e-12, 0.99)
 counts = st.integers(1, 10**9)
-spreads = st.floats(0.0, 1e12)
 
 
 def at(radius, count, level=0.05, squares=0.0, errors=0.0):

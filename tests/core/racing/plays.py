@@ -1,4 +1,4 @@
-from mfhpo.problem import Observation
+from mfhpo.problem import Observation, Pull
 
 
 def play(policy, value, most=100_000, costs=None):
@@ -10,3 +10,8 @@ def play(policy, value, most=100_000, costs=None):
         policy.tell(pull, Observation(float(value(pull)), cost=cost))
         pulls.append(pull)
     return pulls
+
+
+def tell_all(policy, arm, values, fidelity=0):
+    for value in values:
+        policy.tell(Pull(arm, fidelity), Observation(value))

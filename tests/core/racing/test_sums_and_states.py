@@ -7,13 +7,9 @@ from mfhpo import IISE, Bias, MFTopTwo, Observation, Problem, Pull, SubGaussian
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import SuccessiveElimination
 from mfhpo.identification.group_sequential import GroupSequential
+from tests.core.racing.plays import tell_all
 
 ONE_LEVEL = {"costs": (1.0,), "bias": Bias.max(0.0)}
-
-
-def tell_all(policy, arm, values, fidelity=0):
-    for value in values:
-        policy.tell(Pull(arm, fidelity), Observation(value))
 
 
 def resumed(make, policy):

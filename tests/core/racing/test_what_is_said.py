@@ -11,14 +11,10 @@ from mfhpo.identification.curves.staged_elimination import BoundedElimination
 from mfhpo.knowledge.confidence import HoeffdingRadius, StudentMixtureRadius
 from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.racing.recommendation import UserRecommendation
+from tests.core.racing.plays import play, tell_all
 from tests.core.search.test_race import Run, make
 
 ONE_LEVEL = {"costs": (1.0,), "bias": Bias.max(0.0)}
-
-
-def tell_all(policy, arm, values, fidelity=0):
-    for value in values:
-        policy.tell(Pull(arm, fidelity), Observation(value))
 
 
 @pytest.mark.parametrize("options", [{"sigma": 1.0}, {"first_look": 5}])
@@ -88,18 +84,14 @@ def test_conditions_name_the_sigma_that_is_believed_on():
 
 def test_values_beyond_the_declared_bounds_are_noticed():
     policy = IISE(Problem(2, **ONE_LEVEL, noise=Bounded(0.0, 1.0)), epsilon=0.2)
-    while not policy.finished:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(2.0 + 3.0 * pull.arm))
+    play(policy, lambda pull: 2.0 + 3.0 * pull.arm)
     assert any("beyond the declared bounds" in notice for notice in policy.recommend().notices)
 
 
 def test_the_mean_of_a_cheap_level_is_not_said_to_be_at_the_target():
     problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
     policy = IISE(problem, audit=False)
-    while not policy.finished:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(pull.arm - 0.05 * (pull.fidelity == 0)))
+    play(policy, lambda pull: pull.arm - 0.05 * (pull.fidelity == 0))
     answer = policy.recommend()
     assert (answer.certified, answer.fidelity, answer.mean) == (True, 0, 0.95)
     [line] = [
