@@ -1,5 +1,7 @@
 """Plays of a search on a function that is known."""
 
+import json
+
 import numpy as np
 
 from mfhpo.problem import Observation, Pull
@@ -25,6 +27,12 @@ def next_pull(race, points, at_random):
         points[pull.arm] = at_random(pull.arm) if point is None else dict(point)
         race.search.describe(pull.arm, points[pull.arm])
     return pull
+
+
+def loaded(new, saved):
+    """A new race or search that goes on from the state of another one."""
+    new.load_state_dict(json.loads(json.dumps(saved.state_dict())))
+    return new
 
 
 class Play:

@@ -1,9 +1,8 @@
-import json
-
 import pytest
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, HalvingSearch
+from tests.core.search.played import loaded
 
 NEW = Begin(0, None)
 
@@ -131,9 +130,7 @@ def test_a_state_holds_failures_and_merged_arms():
     for _ in range(2):
         search.tell(Pull(4, 1), Observation(None))
     search.merge(3)
-    loaded = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=2)
-    loaded.load_state_dict(json.loads(json.dumps(search.state_dict())))
-    for one in (search, loaded):
+    for one in (search, loaded(HalvingSearch(costs=(1.0, 3.0, 9.0), initial=2), search)):
         assert one.ask(12) == Pull(4, 1)
         one.tell(Pull(4, 1), Observation(None))
         assert one.ask(12) == Pull(5, 1)

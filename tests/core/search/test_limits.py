@@ -1,6 +1,5 @@
 """At what cost a search stops evaluations, and what it makes of those that were stopped."""
 
-import json
 import math
 from itertools import product
 
@@ -11,7 +10,7 @@ from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
 from mfhpo.search import Begin, HalvingSearch, ModelSearch, Replicate, SearchRace
 from mfhpo.search.prices import Prices
-from tests.core.search.played import drawn, next_pull
+from tests.core.search.played import drawn, loaded, next_pull
 
 SPACE = SearchSpace({"x": Numeric()})
 COSTS = (1.0, 3.0, 9.0)
@@ -232,7 +231,7 @@ def test_a_search_that_is_resumed_goes_on_with_the_same_limits():
         play.step()
     assert play.stopped
     other = Slow(budget=1e5)
-    other.race.load_state_dict(json.loads(json.dumps(play.race.state_dict())))
+    loaded(other.race, play.race)
     other.points = dict(play.points)
     for _ in range(15):
         assert other.race.ask() == play.race.ask()

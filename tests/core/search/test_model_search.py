@@ -9,7 +9,7 @@ from scipy.stats import wilcoxon
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace, rows
 from mfhpo.search.process import LevelProcess
-from tests.core.search.played import Play, PlayTogether, drawn, plane, valley
+from tests.core.search.played import Play, PlayTogether, drawn, loaded, plane, valley
 
 COSTS = (1.0, 3.0, 9.0)
 
@@ -93,20 +93,20 @@ def test_asking_changes_nothing():
 
 def test_the_answer_to_what_was_told_is_the_same_replayed_and_loaded():
     play = Play(searching(), valley).steps(20)
-    replayed, loaded = searching(), searching()
+    replayed, resumed = searching(), searching()
     for arm, point in enumerate(play.points):
         replayed.describe(arm, point)
     for pull in play.pulls:
         value = valley(play.points[pull.arm], pull.fidelity)
         replayed.tell(pull, Observation(value))
     state = json.loads(json.dumps(play.search.state_dict()))
-    loaded.load_state_dict(state)
-    assert loaded.state_dict() == replayed.state_dict() == state
+    resumed.load_state_dict(state)
+    assert resumed.state_dict() == replayed.state_dict() == state
     again = []
-    for search in (replayed, loaded):
-        resumed = Play(search, valley)
-        resumed.points = [dict(point) for point in play.points]
-        again.append(resumed.steps(8).asked)
+    for search in (replayed, resumed):
+        following = Play(search, valley)
+        following.points = [dict(point) for point in play.points]
+        again.append(following.steps(8).asked)
     assert again[0] == again[1]
 
 
@@ -121,9 +121,7 @@ def test_what_is_said_of_an_arm_after_its_values_counts_at_once():
     search.ask(40)
     for arm in late:
         search.describe(arm, points[arm])
-    loaded = searching()
-    loaded.load_state_dict(json.loads(json.dumps(search.state_dict())))
-    assert search.ask(40) == loaded.ask(40)
+    assert search.ask(40) == loaded(searching(), search).ask(40)
 
 
 class Watched(PlayTogether):
@@ -290,9 +288,7 @@ def test_one_failure_is_enough_where_none_that_failed_came_back(comes_back):
             assert arm not in search._out, failure
             search.tell(Pull(arm, 0), missing)
         assert arm in search._out
-    loaded = searching()
-    loaded.load_state_dict(json.loads(json.dumps(search.state_dict())))
-    for one in (search, loaded):
+    for one in (search, loaded(searching(), search)):
         one.tell(Pull(3, 0), missing)
         assert (3 in one._out) == (not comes_back)
 

@@ -1,4 +1,3 @@
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import ModelSearch, Numeric, SearchRace, SearchSpace
 from mfhpo.search.prices import Prices
-from tests.core.search.played import next_pull
+from tests.core.search.played import loaded, next_pull
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
 GUESS = (1.0, 3.0, 9.0)
@@ -183,9 +182,8 @@ def test_a_search_in_another_unit_is_the_same():
 
 def test_a_search_that_is_resumed_knows_the_prices():
     play = Timed(continues=True, budget=1e6).steps(25)
-    state = json.loads(json.dumps(play.race.state_dict()))
     other = Timed(continues=True, budget=1e6)
-    other.race.load_state_dict(state)
+    loaded(other.race, play.race)
     other.points = dict(play.points)
     assert other.race.ask() == play.race.ask()
     assert other.steps(15).pulls == play.steps(15).pulls[25:]

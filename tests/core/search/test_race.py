@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -8,6 +7,7 @@ from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import HalvingSearch, ModelSearch, Numeric, Replicate, SearchRace, SearchSpace
+from tests.core.search.played import loaded
 
 COSTS = (1.0, 3.0, 9.0)
 SIGMA = 0.05
@@ -65,12 +65,6 @@ class Run:
     @property
     def replicates(self):
         return [pull for pull, _ in self.told if isinstance(pull, Replicate)]
-
-
-def loaded(new, race):
-    """A new race that goes on from the state of another one."""
-    new.load_state_dict(json.loads(json.dumps(race.state_dict())))
-    return new
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5])
