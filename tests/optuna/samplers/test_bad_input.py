@@ -26,6 +26,11 @@ from mfhpo_optuna import (
 from tests.optuna.samplers.races import ARMS, CLASSES, pulls
 
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
+every_kind = pytest.mark.parametrize(
+    "sampler",
+    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
+    ids=["race", "limits", "search"],
+)
 
 
 def objective(trial):
@@ -294,11 +299,7 @@ def test_arms_with_different_keys():
         IISESampler("epochs", [{"x": 0.1, "y": 1}, {"x": 0.2}])
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
-    ids=["race", "limits", "search"],
-)
+@every_kind
 def test_multi_objective_study(sampler):
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     says = rf"{type(sampler).__name__} is for one objective.*multi-objective.*NashSampler.*weighted"
@@ -309,11 +310,7 @@ def test_multi_objective_study(sampler):
     assert [trial.state for trial in study.trials] == [TrialState.FAIL]
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
-    ids=["race", "limits", "search"],
-)
+@every_kind
 def test_hyperband(sampler):
     study = optuna.create_study(sampler=sampler, pruner=HyperbandPruner(1, 9))
     with pytest.raises(ValueError, match=r"does not go with HyperbandPruner.*pruner=.*NopPruner"):
