@@ -162,7 +162,7 @@ def test_a_game(game):
     assert summary.params == game.sampler.equilibrium(game).params
 
 
-def test_a_race_that_has_not_begun_says_so(tmp_path):
+def test_a_race_that_has_not_begun_says_so():
     study = optuna.create_study(sampler=MFSampler("epochs", arms=4))
     assert "no finished trial" in summarised(study).sentence
 

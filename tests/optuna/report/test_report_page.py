@@ -155,7 +155,7 @@ def test_levels_are_shown_as_they_are(tmp_path):
     assert "<td>12345</td>" in budget
 
 
-def test_who_cannot_give_a_sampler_is_not_told_to(storage, tmp_path):
+def test_who_cannot_give_a_sampler_is_not_told_to(tmp_path):
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(noisy(0), n_trials=4)
     record = load(study._storage, certify(study, noisy(1), top=2, budget=3).study_name)
