@@ -387,11 +387,3 @@ def test_a_name_in_the_arms_that_the_objective_never_asks_for():
     study = optuna.create_study(sampler=IISESampler("epochs", arms, epsilon=0.2, seed=0))
     with pytest.warns(UserWarning, match=r"arms.*'xx'"):
         study.optimize(objective, n_trials=500)
-
-
-def test_resuming_with_fewer_arms():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=8, seed=0))
-    study.optimize(objective, n_trials=12)
-    study.sampler = IISESampler("epochs", arms=2, seed=0)
-    with pytest.raises(ValueError, match=r"belongs to arm \d, but arms has 2.*begun with"):
-        study.optimize(objective, n_trials=1)
