@@ -1,7 +1,7 @@
-import builtins
 import json
 import logging
 import shutil
+import sys
 import threading
 import time
 import urllib.request
@@ -365,14 +365,7 @@ def test_a_study_must_be_given():
 
 @pytest.mark.parametrize("missing", ["optuna_dashboard", "plotly.graph_objects"])
 def test_without_a_package_its_extra_is_named(monkeypatch, missing):
-    real = builtins.__import__
-
-    def import_all_but(name, *rest):
-        if name == missing:
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", import_all_but)
+    monkeypatch.setitem(sys.modules, missing, None)
     for publish in (DashboardCallback, lambda: publish_to_dashboard(optuna.create_study())):
         with pytest.raises(ImportError, match=r"pip install 'mfhpo\[(dashboard|plot)\]'"):
             publish()

@@ -14,7 +14,6 @@ from mfhpo_optuna import IISESampler, MFSampler, RaceSampler, RCUCBSampler, cert
 from mfhpo_optuna.arguments import from_json, to_json
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study, stored_sampler
-from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.attributes import SAMPLER_KEY
 from tests.optuna.report.conftest import load, summarised
 
@@ -163,14 +162,7 @@ def test_a_game(game):
     assert summary.params == game.sampler.equilibrium(game).params
 
 
-def test_a_study_of_another_sampler_has_no_answer(storage):
-    reading = read_study(load(storage, "plain"))
-    assert reading.answer is None
-    assert "does not say how it was run" in reading.without
-    assert summary_of(reading, ledger_of(reading)).status == "no answer"
-
-
-def test_a_race_that_has_not_begun_says_so(tmp_path):
+def test_a_race_that_has_not_begun_says_so():
     study = optuna.create_study(sampler=MFSampler("epochs", arms=4))
     assert "no finished trial" in summarised(study).sentence
 

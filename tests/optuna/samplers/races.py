@@ -62,11 +62,23 @@ def valley(trial):
     return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
 
+def split_bowl(trial):
+    trial.suggest_int("split", 0, 2**31 - 1)
+    return bowl(trial)
+
+
 def run(sampler, objective=bowl, n_trials=3000, direction="minimize", catch=(), **options):
     study = optuna.create_study(sampler=sampler, direction=direction, **options)
     study.optimize(objective, n_trials=n_trials, catch=catch)
     assert len(study.trials) < 3000, "the race did not end by itself"
     return study
+
+
+def worker(storage, sampler, **options):
+    """A study that several workers share, as one of them has it."""
+    return optuna.create_study(
+        storage=storage, study_name="shared", load_if_exists=True, sampler=sampler, **options
+    )
 
 
 def pulls(study):

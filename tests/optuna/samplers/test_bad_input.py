@@ -26,6 +26,11 @@ from mfhpo_optuna import (
 from tests.optuna.samplers.races import ARMS, CLASSES, pulls
 
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
+every_kind = pytest.mark.parametrize(
+    "sampler",
+    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
+    ids=["race", "limits", "search"],
+)
 
 
 def objective(trial):
@@ -294,11 +299,7 @@ def test_arms_with_different_keys():
         IISESampler("epochs", [{"x": 0.1, "y": 1}, {"x": 0.2}])
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
-    ids=["race", "limits", "search"],
-)
+@every_kind
 def test_multi_objective_study(sampler):
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     says = rf"{type(sampler).__name__} is for one objective.*multi-objective.*NashSampler.*weighted"
@@ -309,11 +310,7 @@ def test_multi_objective_study(sampler):
     assert [trial.state for trial in study.trials] == [TrialState.FAIL]
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
-    ids=["race", "limits", "search"],
-)
+@every_kind
 def test_hyperband(sampler):
     study = optuna.create_study(sampler=sampler, pruner=HyperbandPruner(1, 9))
     with pytest.raises(ValueError, match=r"does not go with HyperbandPruner.*pruner=.*NopPruner"):
@@ -390,11 +387,3 @@ def test_a_name_in_the_arms_that_the_objective_never_asks_for():
     study = optuna.create_study(sampler=IISESampler("epochs", arms, epsilon=0.2, seed=0))
     with pytest.warns(UserWarning, match=r"arms.*'xx'"):
         study.optimize(objective, n_trials=500)
-
-
-def test_resuming_with_fewer_arms():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=8, seed=0))
-    study.optimize(objective, n_trials=12)
-    study.sampler = IISESampler("epochs", arms=2, seed=0)
-    with pytest.raises(ValueError, match=r"belongs to arm \d, but arms has 2.*begun with"):
-        study.optimize(objective, n_trials=1)

@@ -9,7 +9,7 @@ import pytest
 from mfhpo import BlockElimination, Fidelity
 from mfhpo_optuna import MFSampler
 from mfhpo_optuna.samplers import policy_sampler
-from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run
+from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run, worker
 
 ARMS = [{"x": x} for x in (-0.9, -0.3, 0.0, 0.2, 0.6)]
 
@@ -53,14 +53,9 @@ def test_the_choice_is_named():
 
 
 def test_an_interrupted_study_goes_on_the_same(tmp_path):
-    def storage():
-        return f"sqlite:///{tmp_path / 'study.db'}"
-
     whole = run(make(), objective)
     for _ in range(50):
-        study = optuna.create_study(
-            storage=storage(), study_name="race", load_if_exists=True, sampler=make()
-        )
+        study = worker(f"sqlite:///{tmp_path / 'study.db'}", make())
         if answers(study) and answers(study)[-1].user_attrs["mfhpo:certificate"]["certified"]:
             break
         study.optimize(objective, n_trials=7)

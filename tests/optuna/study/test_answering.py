@@ -13,28 +13,21 @@ from mfhpo_optuna import IISESampler, RaceSampler
 from mfhpo_optuna.samplers import answer
 from mfhpo_optuna.study.attributes import ANSWERING_KEY
 from mfhpo_optuna.study.search_study import SearchStudy
-from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, valley
+from tests.optuna.samplers.races import ARMS, CERTIFICATE, answers, bowl, pulls, valley, worker
 from tests.optuna.study.test_joining import a_dead_process, another_process
 
-OVER = {"epsilon": 0.2, "sigma": 0.05, "seed": 0}
 
-
-def worker(storage):
-    return optuna.create_study(
-        storage=storage,
-        study_name="shared",
-        load_if_exists=True,
-        sampler=IISESampler("epochs", ARMS, **OVER),
-    )
+def iise():
+    return IISESampler("epochs", ARMS, epsilon=0.2, sigma=0.05, seed=0)
 
 
 @pytest.fixture
 def over():
     """A study whose race is over, and whose answer nobody has added yet."""
-    ended = worker(InMemoryStorage())
+    ended = worker(InMemoryStorage(), iise())
     ended.optimize(bowl)
     storage = InMemoryStorage()
-    study = worker(storage)
+    study = worker(storage, iise())
     study.add_trials(pulls(ended))
     assert study.sampler.recommendation(study).certified
     return study
@@ -74,7 +67,7 @@ def test_alone_nobody_waits(over, waits):
 
 def test_who_comes_later_adds_no_answer(over, waits):
     happens, waited = waits
-    trial, other = claim(over), worker(over._storage)
+    trial, other = claim(over), worker(over._storage, iise())
 
     def answer_and_end():
         other.sampler._conclude(other, other.sampler._of(other))
@@ -161,12 +154,7 @@ def test_a_certificate_is_what_whoever_reads_the_study_later_finds(seed, threads
     storage, rng = InMemoryStorage(), np.random.default_rng(seed)
 
     def make():
-        return optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=Slow(epsilon=0.2, sigma=0.05, seed=0),
-        )
+        return worker(storage, Slow(epsilon=0.2, sigma=0.05, seed=0))
 
     def begin(study):
         trial = study.ask()
@@ -217,7 +205,7 @@ class Failing(InMemoryStorage):
 @pytest.mark.parametrize("comes", [TrialState.COMPLETE, TrialState.FAIL])
 def test_a_trial_whose_end_was_not_written_is_learned_of_once(comes):
     storage = Failing()
-    study = worker(storage)
+    study = worker(storage, iise())
     for _ in range(6):
         trial = study.ask()
         study.tell(trial, bowl(trial))
@@ -230,6 +218,6 @@ def test_a_trial_whose_end_was_not_written_is_learned_of_once(comes):
         study.tell(trial, value)
     else:  # a heartbeat was missed
         storage.set_trial_state_values(trial._trial_id, comes)
-    fresh = worker(storage)
+    fresh = worker(storage, iise())
     found, expected = (one.sampler._read(one) for one in (study, fresh))
     assert found.policy.state_dict() == expected.policy.state_dict()

@@ -16,7 +16,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
 from tests.optuna.games.nash_games import PLAYERS, QUERY
-from tests.optuna.samplers.races import PULL
+from tests.optuna.samplers.races import PULL, worker
 
 CHOICE = st.integers(0, 10**6)  # of one of those under way
 VALUE = st.floats(0.0, 1.0)
@@ -67,13 +67,7 @@ class Study(RuleBasedStateMachine):
             self.evaluate(number % 2, 0.1 * number)
 
     def worker(self):
-        return optuna.create_study(
-            storage=self.storage,
-            study_name="any order",
-            directions=self.directions,
-            load_if_exists=True,
-            sampler=self.make(),
-        )
+        return worker(self.storage, self.make(), directions=self.directions)
 
     def take(self, choice):
         return self.under_way.pop(choice % len(self.under_way)) if self.under_way else None

@@ -17,6 +17,7 @@ from tests.optuna.samplers.races import (
     noise,
     pulls,
     run,
+    worker,
 )
 
 experimental = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
@@ -93,12 +94,8 @@ def test_a_race_resumed_in_a_new_process_draws_new_arms_and_a_race_is_repeatable
     for stops in ((3, 1000), (1000,), (1000,)):
         storage = optuna.storages.InMemoryStorage()
         for n_trials in stops:
-            study = optuna.create_study(
-                sampler=IISESampler("epochs", 8, epsilon=0.2, seed=0, arm_sampler=delegate()),
-                storage=storage,
-                study_name="a",
-                load_if_exists=True,
-            )
+            sampler = IISESampler("epochs", 8, epsilon=0.2, seed=0, arm_sampler=delegate())
+            study = worker(storage, sampler)
             study.optimize(bowl, n_trials=n_trials)
         assert len({arm["x"] for arm in arms_of(study).values()}) == 8
         races.append([(trial.params, trial.value) for trial in study.trials])

@@ -28,16 +28,12 @@ from mfhpo_optuna.samplers import study_sampler
 from mfhpo_optuna.study.attributes import ANSWERING_KEY, CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.trials.processes import worker_name
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
-from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
+from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls, worker
 from tests.optuna.workers import search, start
 
+MANY = [{"x": float(x)} for x in np.linspace(-1, 1, 50)]
+OTHERS = [*MANY[:-1], {"x": 0.987}]
 REFUSED = "is run with other arguments by another worker"
-
-
-def worker(storage, sampler):
-    return optuna.create_study(
-        storage=storage, study_name="shared", load_if_exists=True, sampler=sampler
-    )
 
 
 def iise(**options):
@@ -127,6 +123,13 @@ def test_what_means_the_same_is_not_refused(mine, theirs, storage):
             IISESampler("epochs", {"x": FloatDistribution(0, 1, step=0.5)}),
             IISESampler("epochs", {"x": FloatDistribution(0, 2, step=0.5)}),
             r"Their arms differ\.",
+        ),
+        # Long arguments that differ far behind.
+        (IISESampler("epochs", MANY), IISESampler("epochs", OTHERS), r"Their arms differ\."),
+        (
+            RaceSampler("epochs", budget=200, seed=0),
+            RaceSampler("epochs", budget=100, seed=0),
+            "It has budget=100, and this one budget=200",
         ),
     ],
 )
@@ -224,14 +227,6 @@ def test_an_option_that_a_later_version_adds_changes_nothing_for_who_does_not_gi
     assert digest() == before
 
 
-def test_long_arguments_that_differ_far_behind_are_named(storage):
-    many = [{"x": float(x)} for x in np.linspace(-1, 1, 50)]
-    begun_elsewhere(worker(storage, IISESampler("epochs", many)))
-    others = [*many[:-1], {"x": 0.987}]
-    with pytest.raises(ValueError, match=r"Their arms differ\."):
-        worker(storage, IISESampler("epochs", others)).optimize(bowl)
-
-
 @pytest.mark.parametrize("version", [STATE_VERSION + 1, STATE_VERSION + 7])
 def test_a_study_of_a_later_version_is_refused_and_not_read(version, storage):
     study = worker(storage, iise())
@@ -289,12 +284,6 @@ def test_a_trial_without_a_digest_refuses_nobody(storage):
     del tag["arguments"]
     storage.set_trial_user_attr(trial._trial_id, PULL, tag)
     worker(storage, iise(epsilon=0.3)).optimize(bowl, n_trials=1)
-
-
-def test_a_search_is_refused_as_well(storage):
-    begun_elsewhere(worker(storage, RaceSampler("epochs", budget=100, seed=0)))
-    with pytest.raises(ValueError, match="It has budget=100, and this one budget=200"):
-        worker(storage, RaceSampler("epochs", budget=200, seed=0)).optimize(bowl)
 
 
 def test_a_certificate_is_refused_as_well(storage):

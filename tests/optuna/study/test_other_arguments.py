@@ -55,7 +55,8 @@ def test_fewer_arms_than_that_of_a_trial_under_way_are_refused_in_words():
     asked = [study.ask() for _ in range(6)]
     assert max(trial.user_attrs[ARM_KEY]["arm"] for trial in asked) == 5
     study.sampler = racing([1, 27], n_arms=3)
-    with pytest.raises(ValueError, match="but arms has 3 entries; resume the study with the arms"):
+    words = r"belongs to arm \d, but arms has 3 entries; resume the study with the arms"
+    with pytest.raises(ValueError, match=words):
         study.optimize(noisy_loss, n_trials=1)
     assert study.trials[-1].state == optuna.trial.TrialState.FAIL
 

@@ -8,10 +8,9 @@ from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
 from mfhpo import Pull
-from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna import IISESampler, MFSampler, RaceSampler, RCUCBSampler
+from tests.optuna.games.nash_games import QUERY, play, tracking
 from tests.optuna.samplers.races import PULL, noise, pulls
-
-QUERY = "mfhpo:query"
 
 pytestmark = pytest.mark.filterwarnings("ignore:RetryHeartbeatStaleTrialCallback is experimental")
 
@@ -49,12 +48,17 @@ def objective(trial, until="epochs"):
     return params["x"] ** 2 + params["y"] ** 2 + 0.2 / params["epochs"] + noise(trial)
 
 
-def lose(study, until):
-    """Begin a trial whose worker dies, and have Optuna queue another one for it."""
-    lost = study.ask()
-    objective(lost, until)
+def make_anew(study, lost):
+    """Have Optuna note that a trial's worker is dead, and queue another trial for it."""
     study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
     RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+
+
+def lose(study, until):
+    """Begin a trial whose worker dies, and make it anew."""
+    lost = study.ask()
+    objective(lost, until)
+    make_anew(study, lost)
     return study.trials[lost.number]
 
 
@@ -113,9 +117,7 @@ def test_its_level_is_that_of_its_parameters():
 def test_nothing_is_inherited_from_a_trial_that_had_asked_for_nothing():
     study = optuna.create_study(sampler=iise(0))
     study.optimize(objective, n_trials=3)
-    lost = study.ask()
-    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
-    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+    make_anew(study, study.ask())
     assert PULL in waiting(study).user_attrs
     assert inherited(study) is None
 
@@ -145,22 +147,15 @@ def test_a_race_whose_trials_are_all_lost_once_keeps_all_its_arms():
 
 
 def test_a_game_counts_what_was_really_evaluated():
-    def play(trial):
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        return (x - 0.5 * y) ** 2, (y + 0.5 * x - 0.75) ** 2
-
-    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=12, seed=0)
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
-    study.optimize(play, n_trials=4)
+    study = play(n_trials=4)
     lost = study.ask()
-    play(lost)
-    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
-    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
+    tracking(lost)
+    make_anew(study, lost)
     again = study.ask()
     planned = study.trials[again.number].user_attrs[QUERY]["profile"]
     assert planned == pytest.approx(lost.params)  # each range is from 0 to 1
-    study.tell(again, play(again))
-    assert sampler.equilibrium(study).trials == 6
+    study.tell(again, tracking(again))
+    assert study.sampler.equilibrium(study).trials == 6
 
 
 @pytest.mark.filterwarnings("ignore:.*but nobody enforces it")

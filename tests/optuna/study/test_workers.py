@@ -24,6 +24,8 @@ from tests.optuna.samplers.races import (
     bowl,
     counted_for_their_arm,
     pulls,
+    split_bowl,
+    worker,
 )
 from tests.optuna.workers import race, start, wait
 
@@ -83,12 +85,7 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
 
     def make():
         fidelity = Fidelity("epochs", levels=[1, 9])
-        return optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=IISESampler(fidelity, 3, seed=0),
-        )
+        return worker(storage, IISESampler(fidelity, 3, seed=0))
 
     one, two = make(), make()
     probe = two.ask()  # lets the second worker read the study before the first one begins
@@ -162,11 +159,6 @@ class Behind(datetime):
         return datetime.now(tz) - timedelta(hours=2)
 
 
-def split_bowl(trial):
-    trial.suggest_int("split", 0, 2**31 - 1)
-    return bowl(trial)
-
-
 @pytest.mark.parametrize(
     ("make", "objective", "key"),
     [
@@ -178,16 +170,8 @@ def split_bowl(trial):
 def test_what_others_begin_is_waited_for_by_this_machines_clock(make, objective, key, monkeypatch):
     monkeypatch.setattr("optuna.storages._in_memory.datetime", Behind)
     storage = InMemoryStorage()
-    workers = [
-        optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=make(),
-            directions=["minimize"] * (1 + (key == QUERY)),
-        )
-        for _ in range(2)
-    ]
+    directions = ["minimize"] * (1 + (key == QUERY))
+    workers = [worker(storage, make(), directions=directions) for _ in range(2)]
     for study in workers:
         study.optimize(objective, n_trials=1)
     chosen = [study.ask().user_attrs[key] for study in workers * 2]
@@ -227,22 +211,14 @@ class TestReadingAlong:
     """A worker that reads a search's study again and again, while others work on it."""
 
     @pytest.fixture
-    def worker(self):
+    def studies(self):
+        """The study as a worker and as one that reads along have it."""
         storage = InMemoryStorage()
-
-        def make():
-            return optuna.create_study(
-                storage=storage,
-                study_name="shared",
-                load_if_exists=True,
-                sampler=RaceSampler(budget=60, seed=0),
-            )
-
-        first = make()
+        study, reader, first = (worker(storage, RaceSampler(budget=60, seed=0)) for _ in range(3))
         for _ in range(12):
             trial = first.ask()
             first.tell(trial, self.evaluate(trial))
-        return make
+        return study, reader
 
     @staticmethod
     def evaluate(trial):
@@ -253,8 +229,8 @@ class TestReadingAlong:
         """What the search takes its arms for, after a look at the study."""
         return study.sampler._read(study).race.search.state_dict()["points"]
 
-    def test_an_arm_is_what_its_new_trial_says_when_an_earlier_one_has_failed(self, worker):
-        study, reader = worker(), worker()
+    def test_an_arm_is_what_its_new_trial_says_when_an_earlier_one_has_failed(self, studies):
+        study, reader = studies
         lost = study.ask()
         lost.suggest_float("x", 0, 1)
         self.points(reader)
@@ -275,8 +251,8 @@ class TestReadingAlong:
         self.points(reader)
         assert self.points(reader)[arm] == pytest.approx(again.params)
 
-    def test_an_arm_is_its_own_when_another_trial_gives_way(self, worker):
-        study, reader = worker(), worker()
+    def test_an_arm_is_its_own_when_another_trial_gives_way(self, studies):
+        study, reader = studies
         stays = study.ask()
         self.evaluate(stays)
         tag = study.trials[stays.number].user_attrs[PULL]
@@ -286,8 +262,8 @@ class TestReadingAlong:
         gives_way.set_user_attr(PULL, {**tag, "arm": tag["arm"] + 1})
         assert self.points(reader)[str(tag["arm"])] == pytest.approx(stays.params)
 
-    def test_what_else_a_trial_notes_is_not_looked_at(self, worker):
-        study, reader = worker(), worker()
+    def test_what_else_a_trial_notes_is_not_looked_at(self, studies):
+        study, reader = studies
         trial = study.ask()
         for n in (2, 3):
             trial.set_user_attr("curve", np.arange(n))

@@ -242,7 +242,7 @@ def test_interrupted_calls_leave_the_connection_whole():
     assert 10.0 <= only(run(objective, limit=30.0, sampler=SlowSampler())).value <= 11.0
 
 
-def test_late_threads_and_children_are_refused(tmp_path):
+def test_late_threads_and_children_are_refused():
     kept = []
 
     def objective(trial):

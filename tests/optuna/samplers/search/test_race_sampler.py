@@ -256,10 +256,6 @@ def test_a_finite_space_and_a_budget_that_is_too_large(proposer):
     assert study.sampler.recommendation(study).tried == 6
 
 
-class Broken(Exception):
-    pass
-
-
 def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
     def objective(trial):
         x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, 9)
@@ -283,14 +279,14 @@ def test_failures(way):
         epochs = trial.suggest_int("epochs", 1, 9)
         if x < 0:
             if way == "raises":
-                raise Broken
+                raise ArithmeticError
             if way == "prunes":
                 trial.report(-9.0, 0)
                 raise optuna.TrialPruned
             return -math.inf
         return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
-    study = run(RaceSampler("epochs", budget=200, seed=0), objective, catch=(Broken,))
+    study = run(RaceSampler("epochs", budget=200, seed=0), objective, catch=(ArithmeticError,))
     states = Counter(t.state for t in pulls(study))
     assert states[TrialState.COMPLETE] > 10
     if way != "inf":

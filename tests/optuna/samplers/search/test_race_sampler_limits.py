@@ -15,15 +15,6 @@ from tests.optuna.samplers.races import pulls, run
 LIMIT, STOPPED_AT, ARM = "mfhpo:limit", "mfhpo:censored_at", "mfhpo:pull"
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Trials take what their objective notes of them, and no time passes."""
-    monkeypatch.setattr(
-        "mfhpo_optuna.study.study_race.StudyRace.seconds_since_beginning",
-        lambda race, trial: float(trial.user_attrs.get("takes", 0.0)),
-    )
-
-
 def is_slow(x):
     return int(x * 1e6) % 7 == 3
 

@@ -6,7 +6,7 @@ import pytest
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import RaceSampler
-from tests.optuna.samplers.races import PULL, pulls
+from tests.optuna.samplers.races import PULL, pulls, worker
 
 
 def objective(trial):
@@ -70,17 +70,9 @@ def test_noise_that_all_have_in_common_hides_no_differences():
 
 
 def test_an_interrupted_study_goes_on_the_same(tmp_path):
-    def resumed():
-        return optuna.create_study(
-            storage=f"sqlite:///{tmp_path / 'study.db'}",
-            study_name="search",
-            load_if_exists=True,
-            sampler=make(budget=150),
-        )
-
     whole = run(make(budget=150))
     for _ in range(4):
-        study = resumed()
+        study = worker(f"sqlite:///{tmp_path / 'study.db'}", make(budget=150))
         study.optimize(objective, n_trials=25)
     assert len(pulls(study)) < 100
     assert [trial.params for trial in pulls(study)] == [trial.params for trial in pulls(whole)]
@@ -117,12 +109,7 @@ def test_an_enqueued_configuration_is_of_the_search():
 def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is_told):
     storage = optuna.storages.InMemoryStorage()
 
-    def worker():
-        return optuna.create_study(
-            storage=storage, study_name="search", load_if_exists=True, sampler=make()
-        )
-
-    one, other = worker(), worker()
+    one, other = worker(storage, make()), worker(storage, make())
     while not isinstance(one.sampler._race_of(one)[1].ask()[0], Replicate) if pulls(one) else True:
         one.optimize(objective, n_trials=1)
     # The second looks before the first has written, and writes before the first looks again.

@@ -11,15 +11,6 @@ from tests.optuna.samplers.races import PULL, pulls, run
 SECONDS = "mfhpo:seconds"
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """Trials take what their objective notes of them, and no time passes."""
-    monkeypatch.setattr(
-        "mfhpo_optuna.study.study_race.StudyRace.seconds_since_beginning",
-        lambda race, trial: float(trial.user_attrs.get("takes", 0.0)),
-    )
-
-
 def takes(trial, seconds):
     trial.set_user_attr("takes", float(seconds))
 

@@ -20,6 +20,7 @@ from tests.optuna.samplers.races import (
     finished,
     pulls,
     valley,
+    worker,
 )
 from tests.optuna.workers import kill, search, start, wait
 
@@ -144,15 +145,7 @@ def test_a_failed_configuration_stays_the_same_after_a_restart():
 
 
 def workers(storage, n=2, **options):
-    return [
-        optuna.create_study(
-            storage=storage,
-            study_name="shared",
-            load_if_exists=True,
-            sampler=RaceSampler(SHORT, **{"seed": 0} | options),
-        )
-        for _ in range(n)
-    ]
+    return [worker(storage, RaceSampler(SHORT, **{"seed": 0} | options)) for _ in range(n)]
 
 
 @pytest.mark.parametrize(

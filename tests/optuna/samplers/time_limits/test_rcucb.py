@@ -14,18 +14,15 @@ from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import IISESampler, RCUCBSampler, TimeLimitPruner, ZoomingRCUCBSampler
-from tests.optuna.samplers.races import Recorder
+from tests.optuna.samplers.races import CERTIFICATE, SO_FAR, Recorder, answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     CENSORED,
-    CERTIFICATE,
     ENFORCER,
     LIMIT,
     LIMITS,
     PULL,
     SECONDS,
-    SO_FAR,
-    answers,
     end,
     make,
     outcome,

@@ -8,12 +8,12 @@ from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna import RCUCBSampler
+from tests.optuna.samplers.races import answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     LIMIT,
     LIMITS,
     PULL,
-    answers,
     end,
     make,
     pulls,

@@ -7,14 +7,12 @@ import optuna
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RCUCBSampler
+from tests.optuna.samplers.races import PULL
 
-PULL = "mfhpo:pull"
 LIMIT = "mfhpo:limit"
 SECONDS = "mfhpo:seconds"
 CENSORED = "mfhpo:censored_at"
 ENFORCER = "mfhpo:enforced_by"
-CERTIFICATE = "mfhpo:certificate"
-SO_FAR = "mfhpo:so_far"
 
 ARMS = [{"x": x} for x in (0.2, 0.5, 0.9)]
 LIMITS = (1.0, 2.0, 4.0)
@@ -62,12 +60,6 @@ def run(sampler, objective=score, n_trials=1000, direction="maximize", **options
 
 def pulls(study):
     return [trial for trial in study.get_trials(deepcopy=False) if PULL in trial.user_attrs]
-
-
-def answers(study):
-    """Those at the end, or that were asked for."""
-    shown = [trial for trial in study.trials if CERTIFICATE in trial.user_attrs]
-    return [trial for trial in shown if SO_FAR not in trial.user_attrs]
 
 
 def sequence(study):

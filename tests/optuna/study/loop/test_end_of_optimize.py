@@ -4,8 +4,9 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import IISESampler, NashSampler, RaceSampler
+from mfhpo_optuna import IISESampler, RaceSampler
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
+from tests.optuna.games.nash_games import play, tracking
 from tests.optuna.samplers.races import REWARD
 from tests.optuna.samplers.time_limits.timed import make, run
 from tests.optuna.visualization.figures import ARMS, quadratic
@@ -205,18 +206,11 @@ def test_limits_are_never_certified(log):
 
 
 def test_a_game_that_is_cut_short_says_so(log):
-    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=10, seed=0)
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
-
-    def game(trial):
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        return (x - 0.6 * y) ** 2, (y - 0.5) ** 2
-
-    study.optimize(game, n_trials=6)
+    study = play(budget=10, n_trials=6)
     [said] = warned(log)
     assert "4 of the budget of 10 are left" in said
     assert "nobody gains more than" in said
-    study.optimize(game)
+    study.optimize(tracking)
     assert len(warned(log)) == 1, "it has ended by itself now"
 
 

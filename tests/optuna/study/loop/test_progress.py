@@ -10,6 +10,7 @@ from mfhpo_optuna import IISESampler, NashSampler, RaceSampler
 from mfhpo_optuna.study.loop import report
 from mfhpo_optuna.study.loop.report import ProgressReport
 from mfhpo_optuna.study.loop.state import Progress, ends_in
+from tests.optuna.games.nash_games import PLAYERS, tracking
 from tests.optuna.samplers.races import REWARD
 from tests.optuna.samplers.time_limits.timed import make, score
 from tests.optuna.visualization.figures import quadratic
@@ -224,10 +225,6 @@ def test_limits_progress():
 
 
 def test_a_game_s_progress():
-    def game(trial):
-        x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-        return (x - 0.6 * y) ** 2, (y - 0.5) ** 2
-
-    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=10, seed=0)
-    state = progress_of(sampler, game, 6, ["minimize"] * 2)
+    sampler = NashSampler(PLAYERS, budget=10, seed=0)
+    state = progress_of(sampler, tracking, 6, ["minimize"] * 2)
     assert (state.spent, state.total) == (6.0, 10.0)

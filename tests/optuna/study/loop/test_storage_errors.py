@@ -31,7 +31,7 @@ from mfhpo_optuna.study.trials.turns import Turns
 from mfhpo_optuna.study.trials.under_way import Running
 from mfhpo_optuna.time_limits.crossing import pack_error
 from tests.optuna.games.nash_games import tracking
-from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls
+from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls, split_bowl, worker
 
 FAILED = "mfhpo:storage_failed"
 SAMPLERS = {
@@ -83,11 +83,6 @@ def first_of_the_best():
     return is_one
 
 
-def split_bowl(trial):
-    trial.suggest_int("split", 0, 2**31 - 1)
-    return bowl(trial)
-
-
 def good_when_high(trial):
     return -bowl(trial)
 
@@ -98,13 +93,7 @@ def objective_of(kind):
 
 def study_of(kind, storage):
     direction = "maximize" if kind == "limits" else "minimize"
-    return optuna.create_study(
-        study_name="shared",
-        storage=storage,
-        load_if_exists=True,
-        sampler=SAMPLERS[kind](),
-        direction=direction,
-    )
+    return worker(storage, SAMPLERS[kind](), direction=direction)
 
 
 @pytest.mark.filterwarnings("ignore:.*nobody enforces")
@@ -366,19 +355,17 @@ def test_who_reads_it_later_learns_in_the_same_order(seed):
 @pytest.mark.parametrize("known", [0, 1, 2])  # parameters, when the storage fails
 @pytest.mark.parametrize("before", [0, 3, 30])  # a search has no model before
 @pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("sampler", ["search", "arms"])
-def test_enqueued_configurations_are_evaluated_again(sampler, restarts, before, known):
-    def study_of_worker():
-        make = {
-            "search": lambda: RaceSampler("epochs", budget=200, seed=0),
-            "arms": lambda: IISESampler("epochs", 40, budget=600, seed=0),
-        }
-        return optuna.create_study(
-            storage=storage, study_name="s", load_if_exists=True, sampler=make[sampler]()
-        )
-
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: RaceSampler("epochs", budget=200, seed=0),
+        lambda: IISESampler("epochs", 40, budget=600, seed=0),
+    ],
+    ids=["search", "arms"],
+)
+def test_enqueued_configurations_are_evaluated_again(make, restarts, before, known):
     storage = Unreliable()
-    study = study_of_worker()
+    study = worker(storage, make())
     study.optimize(bowl, n_trials=before)
     first = len(study.trials)
     for x in (0.123, 0.456):
@@ -388,7 +375,7 @@ def test_enqueued_configurations_are_evaluated_again(sampler, restarts, before, 
         study.optimize(reporting)
     assert FAILED in study.trials[first].user_attrs
     if restarts:
-        study = study_of_worker()
+        study = worker(storage, make())
     study.optimize(reporting)
     for x in (0.123, 0.456):
         of_x = [t for t in pulls(study) if t.params.get("x") == x]
@@ -398,12 +385,10 @@ def test_enqueued_configurations_are_evaluated_again(sampler, restarts, before, 
 @pytest.mark.parametrize("known", [0, 1])
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 def test_workers_agree_on_an_arm_of_which_a_spoilt_trial_said_only_a_part(known):
-    def worker(seed):
+    def drawing(seed):
         arm_sampler = optuna.samplers.RandomSampler(seed=seed)
         sampler = IISESampler("epochs", 4, budget=400, seed=0, arm_sampler=arm_sampler)
-        return optuna.create_study(
-            storage=storage, study_name="s", load_if_exists=True, sampler=sampler
-        )
+        return worker(storage, sampler)
 
     def objective(trial):
         x, y = (trial.suggest_float(name, -1, 1) for name in ("x", "y"))
@@ -411,8 +396,8 @@ def test_workers_agree_on_an_arm_of_which_a_spoilt_trial_said_only_a_part(known)
 
     storage = Unreliable()
     storage.broken = lambda trial: trial.number == 0 and len(trial.params) == known
-    worker(1).optimize(objective, n_trials=1, catch=(OSError,))
-    workers = [worker(2), worker(3)]
+    drawing(1).optimize(objective, n_trials=1, catch=(OSError,))
+    workers = [drawing(2), drawing(3)]
     trials = [(study, study.ask()) for study in workers * 4]
     values = [objective(trial) for _, trial in trials]
     for (study, trial), value in zip(trials, values, strict=True):
