@@ -39,16 +39,6 @@ class TestReplay:
             assert high.value - low.value == 1.0  # one recorded training at both levels
         assert {low.value for low, _ in results} == {30.0, 30.25, 30.5, 30.75}
 
-    def test_saved_and_loaded(self, tmp_path):
-        table, file = small(), tmp_path / "table.npz"
-        table.save(file)
-        again = Table.load(file)
-        assert (again.name, again.grid, again.fidelity) == (table.name, GRID, table.fidelity)
-        np.testing.assert_array_equal(again.values, table.values)
-        np.testing.assert_array_equal(again.seconds, table.seconds)
-        assert again.log_loss is None
-        assert again.configurations[1] == {"C": 1.0, "gamma": 0.5}
-
 
 def layers():
     # Row r of three: one layer, two without a shortcut, two with one.
@@ -78,12 +68,20 @@ class TestConditions:
         with pytest.raises(ValueError, match="what applies"):
             problem.true_value({"depth": 0, "skip": "yes"})
 
-    def test_saved_and_loaded(self, tmp_path):
-        table, file = layers(), tmp_path / "table.npz"
-        table.save(file)
-        again = Table.load(file)
-        assert (again.grid, again.conditions) == (table.grid, table.conditions)
-        np.testing.assert_array_equal(again.log_loss, table.log_loss)
+
+@pytest.mark.parametrize(
+    ("make", "second"),
+    [(small, {"C": 1.0, "gamma": 0.5}), (layers, {"depth": 2, "skip": "no"})],
+)
+def test_saved_and_loaded(make, second, tmp_path):
+    table, file = make(), tmp_path / "table.npz"
+    table.save(file)
+    again = Table.load(file)
+    for name in ("name", "grid", "fidelity", "conditions"):
+        assert getattr(again, name) == getattr(table, name)
+    for name in ("values", "seconds", "log_loss"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(table, name), strict=True)
+    assert again.configurations[1] == second
 
 
 def test_a_recording_that_was_stopped_goes_on(tmp_path):

@@ -194,9 +194,7 @@ def test_limits_can_be_pickled():
 
 
 def test_the_mark_reaches_the_state_that_ray_saves():
-    loop = Loop()
-    trial = loop.add(2.0)
-    loop.start(trial)
+    loop, trial, _ = begun(2.0)
     loop.report(trial, 0.0, 0.1)
     assert CENSORED_KEY not in trial.run_metadata.get_json_state()  # and is kept from now on
     loop.turn(2.1)

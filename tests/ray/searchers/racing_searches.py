@@ -3,10 +3,9 @@
 import numpy as np
 from ray import tune
 
-from mfhpo import Fidelity
 from mfhpo_ray import RaceSearch
+from tests.ray.searchers.searching import EPOCHS
 
-EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 SPACE = {
     "x": tune.uniform(-1, 1),
     "model": tune.choice([{"kind": "flat"}, {"kind": "deep", "depth": tune.randint(1, 6)}]),

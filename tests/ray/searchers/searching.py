@@ -74,11 +74,6 @@ def run(search, objective=bowl, prefix="trial", at_most=3000):
     return configs
 
 
-def pulls(configs):
-    """What the trials evaluated, seeds aside."""
-    return [(config["x"], config["epochs"]) for config in configs]
-
-
 def in_tune(search, space, folder, workers, result):
     """The configurations by Tune's own generator of trials, of which the first one ends first."""
     generator = SearchGenerator(ConcurrencyLimiter(search, workers))

@@ -27,7 +27,6 @@ from tests.ray.searchers.searching import (
     check_warned_once_without_its_scheduler,
     limited,
     make,
-    pulls,
     run,
 )
 
@@ -190,15 +189,6 @@ def _pull(config):
     return Pull([-0.9, -0.5, 0.0, 0.6].index(config["x"]), [1, 3, 9].index(config["epochs"]))
 
 
-def test_pulls_under_way_are_taken_into_account():
-    search = make()
-    first = [search.suggest(str(number)) for number in range(4)]
-    assert sorted(config["x"] for config in first) == [-0.9, -0.5, 0.0, 0.6]
-    alone = make().suggest("a")
-    search.keep(["1", "2", "3"])  # the first is lost, and begun anew
-    assert pulls([search.suggest("4")]) == pulls([alone])
-
-
 def test_concurrency_is_kept():
     search = make()
     limited = ConcurrencyLimiter(search, 2)
@@ -218,8 +208,8 @@ def test_nothing_to_recommend_before_the_first_trial():
     assert not search.recommendation().certified
 
 
-def _measured(**options):
-    return make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"), **options)
+def _measured():
+    return make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"))
 
 
 MEASURED_ENDS = {
@@ -316,10 +306,6 @@ def _limited(**options):
     return limited(models, **{"metric": "score", "mode": "max", **options})
 
 
-def _bare_limited():
-    return RCUCB(2, [1.0, 2.0], cost=Linear(0.1), reward_range=(0, 1))
-
-
 def test_limits_are_in_the_configuration():
     search = _limited()
     config = search.suggest("a")
@@ -344,7 +330,8 @@ LIMITED_ENDS = {
 
 @pytest.mark.parametrize(("result", "seen"), LIMITED_ENDS.values(), ids=LIMITED_ENDS.keys())
 def test_what_comes_back_from_a_limited_trial(result, seen):
-    search, policy = _limited(), _bare_limited()
+    search = _limited()
+    policy = RCUCB(2, [1.0, 2.0], cost=Linear(0.1), reward_range=(0, 1))
     search._clock = lambda: 0.0
     search.suggest("a")
     search.on_trial_complete("a", result)

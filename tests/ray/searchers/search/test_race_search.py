@@ -93,14 +93,15 @@ def test_during_the_search_nothing_is_certified():
 def test_without_a_fidelity_each_trial_is_a_full_evaluation():
     space = {"x": tune.uniform(-1, 1)}
     search = RaceSearch(metric="loss", mode="max", space=space, trials=40, sigma=0.1, seed=3)
-    configs = []
-    while isinstance(config := search.suggest(str(len(configs))), dict):
+
+    def value(config):
         assert config.keys() == {"x", "seed"}
-        value = 1.0 - abs(config["x"] - 0.5)
-        search.on_trial_complete(str(len(configs)), {"loss": value})
-        configs.append(config)
         assert search.recommendation().level is None  # there is none
+        return 1.0 - abs(config["x"] - 0.5)
+
+    configs = run(search, value)
     answer = search.recommendation()
+    assert answer.level is None
     assert answer.trials == len(configs) <= 40
     assert answer.certificate is not None
     assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
@@ -199,13 +200,11 @@ def test_a_space_of_few_configurations_is_searched_all_the_same():
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     search = make(checkpoints=True, budget=150, certify_share=0.3)
     trainings = {}
-    paid, number = 0, 0
-    while isinstance(config := search.suggest(str(number)), dict):
+    paid = 0
+    for config in run(search, loss):
         training = trainings.setdefault(config["training"], [])
         paid += config["epochs"] - (training[-1]["epochs"] if training else 0)
         training.append(config)
-        search.on_trial_complete(str(number), {"loss": loss(config)})
-        number += 1
     answer = search.recommendation()
     assert "training" not in answer.config
     assert answer.cost == paid <= 150
