@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -92,9 +92,9 @@ rcucb-forest: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for 672 random
 	$(RUN) -m benchmarks.papers.rcucb_forest --build --output $(RESULTS)/rcucb_forest.json --figure $(RESULTS)/rcucb_forest.html $(ARGS)
 
 authors: $(VENV)/.for-benchmarks | $(RESULTS) ## two papers' own programs beside ours, from PROGRAMS=FOLDER with clones of mf-bai and adv-mf-bai
-	$(RUN) -m benchmarks.papers.authors --programs "$(PROGRAMS)" --output $(RESULTS)/authors.json $(ARGS)
+	$(RUN) -m benchmarks.papers.authors --programs "$(or $(PROGRAMS),$(error give PROGRAMS=FOLDER, which holds clones of mf-bai and adv-mf-bai))" --output $(RESULTS)/authors.json $(ARGS)
 
-rcucb-seconds: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for trainings with heavy-tailed seconds, beside fixed limits and none
+rcucb-seconds: $(VENV)/.for-benchmarks | $(RESULTS) ## time limits for trainings with heavy-tailed seconds, beside fixed limits and none; needs make data
 	$(RUN) -m benchmarks.papers.rcucb_seconds --output $(RESULTS)/rcucb_seconds.json $(ARGS)
 
 overhead: $(VENV)/.for-benchmarks | $(RESULTS) ## measure the samplers' own time per trial, and what importing them takes
@@ -107,14 +107,14 @@ scale: $(VENV)/.for-test | $(RESULTS) ## measure studies of 100,000 trials, and 
 time-limit: $(VENV)/.for-benchmarks | $(RESULTS) ## measure what enforcing a time limit costs
 	$(RUN) -m benchmarks.time_limit --output $(RESULTS)/time_limit.json $(ARGS)
 
-ray-tune: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## Ray Tune: a certificate's cost beside ASHA's, and the schedulers' own time
-	$(RUN) -m benchmarks.ray_tune --output $(RESULTS)/ray_tune.json --figure $(RESULTS)/ray_tune.html $(ARGS)
+ray-tune: $(VENV)/.for-benchmarks $(VENV)/.for-ray | $(RESULTS) ## Ray Tune: a certificate's cost beside ASHA's, and the schedulers' own time; needs make data
+	$(RUN) -m benchmarks.ray_tune --data "$(DATA)/yahpo" --output $(RESULTS)/ray_tune.json --figure $(RESULTS)/ray_tune.html $(ARGS)
 
-bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; before make data on what needs none
+bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minutes; without make data, on tasks that need none
 	$(RUN) -m benchmarks.hpo run --quick $(ARGS)
 	$(RUN) -m benchmarks.hpo report --quick
 
-bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## all tasks, 30 seeds, and the peers made by make peer-NAME, in hours; resumable
+bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## all tasks, 30 seeds, and the peers made by make peer-NAME, in hours; resumable; needs make data
 	$(RUN) -m benchmarks.hpo run $(ARGS)
 	$(RUN) -m benchmarks.hpo report
 
@@ -122,10 +122,14 @@ bench-nas: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a table of 2,133 
 	$(RUN) -m benchmarks.hpo run --nas $(ARGS)
 	$(RUN) -m benchmarks.hpo report --nas
 
+bench-recorded: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on recorded trainings of scikit-learn's models, 5 seeds, in half an hour; resumable
+	$(RUN) -m benchmarks.hpo run --recorded $(ARGS)
+	$(RUN) -m benchmarks.hpo report --recorded
+
 bench-clock: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on a virtual clock with 1, 4, 16 and 64 workers, in many hours; resumable; needs make data
 	$(RUN) -m benchmarks.hpo clock $(ARGS)
 
-small-spaces: $(VENV)/.for-benchmarks .venvs/peer-optuna-gp/.made | $(RESULTS) ## one or two parameters at 20 full evaluations, beside Optuna's Gaussian process; resumable
+small-spaces: $(VENV)/.for-benchmarks .venvs/peer-optuna-gp/.made | $(RESULTS) ## one or two parameters at 20 full evaluations, beside Optuna's Gaussian process; resumable; needs 6 GB and python3.11
 	$(RUN) -m benchmarks.hpo.small_spaces --output $(RESULTS)/small_spaces.json $(ARGS)
 
 search-limits: $(VENV)/.for-benchmarks | $(RESULTS) ## what limits of time save a search where a tenth of the configurations take 20 times as long; needs make data

@@ -34,7 +34,9 @@ import optuna
 
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.problems.known import NoisyProblem
+from benchmarks.hpo.problems.surrogate import check_surrogates
 from benchmarks.hpo.space import Categorical, ConfigurationSpace, Float
+from benchmarks.hpo.tasks import families_of
 from benchmarks.provenance import provenance
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
@@ -306,6 +308,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the JSON there as well")
     options = parser.parse_args(arguments)
+    check_surrogates(parser, options.data, families_of(DEVELOPMENT_TASKS))
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     records = []
     began = time.process_time()

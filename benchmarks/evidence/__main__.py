@@ -47,7 +47,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     **scale.FIGURES,
 }
 PICTURES = {
-    ROOT / "docs" / "evidence" / name: RESULTS / name for name in ("hpo.svg", "hpo_clock.svg")
+    ROOT / "docs" / "evidence" / name: RESULTS / name
+    for name in ("hpo.svg", "hpo_judged.svg", "hpo_nas.svg", "hpo_recorded.svg", "hpo_clock.svg")
 }
 _PART = re.compile(r"<!-- figures: ([^\n]+) -->\n(?:.*?\n)??<!-- end of figures -->", re.DOTALL)
 

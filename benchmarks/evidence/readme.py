@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.evidence import clock
 from benchmarks.evidence.certificates import searching_on
-from benchmarks.evidence.search import GROUPS, OURS, not_judged
+from benchmarks.evidence.search import GROUPS, OURS, never_judged, not_judged
 from benchmarks.evidence.tables import is_there, only, result
 from benchmarks.hpo.judged import NAME as JUDGED
 
@@ -36,8 +36,9 @@ def how_sure() -> str:
     which = "It was developed on these tasks."
     if judged:
         which = (
-            f"The tasks were kept to judge it, and are played once per release, here "
-            f"{hpo['versions']['mfhpo']}."
+            f"The tasks are other data sets than those of its development, of the same families; "
+            f"they are played once per release, here {hpo['versions']['mfhpo']}, and not yet by "
+            f"{', '.join(never_judged())}."
         )
     elif is_there(JUDGED):
         which += f" {_judged_in_part()}"
@@ -69,11 +70,12 @@ def how_sure() -> str:
             f"{next_best[1]:.1f}. Its regret on {GROUPS[0]} and {GROUPS[1]} is {ratios[0][0]:.2f} "
             f"and {ratios[0][1]:.2f} times that of Optuna's best after {first:g}, and "
             f"{ratios[1][0]:.2f} and {ratios[1][1]:.2f} times after {last:g}. {which} "
-            f"{_on_architectures()}",
+            f"By mean rank, its place on small architectures is {_places('hpo_nas', 'NAS')}, and "
+            f"on models of scikit-learn {_places('hpo_recorded', 'scikit-learn')}.",
             f"- **Workers waste some.** With {workers}, the search ends at {times_alone:.1f} times "
             f"one worker's regret. By mean rank it is first at {first_in_seconds} of {points} "
-            f"points in seconds, by tests at {points - clock.alike()}: {clock.played()} of its "
-            f"development.",
+            f"points in seconds, by tests at {points - clock.alike()} ({clock.played()} "
+            f"of its development).",
             f"- **Cheap levels may lose.** With a declared bias, a certificate costs from "
             f"{cheapest['ratio']:.2f} ({cheapest['instance']}) to {dearest['ratio']:.2f} times "
             f"({dearest['instance']}) what it costs without them.",
@@ -88,14 +90,11 @@ def how_sure() -> str:
     )
 
 
-def _on_architectures() -> str:
-    """Where the search stands on the small architectures, which it was not developed on either."""
-    rankings = result("hpo_nas")["groups"]["NAS"]["rankings"]
+def _places(name: str, group: str) -> str:
+    """The best and the worst place of the search by mean rank, over the budgets."""
+    rankings = result(name)["groups"][group]["rankings"]
     places = [1 + of_budget["order"].index(OURS) for of_budget in rankings]
-    return (
-        f"On small architectures its place by mean rank is {min(places)} to {max(places)} of "
-        f"{len(rankings[0]['order'])}."
-    )
+    return f"{min(places)} to {max(places)} of {len(rankings[0]['order'])}"
 
 
 def _judged_in_part() -> str:

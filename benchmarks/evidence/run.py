@@ -6,7 +6,8 @@
 At the full size the results go to benchmarks/results, and `make readme-figures ARGS=--write` makes
 the tables of them. A result that the present code has already measured there is not measured again,
 so that a command which was stopped goes on. At the small size there are too few runs for a verdict:
-it shows that everything runs, and how long it takes. What lacks data is left out, and named.
+it shows that everything runs, and how long it takes. What lacks data is left out, and named. So is
+what needs databases, is played once per release, or takes many hours.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from pathlib import Path
 from benchmarks.data.folder import HOW, data_folder
 from benchmarks.dependencies import ROOT
 from benchmarks.evidence.freshness import is_of_present_code
-from benchmarks.evidence.plan import BENCHMARKS, Benchmark
+from benchmarks.evidence.plan import BENCHMARKS, LEFT_OUT, Benchmark
 from benchmarks.evidence.tables import RESULTS, table
 from benchmarks.provenance import provenance
 from benchmarks.report import progress, write
@@ -105,6 +106,7 @@ def page(outcomes: Sequence[Outcome], size: str) -> str:
         [f"`{one.benchmark.name}`", f"`{one.benchmark.module}`", one.word, f"{one.seconds:.0f}"]
         for one in outcomes
     ]
+    rows += [[f"`{name}`", f"`{how}`", "left out", ""] for name, how in LEFT_OUT.items()]
     parts = [
         f"# Evidence, {size} size",
         f"`{about['command']}` on {about['date']}, commit {about.get('commit', 'unknown')}, "

@@ -7,6 +7,8 @@
     python -m benchmarks.hpo report --judged
     python -m benchmarks.hpo run --nas        # small architectures, a comparison of its own
     python -m benchmarks.hpo report --nas
+    python -m benchmarks.hpo run --recorded   # scikit-learn's models, without any data
+    python -m benchmarks.hpo report --recorded
     python -m benchmarks.hpo clock            # play and report on a virtual clock; resumable
     python -m benchmarks.hpo keep             # the records, compressed, with the project
     python -m benchmarks.hpo restore          # and back, to report on them or to add to them
@@ -46,6 +48,7 @@ from benchmarks.hpo.tasks import (
     ALL_TASKS,
     CLOCK_TASKS,
     NAS_TASKS,
+    RECORDED_TASKS,
     grouped,
     judged_tasks,
     judges_releases,
@@ -56,10 +59,11 @@ from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, write
 
 _RESULTS = Path(__file__).parents[1] / "results"
-_QUICK_SEEDS, _QUICK_MINUTES = 5, 9.5
+_SEEDS, _FEW_SEEDS, _QUICK_MINUTES = 30, 5, 9.5
 _QUICK_PEERS = ("random_search", "optuna")
 _NAS_PEER = "regularised_evolution"
-_NAS_NAME = "hpo_nas"  # of its files in benchmarks/results
+_PARTS = {"judged": judged.NAME, "nas": "hpo_nas", "recorded": "hpo_recorded"}
+"""Comparisons of their own, and how their files in benchmarks/results are called."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -173,12 +177,12 @@ def _report(options: argparse.Namespace) -> int:
     )
     tables = [report.markdown(), *(report.markdown_of_duels(name) for name in report.ours)]
     print("\n\n".join([*tables, report.notes()]))
-    flags = [f"--{name}" for name in ("quick", "judged", "nas") if getattr(options, name)]
+    flags = [f"--{name}" for name in ("quick", *_PARTS) if getattr(options, name)]
     command = ["report", *flags, *options.part, f"--seeds {len(options.seeds)}"]
     figures = provenance("benchmarks.hpo", command, "optuna", "onnxruntime")
     found = report.figures()
     figures |= {"peers": pinned()} | found
-    name = judged.NAME if options.judged else _NAS_NAME if options.nas else "hpo"
+    name = next((_PARTS[part] for part in _PARTS if getattr(options, part)), "hpo")
     if options.judged:
         of_ours = {one for method in found["ours"] for one in found["identities"][method]}
         judged.check_first_time(_RESULTS, of_ours)
@@ -272,9 +276,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--judged", action="store_true", help="tasks that methods were not developed on"
     )
     parts.add_argument("--nas", action="store_true", help="architectures of small networks")
+    parts.add_argument(
+        "--recorded", action="store_true", help="scikit-learn's models, whose trainings are kept"
+    )
     common.add_argument("--tasks", nargs="+", metavar="TASK", help="names of problems")
     common.add_argument("--methods", nargs="+", metavar="NAME", help="default: all there are")
-    common.add_argument("--seeds", type=int, help="number of seeds (default: 30)")
+    common.add_argument("--seeds", type=int, help="number (default: 30; 5 if quick or recorded)")
     common.add_argument("--sigma", type=float, help="noise, if not the tasks' usual one")
     common.add_argument("--data", type=Path, help="YAHPO's folder (default: in the data folder)")
     folders = argparse.ArgumentParser(add_help=False)
@@ -318,14 +325,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--seeds must be at least 1, got {options.seeds}.")
     if options.sigma is not None and not (math.isfinite(options.sigma) and options.sigma >= 0.0):
         parser.error(f"--sigma must be finite and at least 0, got {options.sigma:g}.")
-    options.seeds = range(options.seeds or (_QUICK_SEEDS if options.quick else 30))
-    if options.command == "clock" and (options.judged or options.nas):
-        parser.error("--judged and --nas are not played on the clock.")
+    usual_seeds = _FEW_SEEDS if options.quick or options.recorded else _SEEDS
+    options.seeds = range(options.seeds or usual_seeds)
+    if options.command == "clock" and any(getattr(options, part) for part in _PARTS):
+        parser.error("--judged, --nas and --recorded are not played on the clock.")
     asked = {"tasks": options.tasks, "methods": options.methods}
     options.part = [f"--{name} {shlex.join(names)}" for name, names in asked.items() if names]
     if options.sigma is not None:
         options.part.append(f"--sigma {options.sigma:g}")
-    is_part = options.part or len(options.seeds) < 30
+    is_part = options.part or len(options.seeds) < usual_seeds
     if options.command == "report" and is_part and not options.quick and options.output is None:
         parser.error("pages quote the whole of it; give a part's report --output.")
     options.tasks = options.tasks or _tasks(options)
@@ -350,6 +358,8 @@ def _tasks(options: argparse.Namespace) -> tuple[str, ...]:
         raise FileNotFoundError(f"no surrogate is there, whose tasks judge the methods: {HOW}.")
     if options.nas:
         return NAS_TASKS
+    if options.recorded:
+        return RECORDED_TASKS
     if options.command == "clock":
         wanted = quick_tasks(options.data) if options.quick else CLOCK_TASKS
         return tuple(task for task in wanted if task in CLOCK_TASKS)

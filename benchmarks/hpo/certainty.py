@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from benchmarks.data.folder import HOW
 from benchmarks.hpo.certainty_answers import Outcome, Race
 from benchmarks.hpo.certainty_biases import pool_figures
 from benchmarks.hpo.certainty_contenders import CONTENDERS, play
@@ -36,6 +35,7 @@ from benchmarks.hpo.certainty_picture import picture
 from benchmarks.hpo.certainty_pools import bounds_elsewhere, kept_pool
 from benchmarks.hpo.certainty_settings import SETTINGS, Setting
 from benchmarks.hpo.certainty_summary import Row, holds, in_words, markdown, summary
+from benchmarks.hpo.problems.surrogate import check_surrogates
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, numba_if_installed, progress, verdict, write
@@ -156,10 +156,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name, least in (("arms", 2), ("seeds", 1), ("seed", 0), ("workers", 1)):
         if getattr(options, name) < least:
             parser.error(f"--{name} must be at least {least}, got {getattr(options, name)}.")
-    for name in ("lcbench", "rbv2_xgboost"):
-        file = options.data / name / "model.onnx"
-        if not file.is_file():
-            parser.error(f"{file} is missing: --data must be YAHPO's folder; {HOW}.")
+    check_surrogates(parser, options.data, ("lcbench", "rbv2_xgboost"))
     return options
 
 

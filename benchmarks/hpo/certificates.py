@@ -37,8 +37,9 @@ from benchmarks.hpo.certificate_races import Job, play
 from benchmarks.hpo.certificate_records import begun, save
 from benchmarks.hpo.certificate_summary import Row, holds, markdown, summary
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
+from benchmarks.hpo.problems.surrogate import check_surrogates
 from benchmarks.hpo.reference import reference
-from benchmarks.hpo.tasks import development_task
+from benchmarks.hpo.tasks import development_task, families_of
 from benchmarks.parallel import mapped
 from benchmarks.report import progress, verdict
 
@@ -145,6 +146,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"--budget must be at least 10, got {options.budget:g}.")
     if not 0.0 < options.share < 1.0:
         parser.error(f"--share must be between 0 and 1, got {options.share:g}.")
+    check_surrogates(parser, options.data, families_of(options.tasks))
     return options
 
 

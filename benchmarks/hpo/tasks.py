@@ -12,11 +12,10 @@ from benchmarks.hpo.problems.surrogate import surrogates_are_there
 NAS_TASKS = tuple(task for task in tables() if task.startswith(NAS))
 """Architectures, which are a comparison of their own; methods are not developed on them."""
 
-ALL_TASKS = (
-    *DEVELOPMENT_TASKS,
-    *SYNTHETIC,
-    *(task for task in tables() if task not in NAS_TASKS),
-)
+RECORDED_TASKS = tuple(task for task in tables() if task not in NAS_TASKS)
+"""scikit-learn's models, whose trainings are recorded with the project; nothing is fetched."""
+
+ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *RECORDED_TASKS)
 """Those on which methods may be developed; of recorded trainings, those whose tables are there."""
 
 CLOCK_TASKS = (*DEVELOPMENT_TASKS, *tables())
@@ -45,7 +44,8 @@ QUICK_TASKS_WITHOUT_DATA = (
 
 def quick_tasks(data: Path | str | None = None) -> tuple[str, ...]:
     """What a quick comparison is of, with the surrogates in YAHPO's folder or without any."""
-    return QUICK_TASKS if surrogates_are_there(data) else QUICK_TASKS_WITHOUT_DATA
+    there = surrogates_are_there(data, families_of(QUICK_TASKS))
+    return QUICK_TASKS if there else QUICK_TASKS_WITHOUT_DATA
 
 
 _JUDGED = 12  # of each family, so that none outweighs the others
@@ -128,6 +128,17 @@ def _group_of(task: str) -> str:
     if task.startswith(NAS):
         return "NAS"
     return "scikit-learn" if " " in task.partition(",")[0] else "synthetic"
+
+
+def families_of(tasks: Iterable[str]) -> list[str]:
+    """The families of surrogates that tasks need.
+
+    Examples
+    --------
+    >>> families_of(["lcbench 3945", "branin", "lcbench 7593"])
+    ['lcbench']
+    """
+    return sorted({task.partition(" ")[0] for task in tasks} & set(FAMILIES))
 
 
 def label_of(task: str, sigma: float | None, workers: int | None = None) -> str:

@@ -32,7 +32,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.hpo.problems.families import FAMILIES, family_problem
-from benchmarks.hpo.problems.surrogate import scenario_folder, surrogate
+from benchmarks.hpo.problems.surrogate import check_surrogates, scenario_folder, surrogate
 from benchmarks.hpo.problems.table import Table, table_file
 from benchmarks.papers.rcucb_baselines import LimitUCB
 from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstance
@@ -76,10 +76,10 @@ def _scaled(rewards: FloatArray, seconds: FloatArray) -> Instance:
     return Instance(rewards, seconds / np.quantile(seconds, 0.75))
 
 
+_FAMILIES = {"xgboost": "rbv2_xgboost", "lcbench": "lcbench"}
 CASES: dict[str, Callable[[], Instance]] = {
     "tables": tables,
-    "xgboost": partial(surrogates, "rbv2_xgboost"),
-    "lcbench": partial(surrogates, "lcbench"),
+    **{case: partial(surrogates, family) for case, family in _FAMILIES.items()},
 }
 instance_of = cache(lambda name: CASES[name]())
 
@@ -200,6 +200,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.repetitions < 2 or not options.units > 0.0:
         parser.error("--repetitions must be at least 2, and --units positive.")
+    families = [_FAMILIES[case] for case in options.cases if case in _FAMILIES]
+    check_surrogates(parser, None, families)
     began, found = time.perf_counter(), []
     for row in rows(options.cases, options.repetitions, options.units):
         found.append(asdict(row))

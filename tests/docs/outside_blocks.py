@@ -70,6 +70,7 @@ TRACED = {
         "LCBench, {} tasks": lambda: _tasks("hpo", "LCBench"),
         "rbv2_xgboost, {} tasks": lambda: _tasks("hpo", "rbv2_xgboost"),
         "{} paired seeds for each method": lambda: len(result("hpo_nas")["seeds"]),
+        "{} paired seeds; nothing is fetched": lambda: len(result("hpo_recorded")["seeds"]),
         "cheap levels say. {} seeds": lambda: result("small_spaces")["seeds"],
         "over {} fresh splits": lambda: _argument("sklearn_search", "splits"),
         "R². {} seeds only": lambda: _argument("sklearn_search", "seeds"),
@@ -129,7 +130,7 @@ GIVEN = {
         "that cost 1 and 8",
         "The paper's budget of 36,000 realisations misses the 5 %",
     ],
-    "docs/evidence/index.md": ["SHA-256"],
+    "docs/evidence/index.md": ["SHA-256", "since 26 November also"],
     "docs/evidence/overhead.md": ["32 configurations, 10 parameters"],
     "docs/evidence/papers.md": [
         "Table 1",

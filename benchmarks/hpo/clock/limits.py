@@ -25,9 +25,10 @@ from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.ours import Search
 from benchmarks.hpo.problem import Evaluation
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
+from benchmarks.hpo.problems.surrogate import check_surrogates
 from benchmarks.hpo.reference import reference
 from benchmarks.hpo.space import Configuration, same_configuration
-from benchmarks.hpo.tasks import development_task
+from benchmarks.hpo.tasks import development_task, families_of
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
@@ -110,6 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=2, help="that play (default: 2)")
     parser.add_argument("--output", type=Path, help="also write the figures to this file")
     options = parser.parse_args(arguments)
+    check_surrogates(parser, options.data, families_of(options.tasks))
     runs = [(task, seed) for seed in range(options.seeds) for task in options.tasks]
     wanted = [(*run, options.workers, way, options.data) for run in runs for way in _WAYS]
     curves = []

@@ -1,8 +1,9 @@
 """YAHPO Gym's surrogates (Pfisterer et al., AutoML 2022), run by ONNX."""
 
+import argparse
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -40,10 +41,21 @@ def scenario_folder(name: str, data: Path | str | None) -> Path:
     return (data_folder() / "yahpo" if data is None else Path(data)) / name
 
 
-def surrogates_are_there(data: Path | str | None) -> bool:
-    """Whether there is a folder of scenarios, or one is named in vain."""
+def surrogates_are_there(data: Path | str | None, scenarios: Iterable[str]) -> bool:
+    """Whether the data folder has these scenarios, or a folder of them is named, even in vain."""
     named = data is not None or bool(os.environ.get("MFHPO_DATA"))
-    return named or scenario_folder("", data).is_dir()
+    return named or all(is_there(scenario_folder(name, data)) for name in scenarios)
+
+
+def check_surrogates(
+    parser: argparse.ArgumentParser, data: Path | str | None, scenarios: Iterable[str]
+) -> None:
+    """End a command line with an error that names what is missing of scenarios, if anything is."""
+    try:
+        for name in scenarios:
+            file_of(scenario_folder(name, data), "model.onnx")
+    except FileNotFoundError as error:
+        parser.error(str(error))
 
 
 def is_there(folder: Path) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.dependencies import code_of
 from benchmarks.evidence import run
-from benchmarks.evidence.plan import BENCHMARKS, Benchmark
+from benchmarks.evidence.plan import BENCHMARKS, LEFT_OUT, Benchmark
 from benchmarks.evidence.tables import RESULTS
 
 PROGRAM = """
@@ -98,18 +98,16 @@ def test_what_lacks_data_is_left_out(played, tmp_path):
 
 class TestPlan:
     def test_it_measures_each_results_file_but_those_that_others_make(self):
-        databases = {"reliability", "scale", "soak"}
-        there = {file.stem for file in RESULTS.glob("*.json")} - databases - {"hpo_five_seeds"}
-        assert {one.name for one in BENCHMARKS} == there - {
-            "hpo_judged",
-            "hpo_judged_begun",
-            "hpo_clock",
-        }
+        there = {file.stem for file in RESULTS.glob("*.json")} - {"hpo_judged_begun"}
+        assert there == {one.name for one in BENCHMARKS} | set(LEFT_OUT)
+        assert len(there) == len(BENCHMARKS) + len(LEFT_OUT)
 
     @pytest.mark.parametrize("one", BENCHMARKS, ids=lambda one: one.name)
     def test_a_result_was_measured_by_the_program_that_is_planned(self, one):
         command = json.loads((RESULTS / f"{one.name}.json").read_text("utf-8"))["command"]
         assert shlex.split(command)[2] == one.module
+        if one.module != "benchmarks.hpo":  # which is played by one command, and shown by another
+            assert one.full in command.replace("=", " ")
 
     def test_the_comparison_is_played_and_then_reported(self, tmp_path):
         [one] = [one for one in BENCHMARKS if one.name == "hpo"]

@@ -128,8 +128,8 @@ class TestCommand:
         [
             (["run", "--judged", "--quick"], "--quick: not allowed with argument --judged"),
             (["run", "--judged", "--nas"], "--nas: not allowed with argument --judged"),
-            (["clock", "--judged"], "--judged and --nas are not played on the clock"),
-            (["clock", "--nas"], "--judged and --nas are not played on the clock"),
+            (["clock", "--judged"], "--judged, --nas and --recorded are not played"),
+            (["clock", "--nas"], "--judged, --nas and --recorded are not played"),
             (["report", "--judged", "--seeds=5"], "give a part's report --output"),
             (["report", "--judged", "--tasks", "lcbench 1"], "give a part's report --output"),
             (["report", "--methods", "random"], "give a part's report --output"),

@@ -167,5 +167,9 @@ def test_a_quick_comparison_takes_what_there_is(monkeypatch, tmp_path):
     for task in tasks:
         problem = problem_named(task)
         assert reference(problem).median < problem.best_value
-    (tmp_path / "mfhpo" / "data" / "yahpo").mkdir(parents=True)
+    for family in ("rbv2_svm", "lcbench", "rbv2_xgboost"):
+        assert quick_tasks() == tasks
+        (tmp_path / "mfhpo" / "data" / "yahpo" / family).mkdir(parents=True)
+        for name in ("model.onnx", "encoding.json", "config_space.json"):
+            (tmp_path / "mfhpo" / "data" / "yahpo" / family / name).touch()
     assert quick_tasks() == QUICK_TASKS
