@@ -24,7 +24,7 @@ def how_sure() -> str:
         )
         for scenario in ("shared noise", "rare divergence", "bias 1.5 times")
     }
-    judged = not not_judged()
+    judged, missing = not not_judged(), ", ".join(never_judged())
     hpo = result(JUDGED if judged else "hpo")
     first, last = hpo["budgets"][0], hpo["budgets"][-1]
     methods = hpo["groups"]["all tasks"]["methods"]
@@ -37,8 +37,8 @@ def how_sure() -> str:
     if judged:
         which = (
             f"The tasks are other data sets than those of its development, of the same families; "
-            f"they are played once per release, here {hpo['versions']['mfhpo']}, and not yet by "
-            f"{', '.join(never_judged())}."
+            f"they are played once per release, here {hpo['versions']['mfhpo']}"
+            f"{f', and not yet by {missing}' if missing else ''}."
         )
     elif is_there(JUDGED):
         which += f" {_judged_in_part()}"

@@ -1,6 +1,7 @@
 """The search beside other optimisers."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from textwrap import fill
 from typing import Any
 
@@ -128,16 +129,8 @@ def _points(methods: Sequence[dict[str, Any]], name: str) -> str:
     return " / ".join(f"{points:.1f}" for points in only(methods, method=name)["points"])
 
 
-def comparison(name: str, group: str) -> Callable[[], str]:
+def comparison(name: str, group: str) -> str:
     """Mean regret, mean rank and time of every optimiser on tasks that are a group of their own."""
-
-    def figures() -> str:
-        return _comparison(name, group)
-
-    return figures
-
-
-def _comparison(name: str, group: str) -> str:
     found = result(name)
     rows = [
         [
@@ -336,7 +329,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "small spaces": small_spaces,
     "scikit-learn's searches": scikit_learn,
     "search limits": limits,
-    "architectures": comparison("hpo_nas", "NAS"),
-    "comparison on recorded trainings": comparison("hpo_recorded", "scikit-learn"),
+    "architectures": partial(comparison, "hpo_nas", "NAS"),
+    "comparison on recorded trainings": partial(comparison, "hpo_recorded", "scikit-learn"),
     "recorded trainings": recorded,
 }

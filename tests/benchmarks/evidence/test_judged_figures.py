@@ -48,12 +48,14 @@ def not_judged(monkeypatch):
         monkeypatch.setattr(page, "is_there", lambda name: False)
 
 
-def test_the_headline_is_that_of_the_judged_tasks(judge):
+def test_the_headline_is_that_of_the_judged_tasks(judge, monkeypatch):
     judge()
     with tables.reading() as names:
         said = in_one_line(readme.how_sure())
     assert f"The tasks {ON_JUDGED}, of the same families; they are played once per release" in said
     assert "here 9.9, and not yet by NePS Hyperband, OpenBox BOHB," in said
+    monkeypatch.setattr(readme, "never_judged", list)
+    assert "here 9.9. By mean rank," in in_one_line(readme.how_sure())
     assert ON_DEVELOPMENT not in said
     assert "hpo_judged" in names
     assert "hpo" not in names
@@ -130,6 +132,6 @@ def test_a_comparison_names_who_is_ahead_and_whom_tests_tell_from_ours(monkeypat
     group = {"methods": [{"method": name} | of_one for name in order], "rankings": [ranked]}
     found = {"budgets": [BUDGET], "groups": {"NAS": group}}
     monkeypatch.setattr(tables, "_read", lambda name: found)
-    said = in_one_line(search.comparison("hpo_nas", "NAS")())
+    said = in_one_line(search.comparison("hpo_nas", "NAS"))
     assert "the place of ours is 2 of 4 after 100, behind DEHB." in said
     assert said.endswith("tell these from ours: after 100, random search.")
