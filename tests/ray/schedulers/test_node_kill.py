@@ -38,8 +38,9 @@ def run_race(folder):
         arm, seed = config["arm"], config["seed"]
         with Path(folder, f"{arm}_{seed}").open("a") as log:
             log.write(f"{here}\n")
-        while not killed.exists():
-            # Until the node is dead nothing is told, so that it dies with trials under way.
+        while here == dying or not killed.exists():
+            # Trials on the dying node never end by themselves: their processes may outlive it
+            # for a second. The others tell nothing before it is dead.
             time.sleep(0.05)
         for iteration in range(1, 10):
             time.sleep(0.15)
