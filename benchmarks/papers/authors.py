@@ -8,7 +8,8 @@ PYTHON is one in which the programs run: with numpy, pyyaml, joblib, scipy, matp
 seaborn and cvxpy. Instances are read from the programs' own configurations, so that both sides have
 the same. Theirs are run as their README says, on one process; what they write about cost and right
 answers is read. Seconds are CPU time of a race; theirs include the start of the program. A program
-that is not in the folder is left out, and named.
+that is not in the folder is left out, and named. The file is written anew after each row, so that
+nothing is lost when it is interrupted.
 """
 
 import argparse
@@ -101,6 +102,8 @@ RACES = (
         )
     ),
 )
+_INSTANCES = tuple(dict.fromkeys(race.instance for race in RACES))
+_ALGORITHMS = tuple(dict.fromkeys(race.algorithm for race in RACES))
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,8 @@ def theirs(race: Race, programs: Path, python: Path, runs: int) -> Figures:
             raise OSError(f"{race.program}, {race.theirs}: {said[-1]}")
         results = read_yaml(Path(out) / file)["results"]
     cost = results["cost_complexity"]
-    return Figures(float(cost["mean"]), float(cost["ci"]), float(results["correctness"]), seconds)
+    half = float(cost["ci"]) * math.sqrt(runs / (runs - 1))  # they divide by n, not by n - 1
+    return Figures(float(cost["mean"]), half, float(results["correctness"]), seconds)
 
 
 def ours(race: Race, programs: Path, runs: int, seed: int) -> Figures:
@@ -196,6 +200,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--python", type=Path, default=Path(sys.executable), help="that runs them (default: this)"
     )
+    for name, values in (("instance", _INSTANCES), ("algorithm", _ALGORITHMS)):
+        parser.add_argument(
+            f"--{name}s", nargs="+", choices=values, default=values, help="default: all"
+        )
     parser.add_argument("--runs", type=int, default=20, help="races of each (default: 20)")
     parser.add_argument("--seed", type=int, default=0, help="of our races (default: 0)")
     parser.add_argument("--output", type=Path, metavar="FILE", help="write JSON")
@@ -203,12 +211,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.runs < 2:
         parser.error(f"--runs must be at least 2, for an interval; got {options.runs}.")
     programs = options.programs.resolve()
-    there = {race.program: (programs / race.program / "run.py").is_file() for race in RACES}
+    asked = [
+        race
+        for race in RACES
+        if race.instance in options.instances and race.algorithm in options.algorithms
+    ]
+    there = {race.program: (programs / race.program / "run.py").is_file() for race in asked}
     for name in [name for name, found in there.items() if not found]:
         progress(f"{name} is left out: {programs / name / 'run.py'} is missing")
     rows, failed = [], not any(there.values())
+    command = [
+        "--programs=FOLDER",
+        *("--instances", *dict.fromkeys(race.instance for race in asked)),
+        *("--algorithms", *dict.fromkeys(race.algorithm for race in asked)),
+        *(f"--runs={options.runs}", f"--seed={options.seed}"),
+    ]
+    report = provenance("benchmarks.papers.authors", command)
     print(_HEAD, flush=True)
-    for race in (race for race in RACES if there[race.program]):
+    for race in (race for race in asked if there[race.program]):
         try:
             of_authors = theirs(race, programs, options.python, options.runs)
         except OSError as error:
@@ -219,10 +239,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(_line(race, of_authors, of_ours), flush=True)
         named = {"program": race.program, "instance": race.instance, "algorithm": race.algorithm}
         rows.append(named | {"theirs": asdict(of_authors), "ours": asdict(of_ours)})
-    if options.output:
-        command = ["--programs=FOLDER", f"--runs={options.runs}", f"--seed={options.seed}"]
-        report = provenance("benchmarks.papers.authors", command)
-        write(options.output, as_json(report | {"rows": rows}))
+        if options.output:
+            write(options.output, as_json(report | {"rows": rows}))
     return 1 if failed else 0
 
 
