@@ -96,5 +96,7 @@ LEFT_OUT = {
     "hpo_judged": "python -m benchmarks.hpo run --judged, and report --judged",
     "hpo_five_seeds": "python -m benchmarks.hpo report --seeds 5",
     "hpo_clock": "make bench-clock",
+    "authors": "make authors PROGRAMS=FOLDER",
 }
-"""What measures the other results: on databases, once per release, or in many hours."""
+"""What measures the other results: on databases, once per release, in many hours, or with
+programs that are not in this repository."""
