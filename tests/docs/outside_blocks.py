@@ -137,6 +137,7 @@ GIVEN = {
         "Table 3",
         "MF-GRAD's own cost at delta 0.01",
         "in case 1",
+        "in case 4",
         "a capital of 5e5",
         "more often than 1 / t",
         "ten limits, 20 rounds for each, Section 5.2",
@@ -182,6 +183,7 @@ GIVEN = {
         "keeps at most 10,000 means",
         "sees 300 of them",
         "take 5 to 15 seconds",
+        "From 16 workers on",
     ],
     "docs/tutorial.md": [
         "largest value, 81",
@@ -195,6 +197,7 @@ GIVEN = {
         "Below 40 there is no certificate",
         "a capital of 5e5",
         "hold with 90 %",
+        "1.5 times the declared one",
         "20 links",
     ],
 }

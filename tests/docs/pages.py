@@ -1,11 +1,17 @@
-"""The pages of the documentation, and their Python blocks."""
+"""The pages of the documentation, their words and their Python blocks."""
 
 import ast
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+FILLED = re.compile(r"<!-- figures: .*?<!-- end of figures -->", re.DOTALL)
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def words(text):
+    """A text on one line."""
+    return " ".join(text.split())
 
 
 def python_blocks(page):

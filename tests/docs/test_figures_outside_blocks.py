@@ -6,10 +6,11 @@ import pytest
 
 from benchmarks.evidence.__main__ import ROOT, pages
 from tests.docs.outside_blocks import GIVEN, TRACED
+from tests.docs.pages import FILLED, words
 
 # What holds no figures of ours: filled blocks, code, addresses, dates, the numbers of a list.
 _ELSEWHERE = re.compile(
-    r"<!-- figures: .*?<!-- end of figures -->|^```.*?^```$|(?<=\n\n) {4}[^\n]*(?:\n {4}[^\n]*)*"
+    FILLED.pattern + r"|^```.*?^```$|(?<=\n\n) {4}[^\n]*(?:\n {4}[^\n]*)*"
     r"|^:::.*?$|^(?:#+ |\s*)\d+\. "
     r"|(?<=\])\([^)]*\)|\b(?:19|20)\d\d\b|<[a-z!/][^>]*>|\b[1n] - \w+",
     re.DOTALL | re.MULTILINE,
@@ -17,11 +18,6 @@ _ELSEWHERE = re.compile(
 _CODE = re.compile(r"`[^`]*`")
 _FIGURE = re.compile(r"(?<![\w.])\d[\d,.]*")
 PAGES = {page.relative_to(ROOT).as_posix(): page for page in pages()}
-
-
-def words(text):
-    """A text on one line."""
-    return " ".join(text.split())
 
 
 def phrases_of(page):

@@ -1,0 +1,272 @@
+"""Comparisons in words outside filled blocks, and whether each holds on the results of today.
+
+What "about", "far" and the like may mean is named here, so that one can object to it.
+"""
+
+from statistics import mean
+
+from benchmarks.evidence.tables import result
+from tests.docs.cases import every, grows, less, most, within
+from tests.docs.measured import papers, races, samplers, searches
+
+ABOUT_HALF = (0.4, 0.6)
+ABOUT_A_THIRD = (0.25, 0.42)
+ABOUT_AN_HOUR = (0.75, 1.25)
+ABOUT_FOUR_HOURS = (3, 5)
+ABOUT_A_HUNDRED = (80, 120)
+SECONDS = (1, 60)
+SMALL_PART = 0.2
+FAR_FEWER = 0.5
+FAR_MORE_OFTEN = 2.0
+FAR_OFF = 0.5
+WELL_BELOW = 0.5
+HARDLY_GROWS = 2.0  # for ten times the trials; times differ by a third from day to day
+IN_USE = 0.95  # of a processor that is the bound
+REPRODUCED = 0.05  # off the published cost
+AS_CHEAP = 1.02  # times the least cost
+
+DELTA = 0.05
+EPSILON = 0.5  # points of accuracy
+LCBENCH, XGBOOST = FAMILIES = ("LCBench", "rbv2_xgboost")
+FITTED = "MF-UCB-PNE, fitted"
+FIVE_LINKS = {"links": 5, "budget": 36_000}
+
+COMPARISONS = {
+    "docs/where-we-lose.md": {
+        "ASHA costs a tenth of a certificate, or less": lambda: less(
+            races.ray("ASHA"), races.certificate_in_ray(), 1 / 10
+        ),
+        "In about half of the races": lambda: within(ABOUT_HALF, *races.off_in_ray("ASHA")),
+        "HyperBand costs a third of what `MFTopTwo` does": lambda: every(
+            less(races.ray("HyperBand"), races.ray(f"MFTopTwo, {kind} bias declared"), 1 / 3)
+            for kind in ("max", "order")
+        ),
+        "is off in far fewer races than ASHA": lambda: less(
+            races.off_in_ray("HyperBand"), races.off_in_ray("ASHA"), FAR_FEWER
+        ),
+        "better in more than half of the studies": lambda: min(races.searching_on()) > 0.5,
+        "a small part of what being sure costs": lambda: (
+            max(map(races.halving_cost, FAMILIES)) < SMALL_PART
+        ),
+        "off in about a third of the races": lambda: within(
+            ABOUT_A_THIRD, *map(races.halving_off, FAMILIES)
+        ),
+        "NePS is ahead at 10 on rbv2_xgboost": lambda: (
+            searches.ahead_with_five_seeds() == {("neps hyperband", "rbv2_xgboost", 10)}
+        ),
+        "process is ahead on forrester": lambda: searches.gp_is_ahead_on() == {"forrester"},
+        "the search takes [longer than TPE]": lambda: (
+            samplers.slower_than_tpe() == [True, True, False]
+        ),
+        "Optuna's Gaussian process takes longer,": lambda: searches.slower("hpo") == {"optuna gp"},
+        "of those with five seeds Syne Tune BOHB, NePS, OpenBox and SMAC": lambda: (
+            searches.slower("hpo_five_seeds") - {"optuna gp"}
+            == {"syne tune bohb", "neps hyperband", "openbox bohb", "smac multi-fidelity"}
+        ),
+        "mostly costs more than with the target alone": lambda: most(
+            ratio > 1 for ratio in races.ratios(*map(str.lower, FAMILIES))
+        ),
+        "levels lose with each policy": lambda: min(races.over_the_target(XGBOOST)) > 1,
+        "are wrong than delta allows, except with `IISE`": lambda: (
+            races.kept_delta(LCBENCH, "declared", DELTA) == {"IISE"}
+        ),
+        "[cheaper than everything else]": lambda: papers.cheapest_on_forever() == "SE",
+        "[wrong far more often than delta]": lambda: every(
+            min(races.wrong(scenario)) > FAR_MORE_OFTEN * DELTA
+            for scenario in ("shared noise", "rare divergence", "one split in ten is poor")
+        ),
+        "declared one, so are those of `MFTopTwo`": lambda: (
+            min(races.wrong("bias 1.5 times", by="MFTopTwo")) > FAR_MORE_OFTEN * DELTA
+        ),
+        "buys two finalists five evaluations each": lambda: set(races.shortlists()) == {(2, 10)},
+        "at the median of all durations [earns more]": lambda: less(
+            papers.earned("RCUCB"), papers.earned("fixed: median")
+        ),
+        "`z-RCUCB` earns less than `RCUCB` in all three cases": lambda: less(
+            papers.earned("z-RCUCB"), papers.earned("RCUCB")
+        ),
+        "better on the three instances NegCorr": lambda: (
+            papers.lower_regret("published curves", "KL+")
+            == {"NegCorr", "NegCorr, M_1", "NegCorr, grid 20"}
+        ),
+        "and on the random forests, but it is not": lambda: (
+            papers.reward("published curves") > papers.reward("KL+")
+        ),
+        "printed bound is better on the forests, too": lambda: (
+            papers.reward("printed") > papers.reward("KL+")
+        ),
+        "`kl`, is behind Thompson sampling on one instance": lambda: (
+            len(papers.lower_regret("TS", "KL")) == 1
+        ),
+        "is better than MF-UCB on the third published instance": lambda: (
+            papers.ucb_is_better_beyond(5e5)
+        ),
+        "in three of four cases": lambda: (
+            sum(gap > REPRODUCED for gap in papers.off_published()) == 3
+        ),
+        "Fitted hyperparameters, as in `NashSampler`, [cost regret]": lambda: less(
+            papers.regret_of_games("MF-UCB-PNE"), papers.regret_of_games(FITTED)
+        ),
+        "is better at larger budgets": lambda: (
+            papers.target_alone_is_better() == [False, False, False, True, True]
+        ),
+        "mostly hold less often": lambda: most(share < 0.9 for share in papers.held_in_games()),
+        "does not reach the accuracy that it asks for": lambda: (
+            min(papers.errors("power allocation", **FIVE_LINKS)) > 0.05
+        ),
+        "20 links are far off": lambda: min(papers.errors("power allocation", links=20)) > FAR_OFF,
+        "among five players takes seconds": lambda: within(
+            SECONDS, *papers.decision_of_games(players=5)
+        ),
+        "more than the sampler does": lambda: (
+            min(result("overhead")["sqlite_wall_ms"].values()) > samplers.most_of_ours()
+        ),
+    },
+    "docs/scale.md": {
+        "samplers hardly grows with the trials": lambda: (
+            max(samplers.growth_in_long_studies()) < HARDLY_GROWS
+        ),
+        "**Own time hardly grows**": lambda: max(samplers.growth_in_long_studies()) < HARDLY_GROWS,
+        "that is most of the whole trial's time": lambda: (
+            min(samplers.not_own(storage="journal file", trials=100_000)) > 0.5
+        ),
+        "**Memory** is mostly Optuna's list of trials": lambda: min(samplers.share_of_list()) > 0.5,
+        "From 16 workers on, the processor is the bound": lambda: (
+            samplers.workers_that_use(IN_USE) == {16, 32}
+        ),
+        "Each trial costs more the more workers there are": lambda: every(
+            map(grows, samplers.processes("worker_cpu_ms").values())
+        ),
+        "Own time grows with it": lambda: every(map(grows, samplers.on_the_clock())),
+        "The workers' time is larger in every row above": samplers.workers_take_more,
+    },
+    "docs/evidence/certificates.md": {
+        'be wrong, as in "order"': lambda: (
+            min(races.wrong_of_few("order, 4 workers") + races.wrong_of_few("order, 16 workers"))
+            > 0.5
+        ),
+    },
+    "docs/evidence/games.md": {
+        "The paper's budget of 36,000 realisations misses the 5 %": lambda: (
+            min(papers.errors("power allocation", **FIVE_LINKS)) > 0.05
+        ),
+        "mostly miss them as well": lambda: most(
+            error > 0.05 for error in papers.errors("power allocation, informed design")
+        ),
+    },
+    "docs/evidence/overhead.md": {
+        "slower than TPE up to some thousand trials": lambda: (
+            samplers.slower_than_tpe() == [True, True, False]
+        ),
+        "After that it hardly gets slower": lambda: (
+            samplers.own("RaceSampler")[-1] < HARDLY_GROWS * samplers.own("RaceSampler")[-2]
+        ),
+    },
+    "docs/evidence/papers.md": {
+        "on which the target alone (SE) is cheaper": lambda: papers.cheapest_on_forever() == "SE",
+        "EXPLORE-A is reproduced in case 1": lambda: (
+            [gap < REPRODUCED for gap in papers.off_published()] == [True, False, False, False]
+        ),
+        "in its place among the others": lambda: (
+            papers.order_in_table_3("cost") == papers.order_in_table_3("published")
+        ),
+        "With our radius all are cheaper": lambda: every(
+            less(papers.table_3(name, "our radius"), papers.table_3(name))
+            for name in ("top", "A", "B", "C")
+        ),
+        "the cheapest, in case 4 together with EXPLORE-C": lambda: (
+            papers.cheapest_with_our_radius(AS_CHEAP) == [{"top"}, {"top"}, {"top"}, {"top", "C"}]
+        ),
+        "UCB is better beyond a capital of 5e5": lambda: papers.ucb_is_better_beyond(5e5),
+        "`kl` is behind Thompson sampling on one instance": lambda: (
+            len(papers.lower_regret("TS", "KL")) == 1
+        ),
+    },
+    "docs/evidence/search.md": {
+        "more optimisers, all slower than ours": lambda: (
+            searches.of_five_seeds() <= searches.slower("hpo_five_seeds")
+        ),
+        "take about four hours on two cores": lambda: within(
+            ABOUT_FOUR_HOURS, searches.hours_on_two_cores(searches.methods("hpo_judged"))
+        ),
+        "quicker than ours take about an hour": lambda: within(
+            ABOUT_AN_HOUR, searches.hours_of_quicker()
+        ),
+        "All of them promise more than they hold here": lambda: every(
+            min(row["claim_gap"]) > 0
+            for row in searches.methods("hpo_recorded", "scikit-learn").values()
+        ),
+        "by more than the regret of the median random": lambda: every(
+            row["claim_gap_percent"][-1] > 100
+            for row in searches.methods("hpo_recorded", "scikit-learn").values()
+        ),
+        "do not know of each other costs something": lambda: grows(
+            searches.last_regrets_of_workers()
+        ),
+        "what they claim is about harder splits": lambda: max(searches.gaps_on_digits()) < -1,
+        "its claim is noisier than that of a search": lambda: most(searches.noisier_claims()),
+    },
+    "docs/concepts/certificate.md": {
+        "mostly buys two finalists a few evaluations each": lambda: most(
+            finalists == 2 and taken <= 10 * finalists for finalists, taken in races.shortlists()
+        ),
+    },
+    "docs/concepts/cheap-levels.md": {
+        "mostly wider than the differences that matter": lambda: most(
+            bound > EPSILON for bound in races.bounds_on_bias()
+        ),
+        'as on the instances "bai"': lambda: max(races.ratios("bai")) < 1,
+        "They mostly cost more than they save": lambda: most(
+            ratio > 1 for tasks in FAMILIES for ratio in races.over_the_target(tasks, "estimated")
+        ),
+    },
+    "docs/concepts/samplers.md": {
+        "noise alike for all; cheapest at the target alone": lambda: (
+            set(map(races.cheapest_at_the_target, FAMILIES)) == {"MFTopTwo"}
+        ),
+        "Long simulations run faster with numba": lambda: less(
+            papers.speeds("lazy"), papers.speeds("lazy, compiled")
+        ),
+    },
+    "docs/concepts/stopped-trials.md": {
+        "less than half of the time is left to save": lambda: (
+            min(result("search_limits")["where none takes longer"]["time over time"]) > 0.5
+        ),
+    },
+    "docs/how-to/architectures.md": {
+        "On small architectures the search is not the best": lambda: (
+            min(searches.places_among_architectures())[0] > 1
+        ),
+        "[it is among the better half of the optimisers]": lambda: most(
+            2 * place <= number for place, number in searches.places_among_architectures()
+        ),
+    },
+    "docs/how-to/certify.md": {
+        "About a hundred for eight candidates": lambda: within(
+            ABOUT_A_HUNDRED, mean(races.certify())
+        ),
+        "share their splits, which saves evaluations": lambda: less(
+            races.certify("replicate shares half"), races.certify()
+        ),
+        "often finds something better": lambda: min(races.searching_on()) > 0.5,
+    },
+    "docs/how-to/declare.md": {
+        "about halves the cost of the quickstart's race": lambda: within(
+            ABOUT_HALF, races.quickstart("shared splits") / races.quickstart("chosen")
+        ),
+        "the chosen one mostly pays less": lambda: most(
+            cost < papers.mf_grad("IISE")[case] for case, cost in papers.mf_grad("default").items()
+        ),
+    },
+    "docs/how-to/limits.md": {
+        "[well below a millisecond for a trial]": lambda: (
+            result("time_limit")["overhead"]["process reused"]["median"] < WELL_BELOW
+        ),
+    },
+    "docs/how-to/ray.md": {
+        "mostly the cheapest certificate": lambda: most(
+            ratio < 1 for ratio in races.top_two_over_eliminations()
+        ),
+    },
+}
+"""By page, phrases and whether they hold."""

@@ -1,0 +1,84 @@
+"""The search beside other optimisers."""
+
+from benchmarks.evidence.search import GROUPS, OURS
+from benchmarks.evidence.tables import distinct, only, result
+from tests.docs.cases import column, less, rows
+
+
+def methods(name, group="all tasks"):
+    """The rows of a comparison of optimisers, by their names."""
+    return {row["method"]: row for row in result(name)["groups"][group]["methods"]}
+
+
+def slower(name):
+    """The optimisers that take longer than ours for an evaluation."""
+    found = methods(name)
+    ours = found[OURS]["milliseconds"]
+    return {method for method, row in found.items() if row["milliseconds"] > ours}
+
+
+def of_five_seeds():
+    """The optimisers that were played with the first five seeds only."""
+    return set(methods("hpo_five_seeds")) - set(methods("hpo"))
+
+
+def ahead_with_five_seeds():
+    """Which of them has the lower mean regret than ours, where and when."""
+    found = {group: methods("hpo_five_seeds", group) for group in GROUPS}
+    return {
+        (name, group, budget)
+        for group, of in found.items()
+        for name in of_five_seeds()
+        for at, budget in enumerate(result("hpo_five_seeds")["budgets"])
+        if of[name]["points"][at] < of[OURS]["points"][at]
+    }
+
+
+def hours_on_two_cores(names):
+    """What the decisions of optimisers took on the tasks that judge the search."""
+    found = [row for name, row in methods("hpo_judged").items() if name in names]
+    total = sum(row["milliseconds"] * row["evaluations"] * row["runs"] for row in found)
+    return total / 1000 / 3600 / 2
+
+
+def hours_of_quicker():
+    """The same for those that are quicker than ours."""
+    return hours_on_two_cores(set(methods("hpo_judged")) - {OURS} - slower("hpo_judged"))
+
+
+def places_among_architectures():
+    """Our place by mean rank, and the number of optimisers."""
+    orders = column(result("hpo_nas")["groups"]["NAS"]["rankings"], "order")
+    return [(1 + order.index(OURS), len(order)) for order in orders]
+
+
+def gp_is_ahead_on():
+    """Small spaces in which Optuna's Gaussian process has the lower mean at each budget."""
+    table = result("small_spaces")["table"]
+    of = {task: rows(table, task=task) for task in distinct(table, "task")}
+    return {task for task in of if less(column(of[task], "optuna gp"), column(of[task], "ours"))}
+
+
+def last_regrets_of_workers():
+    """Our regret at the end, from the fewest workers to the most."""
+    parts = [part["groups"]["all tasks"] for part in result("hpo_clock")["workers"].values()]
+    return [only(part["methods"], method=OURS)["percent"][-1] for part in parts]
+
+
+def _claims(key):
+    """A figure of the claims of each search in scikit-learn, by the data."""
+    summary = result("sklearn_search")["summary"]
+    searches = {data: of for data, of in summary.items() if "RaceSearchCV" in of}
+    return {data: {name: of[name][key] for name in of} for data, of in searches.items()}
+
+
+def gaps_on_digits():
+    """What scikit-learn's own searches claim there, less what is true."""
+    gaps = _claims("gap")["900 digits, SVC"]
+    return [gap for name, gap in gaps.items() if name != "RaceSearchCV"]
+
+
+def noisier_claims():
+    """Whether our claim is further off than those of the other searches."""
+    sizes = _claims("size of the gap").values()
+    return [of["RaceSearchCV"] == max(of.values()) for of in sizes]
