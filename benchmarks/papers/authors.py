@@ -15,6 +15,7 @@ nothing is lost when it is interrupted.
 import argparse
 import math
 import resource
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -225,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = [
         "--programs=FOLDER",
         *("--instances", *dict.fromkeys(race.instance for race in asked)),
-        *("--algorithms", *dict.fromkeys(race.algorithm for race in asked)),
+        *("--algorithms", *dict.fromkeys(shlex.quote(race.algorithm) for race in asked)),
         *(f"--runs={options.runs}", f"--seed={options.seed}"),
     ]
     report = provenance("benchmarks.papers.authors", command)
