@@ -162,18 +162,20 @@ def authors() -> str:
     for row in result("authors")["rows"]:
         cells = [row["instance"], row["algorithm"].removesuffix(", published")]
         for side in (row["theirs"], row["ours"]):
-            cells.append(f"{_significant(side['cost'])} ± {_significant(side['ci95'], 2)}")
+            cells.append(_cost(side["cost"], side["ci95"]))
         for side in (row["theirs"], row["ours"]):
             cells.append(f"{side['right_percent']:.0f} %")
         for side in (row["theirs"], row["ours"]):
-            cells.append(_significant(side["seconds"], 2))
+            cells.append(f"{side['seconds']:.2g}")
         rows.append(cells)
     heads = ("cost, theirs", "ours", "right, theirs", "ours", "s, theirs", "ours")
     return table(["instance", "method", *heads], rows, words=2)
 
 
-def _significant(value: float, digits: int = 4) -> str:
-    return f"{float(f'{value:.{digits}g}'):,g}" if value < 1e6 else f"{value / 1e6:.{digits}g}e6"
+def _cost(mean: float, half: float) -> str:
+    if mean < 1e6:
+        return f"{mean:,.4g} ± {half:.2g}"
+    return f"{mean / 1e6:.4g}e6 ± {half / 1e6:.2g}e6"
 
 
 FIGURES: dict[str, Callable[[], str]] = {

@@ -177,6 +177,16 @@ COMPARISONS = {
         "the cheapest, in case 4 together with EXPLORE-C": lambda: (
             papers.cheapest_with_our_radius(AS_CHEAP) == [{"top"}, {"top"}, {"top"}, {"top", "C"}]
         ),
+        "their mean costs agree within the intervals. So they do for MF-GRAD": lambda: every(
+            papers.agrees_with_authors(row)
+            for row in result("authors")["rows"]
+            if row["program"] == "mf-bai" or row["algorithm"] == "MF-GRAD, published"
+        ),
+        "Both are always right here": lambda: every(
+            row[side]["right_percent"] == 100
+            for row in result("authors")["rows"]
+            for side in ("theirs", "ours")
+        ),
         "UCB is better beyond a capital of 5e5": lambda: papers.ucb_is_better_beyond(5e5),
         "`kl` is behind Thompson sampling on one instance": lambda: (
             len(papers.lower_regret("TS", "KL")) == 1

@@ -1,5 +1,7 @@
 """Published results, limits of time, and games."""
 
+from math import hypot
+
 from benchmarks.evidence.tables import distinct, only, result
 from tests.docs.cases import column, every, less, over, rows
 
@@ -41,6 +43,12 @@ def mf_grad(algorithm):
 def cheapest_on_forever():
     found = rows(result("mf_grad")["rows"], instance="forever")
     return min(found, key=lambda row: row["cost"])["algorithm"]
+
+
+def agrees_with_authors(row):
+    """Whether the interval of the difference of both costs holds 0."""
+    theirs, ours = row["theirs"], row["ours"]
+    return abs(theirs["cost"] - ours["cost"]) < hypot(theirs["ci95"], ours["ci95"])
 
 
 def ucb_is_better_beyond(capital):
