@@ -168,14 +168,16 @@ def authors() -> str:
         for side in (row["theirs"], row["ours"]):
             cells.append(f"{side['seconds']:.2g}")
         rows.append(cells)
-    heads = ("cost, theirs", "ours", "right, theirs", "ours", "s, theirs", "ours")
+    heads = [f"{what}, {whose}" for what in ("cost", "right", "s") for whose in ("theirs", "ours")]
     return table(["instance", "method", *heads], rows, words=2)
 
 
 def _cost(mean: float, half: float) -> str:
+    if mean < 1e3:
+        return f"{mean:.1f} ± {half:.1f}"
     if mean < 1e6:
-        return f"{mean:,.4g} ± {half:.2g}"
-    return f"{mean / 1e6:.4g}e6 ± {half / 1e6:.2g}e6"
+        return f"{mean:,.0f} ± {half:,.0f}"
+    return f"{mean / 1e6:.2f}e6 ± {half / 1e6:.2f}e6"
 
 
 FIGURES: dict[str, Callable[[], str]] = {

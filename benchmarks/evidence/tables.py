@@ -41,10 +41,15 @@ def _read(name: str) -> Any:
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def only(rows: Iterable[dict[str, Any]], **values: Any) -> dict[str, Any]:
+def rows(found: Iterable[dict[str, Any]], **values: Any) -> list[dict[str, Any]]:
+    """The rows with these values."""
+    return [row for row in found if all(row[key] == is_ for key, is_ in values.items())]
+
+
+def only(found: Iterable[dict[str, Any]], **values: Any) -> dict[str, Any]:
     """The one row with these values."""
-    (found,) = (row for row in rows if all(row[key] == is_ for key, is_ in values.items()))
-    return found
+    (row,) = rows(found, **values)
+    return row
 
 
 def distinct(rows: Iterable[dict[str, Any]], key: str) -> list[Any]:

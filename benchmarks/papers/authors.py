@@ -8,8 +8,8 @@ PYTHON is one in which the programs run: with numpy, pyyaml, joblib, scipy, matp
 seaborn and cvxpy. Instances are read from the programs' own configurations, so that both sides have
 the same. Theirs are run as their README says, on one process; what they write about cost and right
 answers is read. Seconds are CPU time of a race; theirs include the start of the program. A program
-that is not in the folder is left out, and named. The file is written anew after each row, so that
-nothing is lost when it is interrupted.
+that is not in the folder is left out, and named. The file that is written holds all rows so far,
+whenever it is interrupted; an earlier file is replaced.
 """
 
 import argparse
@@ -25,6 +25,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from scipy.special import stdtrit
 
 from benchmarks.blocks import run_rounds
 from benchmarks.data.instances import instance_of, read_yaml
@@ -144,14 +145,16 @@ def theirs(race: Race, programs: Path, python: Path, runs: int) -> Figures:
             raise OSError(f"{race.program}, {race.theirs}: {said[-1]}")
         results = read_yaml(Path(out) / file)["results"]
     cost = results["cost_complexity"]
-    half = float(cost["ci"]) * math.sqrt(runs / (runs - 1))  # they divide by n, not by n - 1
+    # Theirs is 1.96 standard errors, with a variance that is divided by n, not by n - 1.
+    half = float(cost["ci"]) / 1.96 * math.sqrt(runs / (runs - 1)) * _quantile(runs)
     return Figures(float(cost["mean"]), half, float(results["correctness"]), seconds)
 
 
 def ours(race: Race, programs: Path, runs: int, seed: int) -> Figures:
-    """Race on the same instance, by the same rules, but for IISE's radius in the program of 2024.
+    """Race on the same instance.
 
-    There it grows with the logarithm of the logarithm of all evaluations; ours is the default.
+    In the program of 2024 the radius of IISE grows with the logarithm of the logarithm of all
+    evaluations; ours is the default. All else follows the same rules.
     """
     found = instance_of(*(programs / race.program / file for file in race.configurations))
     instance = GaussianInstance(**found | {"variance": float(found["variance"])})
@@ -168,8 +171,13 @@ def ours(race: Race, programs: Path, runs: int, seed: int) -> Figures:
         costs[number] = result.cost
         right += result.arm == instance.best_arm
     seconds = (time.process_time() - began) / runs
-    half = 1.96 * float(costs.std(ddof=1)) / math.sqrt(runs)
+    half = _quantile(runs) * float(costs.std(ddof=1)) / math.sqrt(runs)
     return Figures(float(costs.mean()), half, 100.0 * right / runs, seconds)
+
+
+def _quantile(runs: int) -> float:
+    """Standard errors in half of a 95 % interval of a mean."""
+    return float(stdtrit(runs - 1, 0.975))
 
 
 def _seconds_of_children() -> float:
@@ -190,6 +198,24 @@ def _line(race: Race, of_authors: Figures, of_ours: Figures) -> str:
         f"{race.instance + ': ' + race.algorithm:36}{costs[0]:>24}{costs[1]:>24}{right:>14}"
         f"{of_authors.seconds:>12.3f}{of_ours.seconds:>12.3f}"
     )
+
+
+def _asked_for(options: argparse.Namespace) -> list[Race]:
+    return [
+        race
+        for race in RACES
+        if race.instance in options.instances and race.algorithm in options.algorithms
+    ]
+
+
+def _provenance(asked: Sequence[Race], options: argparse.Namespace) -> dict[str, object]:
+    command = [
+        "--programs=FOLDER",
+        *("--instances", *dict.fromkeys(race.instance for race in asked)),
+        *("--algorithms", *dict.fromkeys(shlex.quote(race.algorithm) for race in asked)),
+        *(f"--runs={options.runs}", f"--seed={options.seed}"),
+    ]
+    return provenance("benchmarks.papers.authors", command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -214,22 +240,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.runs < 2:
         parser.error(f"--runs must be at least 2, for an interval; got {options.runs}.")
     programs = options.programs.resolve()
-    asked = [
-        race
-        for race in RACES
-        if race.instance in options.instances and race.algorithm in options.algorithms
-    ]
+    asked = _asked_for(options)
     there = {race.program: (programs / race.program / "run.py").is_file() for race in asked}
     for name in [name for name, found in there.items() if not found]:
         progress(f"{name} is left out: {programs / name / 'run.py'} is missing")
     rows, failed = [], not any(there.values())
-    command = [
-        "--programs=FOLDER",
-        *("--instances", *dict.fromkeys(race.instance for race in asked)),
-        *("--algorithms", *dict.fromkeys(shlex.quote(race.algorithm) for race in asked)),
-        *(f"--runs={options.runs}", f"--seed={options.seed}"),
-    ]
-    report = provenance("benchmarks.papers.authors", command)
+    report = _provenance(asked, options)
     print(_HEAD, flush=True)
     for race in (race for race in asked if there[race.program]):
         try:

@@ -1,4 +1,6 @@
-"""What holds for several figures, and rows of results by their values."""
+"""What holds for several figures."""
+
+from benchmarks.evidence.tables import rows
 
 
 def every(cases):
@@ -28,11 +30,6 @@ def within(bounds, *figures):
 
 def over(ones, others):
     return [one / other for one, other in zip(ones, others, strict=True)]
-
-
-def rows(found, **values):
-    """The rows with these values."""
-    return [row for row in found if all(row[key] == is_ for key, is_ in values.items())]
 
 
 def column(found, key, **values):

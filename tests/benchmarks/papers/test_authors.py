@@ -71,15 +71,15 @@ def test_both_sides_race_on_the_same_instances(tmp_path, capsys):
     for row, race in zip(report["rows"], RACES, strict=True):
         assert (row["instance"], row["algorithm"]) == (race.instance, race.algorithm)
         assert row["theirs"]["cost"] == pytest.approx(500 * race.delta)
-        # They divide the variance of five races by 5, we by 4.
-        assert row["theirs"]["ci95"] == pytest.approx(2.5 * (5 / 4) ** 0.5)
+        # They divide the variance of five races by 5, we by 4; Student's quantile is 2.776.
+        assert row["theirs"]["ci95"] == pytest.approx(2.5 * (5 / 4) ** 0.5 * 2.776 / 1.96, rel=1e-3)
         assert row["theirs"]["seconds"] > 0.0
         # Certain of a gap of four noise deviations, after a few pulls of each arm.
         assert row["ours"]["right_percent"] == 100.0
         assert 30.0 < row["ours"]["cost"] < 30_000.0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].startswith("synthetic_a: SE")
-    assert "0.5 ± 2.8" in lines[1]
+    assert "0.5 ± 4" in lines[1]
 
 
 def test_a_program_that_is_not_there_is_left_out(tmp_path, capsys):

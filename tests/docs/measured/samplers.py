@@ -2,8 +2,8 @@
 
 import statistics
 
-from benchmarks.evidence.tables import distinct, only, result
-from tests.docs.cases import column, every, less, over, rows
+from benchmarks.evidence.tables import distinct, only, result, rows
+from tests.docs.cases import column, every, less, over
 
 OF_OPTUNA = ("TPESampler", "QMCSampler", "RandomSampler")
 
@@ -17,12 +17,6 @@ def slower_than_tpe():
     return [ours > tpe for ours, tpe in zip(own("RaceSampler"), own("TPESampler"), strict=True)]
 
 
-def most_of_ours():
-    """The most that a sampler of ours takes for itself."""
-    names = result("overhead")["samplers"]
-    return max(max(own(name)) for name in names if name not in OF_OPTUNA)
-
-
 def growth_in_long_studies():
     """Own time with the most trials over that with the fewest, of samplers of ours."""
     found = [row for row in result("scale")["long"] if row["sampler"] not in OF_OPTUNA]
@@ -34,10 +28,20 @@ def growth_in_long_studies():
     return [later["own_cpu_ms"][0] / early["own_cpu_ms"][0] for later, early in pairs]
 
 
-def not_own(**values):
-    """The share of a whole trial in a long study that is not the sampler's."""
-    found = rows(result("scale")["long"], **values)
-    return [1 - row["own_cpu_ms"][0] / row["trial_wall_ms"][0] for row in found]
+def looks_for_enqueued(storage):
+    """The share of the longest study's trials in which Optuna goes through all, by sampler.
+
+    That is what they take longer than those of the shortest, for as many more trials.
+    """
+    found = rows(result("scale")["long"], storage=storage)
+    few, many = sorted(distinct(found, "trials"))
+    shares = []
+    for row in rows(found, trials=many):
+        short = only(found, sampler=row["sampler"], trials=few)
+        of_optuna = [one["trial_wall_ms"][0] - one["own_cpu_ms"][0] for one in (short, row)]
+        scan = (of_optuna[1] - of_optuna[0]) * many / (many - few)
+        shares.append(scan / row["trial_wall_ms"][0])
+    return shares
 
 
 def share_of_list():

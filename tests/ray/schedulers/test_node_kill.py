@@ -39,8 +39,8 @@ def run_race(folder):
         with Path(folder, f"{arm}_{seed}").open("a") as log:
             log.write(f"{here}\n")
         while here == dying or not killed.exists():
-            # Trials on the dying node never end by themselves: their processes may outlive it
-            # for a second. The others tell nothing before it is dead.
+            # A trial on the dying node must not finish: its process may live for a second after
+            # the node is gone. The others tell nothing before.
             time.sleep(0.05)
         for iteration in range(1, 10):
             time.sleep(0.15)
