@@ -161,12 +161,10 @@ def authors() -> str:
     rows = []
     for row in result("authors")["rows"]:
         cells = [row["instance"], row["algorithm"].removesuffix(", published")]
-        for side in (row["theirs"], row["ours"]):
-            cells.append(_cost(side["cost"], side["ci95"]))
-        for side in (row["theirs"], row["ours"]):
-            cells.append(f"{side['right_percent']:.0f} %")
-        for side in (row["theirs"], row["ours"]):
-            cells.append(f"{side['seconds']:.2g}")
+        sides = row["theirs"], row["ours"]
+        cells += [_cost(side["cost"], side["ci95"]) for side in sides]
+        cells += [f"{side['right_percent']:.0f} %" for side in sides]
+        cells += [f"{side['seconds']:.2g}" for side in sides]
         rows.append(cells)
     heads = [f"{what}, {whose}" for what in ("cost", "right", "s") for whose in ("theirs", "ours")]
     return table(["instance", "method", *heads], rows, words=2)

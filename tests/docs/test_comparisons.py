@@ -1,4 +1,4 @@
-"""Comparisons in words in README and docs hold on the results files."""
+"""Comparisons in words on the pages of docs hold on the results files."""
 
 import pytest
 
