@@ -18,7 +18,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from textwrap import fill
 
 from benchmarks.evidence import (
     certificates,
@@ -32,7 +31,7 @@ from benchmarks.evidence import (
     search,
 )
 from benchmarks.evidence.freshness import is_of_present_code
-from benchmarks.evidence.tables import RESULTS, reading, result
+from benchmarks.evidence.tables import RESULTS, paragraph, reading, result
 
 ROOT = Path(__file__).parents[2]
 FIGURES: dict[str, Callable[[], str]] = {
@@ -78,7 +77,7 @@ def marked(name: str) -> str:
     if not earlier:
         return figures
     mark = f"*Of an earlier version of the code: {', '.join(earlier)}.*"
-    return f"{figures}\n\n{fill(mark, 100, break_long_words=False, break_on_hyphens=False)}"
+    return f"{figures}\n\n{paragraph(mark)}"
 
 
 def current() -> dict[Path, str]:

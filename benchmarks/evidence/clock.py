@@ -1,11 +1,10 @@
 """The search on a virtual clock, with several workers."""
 
 from collections.abc import Callable, Iterable
-from textwrap import fill
 from typing import Any
 
 from benchmarks.evidence.search import GROUPS, OURS, name_of
-from benchmarks.evidence.tables import only, result, table
+from benchmarks.evidence.tables import only, paragraph, result, table
 
 _RESULT = "hpo_clock"
 
@@ -16,7 +15,7 @@ def ranks() -> str:
         f"{played()}. By mean rank, ours is first at {'; '.join(_firsts())}. Tests over the runs "
         f"leave another optimiser statistically alike at {alike()} of these {_points()} points."
     )
-    return f"{_by_workers('rank', 'all tasks')}\n\n{fill(said, 100)}"
+    return f"{_by_workers('rank', 'all tasks')}\n\n{paragraph(said)}"
 
 
 def regret(group: str) -> Callable[[], str]:
@@ -36,7 +35,7 @@ def losses() -> str:
         f"#several-workers-in-seconds), ours is first by mean rank at {first} of {points} points, "
         f"but its mean regret is the least {' and '.join(of_groups)} of them."
     )
-    return fill(said, 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return paragraph(said, "  ")
 
 
 def worth_of_workers() -> str:

@@ -1,13 +1,12 @@
 """The sentences of README that state figures."""
 
 from collections.abc import Callable, Sequence
-from textwrap import fill
 from typing import Any
 
 from benchmarks.evidence import clock
 from benchmarks.evidence.certificates import searching_on
 from benchmarks.evidence.search import GROUPS, OURS, never_judged, not_judged
-from benchmarks.evidence.tables import is_there, only, result
+from benchmarks.evidence.tables import is_there, only, paragraph, result
 from benchmarks.hpo.judged import NAME as JUDGED
 
 
@@ -56,7 +55,7 @@ def how_sure() -> str:
     certified = only(races, method="MFTopTwo, max bias declared", sigma=0.5)
     undeclared = only(races, method="MFTopTwo, nothing declared", sigma=0.5)
     return "\n".join(
-        fill(line, 100, subsequent_indent="  ", break_long_words=False)
+        paragraph(line, "  ")
         for line in [
             f"- **delta holds.** At delta = {delta['delta']:g}, at most {most['wrong']} of "
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",

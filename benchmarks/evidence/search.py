@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from benchmarks.evidence.tables import is_there, only, percent, result, table
+from benchmarks.evidence.tables import is_there, only, paragraph, percent, result, table
 from benchmarks.hpo.judged import NAME as JUDGED
 from benchmarks.hpo.problems.table import FOLDER, Table
 from benchmarks.hpo.statistics import ranking
@@ -102,7 +101,7 @@ def judged() -> str:
         f"tasks: {', '.join(tasks)}. Regret is in points of accuracy."
         + (f" Not played on them yet: {', '.join(missing)}." if missing else "")
     )
-    return f"{table(head, rows)}\n\n{fill(said, 100)}\n\n{_verdict(JUDGED)}"
+    return f"{table(head, rows)}\n\n{paragraph(said)}\n\n{_verdict(JUDGED)}"
 
 
 def not_judged() -> list[str]:
@@ -157,7 +156,7 @@ def comparison(name: str, group: str) -> str:
         f"By mean rank, the place of ours is {'; '.join(places)}. Tests of all pairs, corrected "
         f"for their number, tell these from ours: {'; '.join(apart)}."
     )
-    return f"{table(head, rows)}\n\n{fill(said, 100)}"
+    return f"{table(head, rows)}\n\n{paragraph(said)}"
 
 
 def recorded() -> str:
@@ -185,7 +184,7 @@ def _verdict(name: str = "hpo") -> str:
         f"with one value for each task, its mean regret, speak about other tasks of the same kind. "
         f"They do not tell ours from these: {_alike_by_tasks(found)}."
     )
-    return fill(said, 100)
+    return paragraph(said)
 
 
 def _alike_by_tasks(found: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 RESULTS = Path(__file__).parents[1] / "results"
@@ -61,6 +62,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], words: int = 1)
     """A table in Markdown: its first columns hold words, the others figures, to the right."""
     lines = [head, ["---"] * words + ["---:"] * (len(head) - words), *rows]
     return "\n".join(f"| {' | '.join(str(cell) for cell in line)} |" for line in lines)
+
+
+def paragraph(text: str, indent: str = "") -> str:
+    """A text in lines of at most 100 characters, broken at spaces alone; all but one indented."""
+    return fill(text, 100, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def percent(share: float, digits: int = 0) -> str:
