@@ -63,6 +63,7 @@ class SearchPolicy(abc.ABC):
     initial
         Number of arms that are drawn at random before anything is concluded from their values.
         None: as many as one evaluation at the target pays for at the lowest level, from 9 to 27.
+        A third of them goes up, and so on: the best, and where prices differ the cheapest as well.
     seed
         Of what is drawn.
 
@@ -394,10 +395,25 @@ class SearchPolicy(abc.ABC):
             ended = (len(above) + len(left)) // _REDUCTION
             wanted = min(quota, ended) if waiting else quota
             if len(above) < wanted and left:
-                left = self._not_far_dearer(left, level)
-                best = max(left, key=lambda arm: (self.mean(arm, level), -arm))
-                return Pull(best, level + 1)
+                return Pull(self._next_up(left, above, level), level + 1)
         return Begin(self.lowest, None) if len(first) < self._initial else None
+
+    def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
+        """Which of the first arms at a level goes up: the best of those that are not far dearer.
+
+        Where prices differ, it is the cheapest once one that is as good has gone: any arm shows how
+        far levels agree.
+        """
+        near = self._not_far_dearer(arms, level)
+        best = max(near, key=lambda arm: (self.mean(arm, level), -arm))
+        went = any(self.mean(arm, level) >= self.mean(best, level) for arm in above)
+        if self.prices is None or not went:
+            return best
+
+        def cheapest_first(arm: int) -> tuple[float, float, int]:
+            return self.dearness_of(arm, level, level + 1), -self.mean(arm, level), arm
+
+        return min(arms, key=cheapest_first)
 
     def _not_far_dearer(self, arms: list[int], level: int) -> list[int]:
         """Those of some arms at a level whose next step is not far dearer than usual; all, if none.

@@ -15,8 +15,9 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 _NEAR, _FIRST = 5.0, 20
 _HOPELESS = 2.0  # logarithm from which on it hardly matters how far
 _ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
-_LATEST = 30  # arms that are kept for being new
-_WHOLE = 25  # arms whose values at all levels are kept
+# Shares of the rows: those that were told last, and at most so many below an arm's highest level.
+_LATEST, _LOWER = 0.5, 0.25
+_WHOLE = 25  # arms whose values at all levels are kept, at most
 _MOST_TOLD = 10_000  # rows that are remembered
 _FAILED = -1  # in place of a level
 
@@ -25,44 +26,56 @@ _FAILED = -1  # in place of a level
 class Rows:
     """Observations of arms at levels, all arrays of one shape (n,).
 
-    ``values`` are means, as `scores` of the level, and ``counts`` of how many evaluations.
+    ``values`` are means, as `scores` of the level, and ``counts`` of how many evaluations. The rows
+    became known in the order of ``told``.
     """
 
     arms: IntArray
     levels: IntArray
     values: FloatArray
     counts: IntArray
+    told: IntArray
 
     def most_telling(self, most: int) -> Rows:
         """The rows to keep if there are too many."""
         chosen = self.places_of_most_telling(most)
         return Rows(
-            self.arms[chosen], self.levels[chosen], self.values[chosen], self.counts[chosen]
+            self.arms[chosen],
+            self.levels[chosen],
+            self.values[chosen],
+            self.counts[chosen],
+            self.told[chosen],
         )
 
     def places_of_most_telling(self, most: int) -> IntArray:
         """The places of the rows to keep if there are too many, in increasing order.
 
-        An arm's value at its highest level says nearly all about the target. Its lower ones are
-        kept for a few arms alone, to show how levels go together: first for those that came
-        furthest, among these the latest and the best. Of the others the latest are kept: their best
-        are merely their luckiest.
+        An arm's value at its highest level says nearly all about the target. Half of the rows are
+        those of them that were told last: a search that does not see what it has begun begins it
+        again. The others are of the arms that came furthest, the best of these first. Of arms that
+        did not come so far, those told last are preferred, for their best are merely their
+        luckiest. A few arms keep their lower values, to show how levels go together.
         """
         if len(self.values) <= most:
             return np.arange(len(self.values))
-        arms, which = np.unique(self.arms, return_inverse=True)
+        arms, which, n_rows = np.unique(self.arms, return_inverse=True, return_counts=True)
         reached = np.full(len(arms), -1)
         np.maximum.at(reached, which, self.levels)
-        at_top = self.levels == reached[which]
-        value = np.full(len(arms), -np.inf)
-        value[which[at_top]] = self.values[at_top]
+        top = np.flatnonzero(self.levels == reached[which])
+        told, value = np.zeros(len(arms), dtype=np.int64), np.zeros(len(arms))
+        told[which[top]] = self.told[top]
+        value[which[top]] = self.values[top]
         value[reached < reached.max()] = 0.0
-        latest = arms > arms[-1] - _LATEST
-        place = np.empty(len(arms), dtype=np.int64)
-        place[np.lexsort((-arms, -value, ~latest, -reached))] = np.arange(len(arms))
-        kept = at_top | (place[which] < _WHOLE)
-        order = np.lexsort((~at_top, place[which], ~kept))
-        return np.sort(order[: min(most, int(kept.sum()))])
+        latest = top[np.argsort(self.told[top])[-int(_LATEST * most) :]]
+        is_new = np.isin(np.arange(len(arms)), which[latest])
+        first = np.lexsort((-told, -value, ~is_new, -reached))
+        n_whole = min(_WHOLE, int(_LOWER * most / max(1, self.levels.max())))
+        whole = first[n_rows[first] > 1][:n_whole]
+        lower = np.setdiff1d(np.flatnonzero(np.isin(which, whole)), top)
+        place = np.argsort(first)
+        others = np.setdiff1d(top, latest)
+        others = others[np.argsort(place[which[others]], kind="stable")]
+        return np.sort(np.concatenate([latest, lower, others])[:most])
 
 
 class Told:
@@ -129,7 +142,8 @@ class Told:
         for level in np.unique(levels[~failed]):
             values[levels == level] = scores(values[levels == level])
         values[failed] = values[~failed].min(initial=0.0)
-        return Rows(self._arms[places], np.where(failed, n_levels - 1, levels), values, counts)
+        levels = np.where(failed, n_levels - 1, levels)
+        return Rows(self._arms[places], levels, values, counts, places)
 
     def _forget(self) -> None:
         """Keep the more telling half, and of each level the first ones, which set its scale."""

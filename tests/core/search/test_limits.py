@@ -287,6 +287,23 @@ def test_the_best_of_the_first_arms_waits_if_it_is_far_dearer_than_others(second
     assert search.ask(9) == Pull(chosen, 1)
 
 
+@pytest.mark.parametrize(
+    ("went", "priced", "chosen"), [(8, True, 0), (7, True, 8), (8, False, 7), (7, False, 8)]
+)
+def test_after_the_best_of_the_first_arms_the_cheapest_goes_up(went, priced, chosen):
+    """While nothing was paid, all are as cheap."""
+    search = ModelSearch(COSTS, initial=9)
+    search.space = SPACE
+    search.prices = Prices(COSTS, continues=False)
+    for arm in range(9):
+        search.describe(arm, {"x": arm / 9.0})
+        if priced:
+            search.prices.add(arm, -1, 0, 1.0 + arm / 9.0)
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    search.tell(Pull(went, 1), Observation(0.0))
+    assert search.ask(9) == Pull(chosen, 1)
+
+
 def test_those_that_were_stopped_hold_nobody_back():
     """The best third hangs above the lowest level; the others go up instead."""
     search = HalvingSearch(COSTS, initial=2)

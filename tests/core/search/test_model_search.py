@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import wilcoxon
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace, rows
+from mfhpo.search import Begin, ModelSearch, Numeric, OneOf, SearchSpace, model_search, rows
 from mfhpo.search.process import LevelProcess
 from tests.core.search.played import Play, PlayTogether, drawn, loaded, plane, valley
 
@@ -402,6 +402,33 @@ def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch):
         assert all(seen.values())
         largest.append({name: max(counts) for name, counts in seen.items()})
     assert largest[0] == largest[1]
+
+
+def test_the_model_knows_what_was_begun_last_however_many_have_come_further(monkeypatch):
+    seen = []
+    condition = LevelProcess.condition
+
+    def watched(process, data):
+        seen.append(data)
+        condition(process, data)
+
+    monkeypatch.setattr(LevelProcess, "condition", watched)
+    monkeypatch.setattr(model_search, "_MOST", 40)
+    search = searching(continues=True)
+    fill(search, 60)
+    search.describe(60, {"x": 0.25, "y": 0.75})
+    search.tell(Pull(60, 0), Observation(0.0))
+    search.ask(61)
+    lowest = seen[-1].features[seen[-1].levels == 0]
+    assert [0.25, 0.75] in lowest.tolist()
+
+
+@pytest.mark.parametrize("n_levels", [3, 8])
+def test_an_early_arm_that_is_by_far_the_best_leads_however_many_follow(n_levels):
+    search = searching(costs=tuple(3.0**level for level in range(n_levels)), continues=True)
+    best = drawn(search.space, 5)
+    fill(search, 200, lambda point, level: valley(point, 2) + (point == best))
+    assert search.leader() == 5
 
 
 def test_the_model_is_fitted_anew_when_values_are_forgotten(monkeypatch):

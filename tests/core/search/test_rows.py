@@ -103,6 +103,28 @@ def test_a_history_may_grow(n):
     assert str(read.rows(2)) == str(told(HISTORY).rows(2))
 
 
+def test_half_of_the_rows_are_the_latest_however_far_others_have_come():
+    """Five of the ten are new ones below the target; the best ten at the target are older."""
+    at_target = [(arm, 1, float(-arm)) for arm in range(30)]
+    begun = [(arm, 0, 0.0) for arm in range(30, 35)]
+    some = told([*at_target, *begun]).rows(2).most_telling(20)
+    assert sorted(some.arms) == [*range(10), *range(25, 35)]
+
+
+@pytest.mark.parametrize("n_levels", [2, 5, 7, 10])
+@pytest.mark.parametrize("failed", [False, True])
+def test_the_best_are_kept_and_some_at_all_levels(n_levels, failed):
+    """However many levels there are, and however many arms fail at last."""
+    history = [(arm, level, float(-arm)) for arm in range(250) for level in range(n_levels)]
+    history += [(arm, 0, None) for arm in range(250, 400 if failed else 250)]
+    some = told(history, n_levels).rows(n_levels).most_telling(200)
+    assert some.values.size == 200
+    assert set(some.arms[some.levels == n_levels - 1]) >= set(range(25))
+    _, n_rows = np.unique(some.arms, return_counts=True)
+    assert set(n_rows) == {1, n_levels}
+    assert (n_rows > 1).sum() == min(25, 50 // (n_levels - 1))
+
+
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=20)
 def test_from_what_is_remembered_the_same_arms_are_chosen(seed):
