@@ -55,6 +55,9 @@ COMPARISONS = {
         "NePS is ahead at 10 on rbv2_xgboost": lambda: (
             searches.ahead_with_five_seeds() == {("neps hyperband", "rbv2_xgboost", 10)}
         ),
+        "and on those kept to judge it": lambda: (
+            searches.ahead("hpo_judged") == {("neps hyperband", "rbv2_xgboost", 10)}
+        ),
         "which has one parameter, after 10 evaluations": lambda: (
             searches.gp_is_ahead_on() == {("forrester", 10)}
         ),

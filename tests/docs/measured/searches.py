@@ -24,13 +24,17 @@ def of_five_seeds():
 
 def ahead_with_five_seeds():
     """Which of them has the lower mean regret than ours, where and when."""
-    found = {group: methods("hpo_five_seeds", group) for group in GROUPS}
+    return {one for one in ahead("hpo_five_seeds") if one[0] in of_five_seeds()}
+
+
+def ahead(name):
+    """Which optimisers have the lower mean regret than ours, where and when."""
     return {
-        (name, group, budget)
-        for group, of in found.items()
-        for name in of_five_seeds()
-        for at, budget in enumerate(result("hpo_five_seeds")["budgets"])
-        if of[name]["points"][at] < of[OURS]["points"][at]
+        (other, group, budget)
+        for group in GROUPS
+        for other, row in methods(name, group).items()
+        for at, budget in enumerate(result(name)["budgets"])
+        if row["points"][at] < methods(name, group)[OURS]["points"][at]
     }
 
 
