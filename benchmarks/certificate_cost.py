@@ -36,6 +36,8 @@ import numpy as np
 
 from benchmarks.hpo.certainty_pools import draw_pool
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
+from benchmarks.hpo.problems.surrogate import check_surrogates
+from benchmarks.hpo.tasks import families_of
 from benchmarks.papers.iise import load_instance
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
@@ -195,6 +197,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, metavar="FILE", help="write JSON")
     options = parser.parse_args(arguments)
     data = options.data or Path()
+    if options.data is not None:
+        check_surrogates(parser, data / "yahpo", families_of(DEVELOPMENT_TASKS))
     jobs = [Job("synthetic", "", 24, seed, data) for seed in range(options.seeds)]
     if options.data is not None:
         jobs += [

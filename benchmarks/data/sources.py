@@ -172,11 +172,15 @@ PARTS: tuple[Part, ...] = (
             ),
         },
     ),
-    Surrogates(
-        name="yahpo-more",
-        repository="slds-lmu/yahpo_data",
-        commit="efdab9072f63bd680396cd4b78b927c4a0caaad3",
-        families=tuple(name for name in FAMILIES if name not in _DEVELOPED_ON),
+    *(
+        Surrogates(
+            name=f"yahpo-{name}",
+            repository="slds-lmu/yahpo_data",
+            commit="efdab9072f63bd680396cd4b78b927c4a0caaad3",
+            families=(name,),
+        )
+        for name in FAMILIES
+        if name not in _DEVELOPED_ON
     ),
     Instances(
         name="iise",

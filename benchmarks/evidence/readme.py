@@ -43,6 +43,7 @@ def how_sure() -> str:
         which += f" {_judged_in_part()}"
     else:
         which += " Those that are kept to judge it, once per release, have not been played yet."
+    recorded = len(result("hpo_recorded")["groups"]["all tasks"]["seeds"])
     first_in_seconds, points = clock.firsts()
     workers, times_alone = clock.most_workers()
     declared = [row for row in result("certificate_cost")["table"] if row["declared"] == "bias"]
@@ -70,7 +71,8 @@ def how_sure() -> str:
             f"and {ratios[0][1]:.2f} times that of Optuna's best after {first:g}, and "
             f"{ratios[1][0]:.2f} and {ratios[1][1]:.2f} times after {last:g}. {which} "
             f"By mean rank, its place on small architectures is {_places('hpo_nas', 'NAS')}, and "
-            f"on models of scikit-learn {_places('hpo_recorded', 'scikit-learn')}.",
+            f"on models of scikit-learn, with {recorded} seeds, "
+            f"{_places('hpo_recorded', 'scikit-learn')}.",
             f"- **Workers waste some.** With {workers}, the search ends at {times_alone:.1f} times "
             f"one worker's regret. By mean rank it is first at {first_in_seconds} of {points} "
             f"points in seconds, by tests at {points - clock.alike()} ({clock.played()} "

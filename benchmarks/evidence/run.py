@@ -82,8 +82,8 @@ def _is_measured(file: Path) -> bool:
 
 
 def _run(commands: Sequence[Sequence[str]]) -> tuple[str, bool]:
-    """What commands print, with the errors of one that fails, and whether one did."""
-    text = ""
+    """What commands print, with the errors of those that fail, and whether one did."""
+    text, failed = "", False
     for command in commands:
         done = subprocess.run(
             [sys.executable, "-m", *command],
@@ -95,8 +95,9 @@ def _run(commands: Sequence[Sequence[str]]) -> tuple[str, bool]:
         )
         text += done.stdout
         if done.returncode:
-            return f"{text}\n{done.stderr}", True
-    return text, False
+            text += f"\n{done.stderr}"
+            failed = True
+    return text, failed
 
 
 def page(outcomes: Sequence[Outcome], size: str) -> str:

@@ -1,7 +1,7 @@
 """Hyperparameter optimisers side by side, at equal cost, on the same runs.
 
     python -m benchmarks.hpo run --quick      # ten minutes on two cores, also without any data
-    python -m benchmarks.hpo run              # all, in hours; goes on where it was stopped
+    python -m benchmarks.hpo run              # on surrogates, in hours; goes on where it stopped
     python -m benchmarks.hpo report
     python -m benchmarks.hpo run --judged     # once per release, on tasks kept to judge methods
     python -m benchmarks.hpo report --judged
@@ -37,7 +37,7 @@ from benchmarks.hpo.clock.report import ClockReport
 from benchmarks.hpo.identity import identity_of
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.problem import Problem
-from benchmarks.hpo.problems import problem_named
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS, problem_named
 from benchmarks.hpo.problems.known import NoisyProblem
 from benchmarks.hpo.record import drop, file_of, read
 from benchmarks.hpo.reference import reference
@@ -45,7 +45,6 @@ from benchmarks.hpo.report import Report, pinned
 from benchmarks.hpo.runs import Environment, Plan, environments, jobs, play_all
 from benchmarks.hpo.scores import BUDGETS
 from benchmarks.hpo.tasks import (
-    ALL_TASKS,
     CLOCK_TASKS,
     NAS_TASKS,
     RECORDED_TASKS,
@@ -59,7 +58,7 @@ from benchmarks.provenance import provenance
 from benchmarks.report import as_json, html_page, progress, write
 
 _RESULTS = Path(__file__).parents[1] / "results"
-_SEEDS, _FEW_SEEDS, _QUICK_MINUTES = 30, 5, 9.5
+_SEEDS, _FEW_SEEDS, _QUICK_MINUTES = 30, 5, 8.0
 _QUICK_PEERS = ("random_search", "optuna")
 _NAS_PEER = "regularised_evolution"
 _PARTS = {"judged": judged.NAME, "nas": "hpo_nas", "recorded": "hpo_recorded"}
@@ -87,9 +86,9 @@ def _run(options: argparse.Namespace) -> int:
     tasks = tuple(_problems(options))  # what is missing is said before anything is played
     if options.quick:
         progress(
-            f"Quick: {len(tasks)} of {len(ALL_TASKS)} tasks, {len(options.seeds)} of 30 "
-            f"seeds, {' and '.join(options.peers)}, stopped after {options.minutes:g} minutes; too "
-            "few runs for a verdict."
+            f"Quick: {len(tasks)} tasks, {len(options.seeds)} seeds, "
+            f"{' and '.join(options.peers)}, stopped after {options.minutes:g} minutes; too few "
+            "runs for a verdict."
         )
     found = _found(options)
     names = [name for environment in found for name in environment.methods]
@@ -174,6 +173,7 @@ def _report(options: argparse.Namespace) -> int:
             if problem.seconds is not None
         },
         ours=[name for environment in ours for name in environment.methods],
+        seeds=() if options.quick else options.seeds,
     )
     tables = [report.markdown(), *(report.markdown_of_duels(name) for name in report.ours)]
     print("\n\n".join([*tables, report.notes()]))
@@ -363,7 +363,7 @@ def _tasks(options: argparse.Namespace) -> tuple[str, ...]:
     if options.command == "clock":
         wanted = quick_tasks(options.data) if options.quick else CLOCK_TASKS
         return tuple(task for task in wanted if task in CLOCK_TASKS)
-    return quick_tasks(options.data) if options.quick else ALL_TASKS
+    return quick_tasks(options.data) if options.quick else DEVELOPMENT_TASKS
 
 
 if __name__ == "__main__":

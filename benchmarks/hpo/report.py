@@ -73,15 +73,18 @@ class Report:
         ours: Sequence[str],
         epsilon: float = 1.0,
         unit: str = unit,
+        seeds: Sequence[int] = (),
     ) -> Report:
         """Compare what is comparable; the best value known is raised by what runs have found.
+
+        Methods that have not played all of `seeds` are left out if others have.
 
         Raises
         ------
         ValueError
             If there are no records that can be compared.
         """
-        comparison = Comparison.of(records, list(references))
+        comparison = Comparison.of(records, list(references), seeds)
         if not comparison.methods:
             raise ValueError("records hold no seed that all methods have played on all tasks.")
         known = known_best(records, references)

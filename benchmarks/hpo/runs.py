@@ -1,5 +1,6 @@
 """Which runs a comparison needs, and how they are played, each optimiser in its environment."""
 
+import math
 import os
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from benchmarks.hpo.tasks import label_of
 
 _ROOT = Path(__file__).parents[2]
 _PEERS = _ROOT / "benchmarks" / "peers"
+
+_MOST_MINUTES = 120.0  # of a job; the slowest optimisers take 20 for five runs
 
 
 @dataclass(frozen=True)
@@ -218,7 +221,7 @@ def play_all(
         Called with a line when a job has ended.
     minutes
         After this time running jobs are stopped, and no other one begins; what they had finished
-        is kept.
+        is kept. A job is stopped after two hours in any case: some runs of FLAML never end.
 
     Returns
     -------
@@ -226,7 +229,7 @@ def play_all(
         What went wrong: a line for each job that failed.
     """
     began = time.monotonic()
-    end = None if minutes is None else began + 60 * minutes
+    end = math.inf if minutes is None else began + 60 * minutes
     stopped = threading.Event()
 
     def play(job: Job) -> str | None:
@@ -238,16 +241,19 @@ def play_all(
             process = subprocess.Popen(
                 job.command, cwd=_ROOT, env=_surroundings(), stdout=stream, stderr=stream
             )
+            last = time.monotonic() + 60 * _MOST_MINUTES
             try:
                 while True:
                     try:
                         status = process.wait(0.2)
                         break
                     except subprocess.TimeoutExpired:
-                        if end is not None and time.monotonic() > end:
+                        if time.monotonic() > end:
                             stopped.set()
                         if stopped.is_set():
                             return None
+                        if time.monotonic() > last:
+                            return f"{job.words}: had not ended after {_MOST_MINUTES:g} minutes"
             finally:
                 process.kill()
                 process.wait()
@@ -270,6 +276,6 @@ def play_all(
                 )
         finally:
             stopped.set()
-    if end is not None and time.monotonic() > end:
+    if time.monotonic() > end:
         tell(f"stopped after {minutes:g} minutes; the same command goes on from here.")
     return failed

@@ -54,12 +54,15 @@ class Comparison:
     left_out: Mapping[str, int]
 
     @classmethod
-    def of(cls, records: Iterable[Record], tasks: Sequence[str]) -> Comparison:
+    def of(
+        cls, records: Iterable[Record], tasks: Sequence[str], seeds: Sequence[int] = ()
+    ) -> Comparison:
         """Choose what can be compared, while runs may be missing.
 
-        A task is left out if it has less than half the runs of the task that has most; then so is
-        a method that has less than half the seeds, complete on all tasks, of the one that has
-        most. What remains is compared on the seeds that everyone has.
+        A task is left out if it has less than half the runs of the task that has most. If any
+        method has all of `seeds` on all tasks, those that have not are left out. Else those are
+        that have less than half the seeds, complete on all tasks, of the one that has most. What
+        remains is compared on the seeds that everyone has.
 
         Raises
         ------
@@ -81,19 +84,21 @@ class Comparison:
             )
         runs = Counter(task for _, task, _ in found)
         kept = [task for task in tasks if runs[task] and 2 * runs[task] >= max(runs.values())]
-        seeds: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
+        played: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
         for method, task, seed in found:
-            seeds[method][task].add(seed)
+            played[method][task].add(seed)
         complete = {
             method: set.intersection(*(of_task[task] for task in kept))
-            for method, of_task in seeds.items()
+            for method, of_task in played.items()
         }
         most = max(map(len, complete.values()), default=0)
-        methods = [name for name, own in complete.items() if own and 2 * len(own) >= most]
+        methods = [name for name, own in complete.items() if seeds and own.issuperset(seeds)]
+        if not methods:
+            methods = [name for name, own in complete.items() if own and 2 * len(own) >= most]
         common = set.intersection(*(complete[name] for name in methods)) if methods else set()
         left_out = {task: runs[task] for task in tasks if task not in kept}
         left_out |= {
-            name: sum(map(len, seeds[name].values())) for name in seeds if name not in methods
+            name: sum(map(len, played[name].values())) for name in played if name not in methods
         }
         if not common:
             methods = []

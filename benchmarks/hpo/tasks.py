@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from benchmarks.hpo.problems import DEVELOPMENT_TASKS, NAS, SYNTHETIC, tables
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS, NAS, tables
 from benchmarks.hpo.problems.families import FAMILIES, families_there, tasks_of
 from benchmarks.hpo.problems.surrogate import surrogates_are_there
 
@@ -15,10 +15,7 @@ NAS_TASKS = tuple(task for task in tables() if task.startswith(NAS))
 RECORDED_TASKS = tuple(task for task in tables() if task not in NAS_TASKS)
 """scikit-learn's models, whose trainings are recorded with the project; nothing is fetched."""
 
-ALL_TASKS = (*DEVELOPMENT_TASKS, *SYNTHETIC, *RECORDED_TASKS)
-"""Those on which methods may be developed; of recorded trainings, those whose tables are there."""
-
-CLOCK_TASKS = (*DEVELOPMENT_TASKS, *tables())
+CLOCK_TASKS = (*DEVELOPMENT_TASKS, *RECORDED_TASKS)
 """Those whose training times are known."""
 
 QUICK_TASKS = (

@@ -2,6 +2,7 @@
 
     git clone https://github.com/riccardopoiani/mf-bai PROGRAMS/mf-bai
     git clone https://github.com/riccardopoiani/adv-mf-bai PROGRAMS/adv-mf-bai
+    cp -n PROGRAMS/mf-bai/utils/math.py PROGRAMS/adv-mf-bai/utils/
     python -m benchmarks.papers.authors --programs PROGRAMS --python PYTHON
 
 PYTHON is one in which the programs run: with numpy, pyyaml, joblib, scipy, matplotlib, pandas,

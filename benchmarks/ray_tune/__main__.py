@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.data.folder import data_folder
+from benchmarks.hpo.problems.surrogate import check_surrogates
 from benchmarks.provenance import provenance
 from benchmarks.ray_tune import comparison, overhead
 from benchmarks.ray_tune.methods import DELTA, LEVELS, METHODS, SLOTS
@@ -141,12 +142,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.tasks = SYNTHETIC_TASKS if options.data is None else LCBENCH_TASKS
     needs_data = "comparison" in options.parts and set(options.tasks) & set(LCBENCH_TASKS)
     if needs_data:
-        model = None if options.data is None else options.data / "lcbench" / "model.onnx"
-        if model is None or not model.is_file():
-            parser.error(
-                f"{model or 'a folder of surrogates'} is missing: --data must name the folder "
-                f"with lcbench/model.onnx; or take --tasks {' '.join(map(repr, SYNTHETIC_TASKS))}."
-            )
+        check_surrogates(parser, options.data, ["lcbench"])
     return options
 
 

@@ -194,6 +194,9 @@ COMPARISONS = {
         "optimisers all of which take longer than ours": lambda: (
             searches.of_five_seeds() <= searches.slower("hpo_five_seeds")
         ),
+        "In most runs it comes across a better architecture": lambda: (
+            searches.methods("hpo_nas", "NAS")[searches.OURS]["epsilon_best"] < 0.5
+        ),
         "All of them promise more than they hold here": lambda: every(
             min(row["claim_gap"]) > 0
             for row in searches.methods("hpo_recorded", "scikit-learn").values()

@@ -82,6 +82,8 @@ TRACED = {
         "of {} may be wrong": lambda: result("certificates")["settings"]["runs"],
         "take {} hours of one core": lambda: searches.hours_to_decide()[0],
         "quicker than ours take {}.": lambda: searches.hours_to_decide()[1],
+        "OpenBox would take {} hours": lambda: searches.hours_of_judging("openbox bohb"),
+        "hours and SMAC {}": lambda: searches.hours_of_judging("smac multi-fidelity"),
     },
     "docs/evidence/time-limits.md": {
         "heavy tails; {} runs": lambda: _argument("rcucb_seconds", "repetitions"),

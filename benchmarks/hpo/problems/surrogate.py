@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -42,9 +41,8 @@ def scenario_folder(name: str, data: Path | str | None) -> Path:
 
 
 def surrogates_are_there(data: Path | str | None, scenarios: Iterable[str]) -> bool:
-    """Whether the data folder has these scenarios, or a folder of them is named, even in vain."""
-    named = data is not None or bool(os.environ.get("MFHPO_DATA"))
-    return named or all(is_there(scenario_folder(name, data)) for name in scenarios)
+    """Whether the data folder has these scenarios, or a folder of them is given, even in vain."""
+    return data is not None or all(is_there(scenario_folder(name, data)) for name in scenarios)
 
 
 def check_surrogates(

@@ -6,12 +6,23 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "module", ["certify", "hpo.certificates", "hpo.clock.limits", "papers.rcucb_seconds"]
+    ("module", "data"),
+    [
+        ("certificate_cost", True),
+        ("certify", False),
+        ("hpo.certificates", False),
+        ("hpo.clock.limits", False),
+        ("papers.rcucb_seconds", False),
+        ("ray_tune.__main__", True),
+    ],
 )
-def test_a_line_says_what_is_missing(module, tmp_path, monkeypatch, capsys):
+def test_a_line_says_what_is_missing(module, data, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("MFHPO_DATA", str(tmp_path))
+    given = ["--data", str(tmp_path)] if data else []
     with pytest.raises(SystemExit):
-        import_module(f"benchmarks.{module}").main(["--output", str(tmp_path / "results.json")])
+        import_module(f"benchmarks.{module}").main(
+            [*given, "--output", str(tmp_path / "results.json")]
+        )
     last = capsys.readouterr().err.splitlines()[-1]
     assert "model.onnx is missing" in last
     assert "`make data` fetches it" in last

@@ -125,6 +125,11 @@ class TestRuns:
         assert len(said) == 2
         assert (tmp_path / "logs" / "peer.log").read_text("utf-8") == "oh dear\n" * 2
 
+    def test_a_job_that_never_ends_is_stopped_and_told(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("benchmarks.hpo.runs._MOST_MINUTES", 0.0)
+        [failed] = play_all([self.job(tmp_path, "exec sleep 600")], 1, lambda line: None)
+        assert failed == "peer on branin, seeds 0 to 0: had not ended after 0 minutes"
+
 
 @pytest.mark.slow
 def test_run_and_report(tmp_path, capsys):

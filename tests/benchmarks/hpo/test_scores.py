@@ -35,6 +35,14 @@ class TestComparison:
         assert (found.methods, found.tasks, found.seeds) == (("x", "y"), ("a", "b"), (0, 1, 2))
         assert found.left_out == {"c": 1, "late": 2}
 
+    @pytest.mark.parametrize(("asked", "compared"), [(4, ("x",)), (5, ("x", "y"))])
+    def test_who_has_not_played_all_seeds_shortens_nobody_elses(self, asked, compared):
+        counts = {"x": 4, "y": 3}
+        records = [record(name, "a", seed, []) for name in counts for seed in range(counts[name])]
+        found = Comparison.of(records, ["a"], range(asked))
+        assert found.methods == compared
+        assert found.seeds == tuple(range(min(counts[name] for name in compared)))
+
     def test_the_last_of_two_records_of_a_run_counts(self):
         found = Comparison.of(
             [record("x", "a", 0, [(1.0, 1.0, None)]), record("x", "a", 0, [(1.0, 2.0, None)])],

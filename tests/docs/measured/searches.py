@@ -48,6 +48,13 @@ def hours_to_decide():
     return f"{sum(hours.values()):.1f}", f"{sum(hours[name] for name in quicker):.1f}"
 
 
+def hours_of_judging(method):
+    """CPU hours that an optimiser with five seeds would take for all runs that judge the search."""
+    row = methods("hpo_five_seeds")[method]
+    runs = len(result("hpo_judged")["tasks"]) * len(result("hpo_judged")["seeds"])
+    return f"{row['milliseconds'] * row['evaluations'] * runs / 3.6e6:.1f}"
+
+
 def places_among_architectures():
     """Our place by mean rank, and the number of optimisers."""
     orders = column(result("hpo_nas")["groups"]["NAS"]["rankings"], "order")
