@@ -16,7 +16,7 @@ from mfhpo.certification.choice import (
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, check_options
 from mfhpo.racing.options import EstimatedBias
 from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.policy_search import PolicySearchCV
@@ -186,6 +186,7 @@ class MFSearchCV(PolicySearchCV):
             "max_failures": self.max_failures,
             "seed": seed,
         }
+        check_options(options)
         nothing_declared = self.bias is None and self.sigma is None
         in_blocks = nothing_declared and self.estimated_bias == "steer"
         if in_blocks:

@@ -77,14 +77,29 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
 def _metric_of(search: Any) -> tuple[str, Any]:
     """Name of the metric in ``cv_results_``, and its scorer."""
     scorer = search.scorer_
-    if not isinstance(scorer, dict):
+    if not getattr(search, "multimetric_", isinstance(scorer, dict)):
         return "score", scorer
     if isinstance(search.refit, str):
-        return search.refit, scorer[search.refit]
+        one = _OneMetric(scorer, search.refit) if callable(scorer) else scorer[search.refit]
+        return search.refit, one
+    start = "mean_test_"
+    names = [name.removeprefix(start) for name in search.cv_results_ if name.startswith(start)]
     raise ValueError(
-        f"search has the metrics {sorted(scorer)} and refit={search.refit!r}, which does not say "
-        f"which of them counts; fit it with refit='{next(iter(scorer))}' or the like."
+        f"search has the metrics {sorted(names)} and refit={search.refit!r}, which does not say "
+        f"which of them counts; fit it with refit={names[0]!r} or the like."
     )
+
+
+@dataclass(frozen=True)
+class _OneMetric:
+    """A scorer that gives one of the metrics of a function that gives several."""
+
+    scorer: Any
+    name: str
+
+    def __call__(self, estimator: Any, X: Any, y: Any = None, **params: Any) -> Any:
+        targets = () if y is None else (y,)
+        return self.scorer(estimator, X, *targets, **params)[self.name]
 
 
 def key_of(params: dict[str, Any]) -> str:

@@ -174,6 +174,22 @@ def test_metric_that_refit_names_counts():
         certify(unclear, X, y)
 
 
+def two_scores(estimator, X, y):
+    return {"right": estimator.score(X, y), "wrong": estimator.score(X, y) - 1.0}
+
+
+def test_function_that_gives_several_metrics():
+    grid = {"C": [1e-3, 1.0, 100.0]}
+    search = GridSearchCV(LogisticRegression(), grid, scoring=two_scores, refit="wrong").fit(X, y)
+    answer = certify(search, X, y, budget=9, random_state=0)
+    assert answer.mean < 0.0
+    assert "mean wrong" in answer.shortlist
+    assert certify(search, X, y, budget=9, n_jobs=2, random_state=0).mean == answer.mean
+    unclear = GridSearchCV(LogisticRegression(), grid, scoring=two_scores, refit=False).fit(X, y)
+    with pytest.raises(ValueError, match=r"\['right', 'wrong'\] and refit=False, which does not"):
+        certify(unclear, X, y)
+
+
 def test_setting_that_fails_leaves_and_others_go_on():
     class Fragile(Noted):
         def fit(self, X, y):

@@ -583,6 +583,8 @@ def test_lines_of_progress(capsys):
         ({"resource": "min_samples_leaf", "levels": [-1, 2]}, ValueError, ["positive", "-1"]),
         ({"delta": 1.5}, ValueError, ["delta", "between 0 and 1", "1.5"]),
         ({"budget": -3}, ValueError, ["budget", "positive", "-3"]),
+        ({"budget": "9"}, TypeError, ["budget must be a number", "'9'"]),
+        ({"budget": True}, TypeError, ["budget must be a number", "True"]),
         ({"epsilon": "small"}, TypeError, ["epsilon", "number", "'small'"]),
         ({"max_failures": 0}, ValueError, ["max_failures", "at least 1", "0"]),
         ({"verbose": -1}, ValueError, ["verbose", "at least 0", "-1"]),
