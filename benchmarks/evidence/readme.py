@@ -43,7 +43,7 @@ def how_sure() -> str:
         which += f" {_judged_in_part()}"
     else:
         which += " Those that are kept to judge it, once per release, have not been played yet."
-    recorded = len(result("hpo_recorded")["groups"]["all tasks"]["seeds"])
+    recorded = len(result("hpo_recorded")["seeds"])
     first_in_seconds, points = clock.firsts()
     workers, times_alone = clock.most_workers()
     declared = [row for row in result("certificate_cost")["table"] if row["declared"] == "bias"]
