@@ -86,8 +86,6 @@ class RCUCBScheduler(ArmScheduler):
         RCUCB(2, **self._options)  # raises before any trial runs
         self._policy: RCUCB  # from `_open` on
         self._granted: dict[str, tuple[Run, float | None]] = {}
-        # Arms whose trials, as far as they are known, are all over.
-        self._exhausted: set[int] = set()
         self._n_observed = 0
         self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
 
@@ -103,7 +101,6 @@ class RCUCBScheduler(ArmScheduler):
     # What `ArmScheduler` asks.
 
     def _open(self, n_arms: int, search: Any) -> None:
-        self._exhausted = {arm for arm in range(self._runs.n_arms) if not self._runs.of(arm)}
         self._policy = RCUCB(n_arms, **mirrored(self._options, self._sign))
         self._policy.labels = Labels(
             arm=self._runs.label,
@@ -159,7 +156,7 @@ class RCUCBScheduler(ArmScheduler):
         under_way = [Pull(run.arm, 0, limit) for run, limit in self._granted.values()]
         busy = {run.arm for run in self._busy.values()}
         without = {arm for arm in busy if self._waiting(arm) is None}
-        without.update(self._exhausted, range(self._runs.n_arms, policy.n_arms))
+        without.update(arm for arm in range(policy.n_arms) if not self._runs.of(arm))
         pulls = policy.ask(1, under_way, without=without)
         if not pulls:
             return None
@@ -204,8 +201,6 @@ class RCUCBScheduler(ArmScheduler):
     def _leave(self, run: Run) -> None:
         self._granted.pop(run.trial.trial_id, None)
         super()._leave(run)
-        if not self._runs.of(run.arm):
-            self._exhausted.add(run.arm)
 
     def _tell(self, run: Run, observation: Observation) -> None:
         granted = self._granted.pop(run.trial.trial_id, None)

@@ -166,6 +166,24 @@ def test_a_searchers_trials_have_limits_as_well():
     assert ours.recommendation().trials == 30
 
 
+def test_a_searchers_trial_that_ray_tries_again_is_run_again():
+    # It fails when the trials of its model that came before are over.
+    attempts = []
+
+    def fails_once(config, iteration):
+        if config["seed"] != 6:
+            return False
+        attempts.append(config)
+        return len(attempts) == 1 and "crash"
+
+    ours = scheduler(arms=2)
+    configs = [{"model": number % 2, "seed": number} for number in range(12)]
+    curves = Spoiled(SERVICES, fails_once)
+    simulate(ours, Suggesting(configs), curves, slots=1, num_samples=12, max_failures=1)
+    assert len(attempts) > 1
+    assert ours.recommendation().trials == 12
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
