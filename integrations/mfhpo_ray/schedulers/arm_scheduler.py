@@ -226,8 +226,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
             if run.arm >= self._n_raced:
-                # Others would come without end, to be stopped at once.
-                search.set_finished()
+                self._end_search(search)
 
     def on_trial_result(
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
@@ -284,11 +283,11 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         search = tune_controller.search_alg
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
-        self._stop_doomed(tune_controller)
         if self._is_open and self._clock() - self._noted_at > _NOTE_PERIOD:
             self._note_answer()
         if not self._is_open and not self._open_if_ready(search):
             return None
+        self._stop_doomed(tune_controller)
         if not self._complete and search.is_finished():
             self._complete = True
             self._on_complete_search()
@@ -447,7 +446,15 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                     entries.append(Entry(record, arm, run))
             self._recover(entries)
         self._notebook.records = {}
+        if self._runs.n_arms > n_arms:  # several trials may be suggested before the race begins
+            for arm in range(n_arms, self._runs.n_arms):
+                self._doom_arm(arm)
+            self._end_search(search)
         return True
+
+    def _end_search(self, search: Any) -> None:
+        """Have no more arms suggested: they would come without end, to be stopped at once."""
+        search.set_finished()
 
     def _stop_doomed(self, tune_controller: TuneController) -> None:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""

@@ -190,11 +190,8 @@ class MFEliminationScheduler(ArmScheduler):
         self._race = self._make_race(self._sign)
         self._turns = TurnQueue(self._race, self._runs, self._last)
         self._n_expected = n_arms
-        for arm in range(self._runs.n_arms):
-            if arm < n_arms:
-                self._race.enter(arm)
-            else:
-                self._doom_arm(arm)
+        for arm in range(min(n_arms, self._runs.n_arms)):
+            self._race.enter(arm)
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         race = self._race

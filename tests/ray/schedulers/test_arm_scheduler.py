@@ -9,14 +9,15 @@ from ray import tune
 from ray.train._internal.storage import StorageContext
 from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
+from ray.tune.search import ConcurrencyLimiter
 
 import mfhpo_ray
-from mfhpo_ray import IISEScheduler, RCUCBScheduler
+from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import Step, simulate
 from mfhpo_ray.simulation.cluster import SimulatedTrial
 from tests.ray.experiments import tuner_of
-from tests.ray.schedulers.races import grid
+from tests.ray.schedulers.races import Suggesting, curves_of, declared, grid, race, started
 
 
 def make_trial(number, storage=None, **config):
@@ -63,6 +64,26 @@ def test_a_scheduler_is_for_one_experiment(tmp_path):
     scheduler.on_trial_add(controller, make_trial(1, StorageContext(str(tmp_path), "first")))
     with pytest.raises(ValueError, match="has run another experiment; make a new one"):
         scheduler.on_trial_add(controller, make_trial(2, StorageContext(str(tmp_path), "second")))
+
+
+@pytest.mark.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        lambda: declared(arms=2),
+        lambda: RCUCBScheduler([30.0], arms=2),
+        lambda: MFEliminationScheduler(max_t=27, arms=2),
+    ],
+)
+def test_suggestions_beyond_the_arms_are_left_out_also_before_the_race_begins(scheduler, at_once):
+    ours = scheduler()
+    searcher = Suggesting(grid(5, 1))
+    limited = ConcurrencyLimiter(searcher, max_concurrent=at_once)
+    run = race(ours, limited, curves_of(), slots=4, num_samples=5, checkpoints=True)
+    ran = started(run)
+    assert {trial.config["arm"] for trial in run.trials if trial.trial_id in ran} == {0, 1}
+    assert len(run.trials) == max(3, at_once)  # the search ends
+    assert ours.recommendation().config in ({"arm": 0}, {"arm": 1})
 
 
 def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():
