@@ -247,6 +247,7 @@ class MFEliminationScheduler(ArmScheduler):
         run = self._turns.first()
         if run is not None:
             run.granted = run.reached + 1
+            run.began_at = None
             self._turns.add(run.arm)
         return run
 
@@ -330,9 +331,10 @@ class MFEliminationScheduler(ArmScheduler):
         """Take in how far a run has come, and what that has cost."""
         shown = time_in(result, self._time_attr)
         trained = shown - run.shown
-        if trained <= 0.0:  # it has begun anew, or from an earlier checkpoint
+        if trained < 0.0 or run.began_at is None:  # it has begun anew, or from a checkpoint
             before = float(saved_metrics(run.trial).get(self._time_attr, 0.0))
-            trained = shown - before if before < shown else shown
+            run.began_at = before if before < shown else 0.0
+            trained = shown - run.began_at
         self._cost += trained
         run.shown = shown
         record = self._record(run)

@@ -242,6 +242,18 @@ def test_trials_that_end_early_count_by_their_last_value_with_one_warning():
     assert scheduler.recommendation().mean == pytest.approx(0.9)
 
 
+def test_an_epoch_that_is_reported_several_times_is_paid_for_once():
+    class Batches(MFEliminationScheduler):
+        def on_trial_result(self, tune_controller, trial, result):
+            result["epoch"] = math.ceil(result["training_iteration"] / 3)
+            return super().on_trial_result(tune_controller, trial, result)
+
+    scheduler = Batches("epoch", max_t=3)
+    run = raced(scheduler, WORKED, arms(1))
+    assert lengths(run) == [7]  # the first result of the third epoch
+    assert scheduler.recommendation().cost == 3
+
+
 def test_a_result_without_the_time_is_refused():
     scheduler = MFEliminationScheduler("epochs", 9, bias=BIAS)
     with pytest.raises(ValueError, match="time_attr='epochs' is not in a trial's result"):
