@@ -254,7 +254,7 @@ class MFEliminationScheduler(ArmScheduler):
     def _on_result(self, run: Run, result: Mapping[str, Any]) -> str:
         self._note_time(run, result)
         stage = bisect_right(self._levels, run.shown) - 1
-        if stage <= run.reached:
+        if stage <= run.reached or self._metric not in result:
             return str(TrialScheduler.CONTINUE)
         run.granted = None
         value = self._finite_value(result)

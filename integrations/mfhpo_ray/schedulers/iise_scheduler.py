@@ -70,7 +70,9 @@ class IISEScheduler(ArmScheduler):
         samples. The search ends with the first suggestion beyond them. Not needed with random
         search and grids.
     metric, mode
-        What to optimise, "max" or "min"; None: as ``TuneConfig`` says.
+        What to optimise, "max" or "min"; None: as ``TuneConfig`` says. Where Ray lets trials report
+        without the metric (``TUNE_DISABLE_STRICT_METRIC_CHECKING=1``), the first result with it, at
+        a level or beyond, counts there.
     limit
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
@@ -329,7 +331,7 @@ class IISEScheduler(ArmScheduler):
         if run.granted is None:
             return str(TrialScheduler.CONTINUE)
         self._meter.note(run, result)
-        if run.shown < self._levels[run.granted]:
+        if run.shown < self._levels[run.granted] or self._metric not in result:
             return str(TrialScheduler.CONTINUE)
         failed = self._observe(run, result, bisect_right(self._levels, run.shown) - 1)
         if failed or run.reached == len(self._levels) - 1 or self._over:

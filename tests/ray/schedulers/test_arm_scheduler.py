@@ -66,6 +66,22 @@ def test_a_scheduler_is_for_one_experiment(tmp_path):
         scheduler.on_trial_add(controller, make_trial(2, StorageContext(str(tmp_path), "second")))
 
 
+@pytest.mark.parametrize("scheduler", [IISEScheduler, MFEliminationScheduler])
+def test_a_result_without_the_metric_is_no_failure(scheduler):
+    class Sparse(scheduler):
+        def on_trial_result(self, tune_controller, trial, result):
+            if result["training_iteration"] % 2:
+                del result["value"]
+            return super().on_trial_result(tune_controller, trial, result)
+
+    ours = Sparse(levels=[1, 3, 9])
+    run = race(ours, grid(2, 20), curves_of(length=40), slots=2, checkpoints=True)
+    answer = ours.recommendation()
+    assert (answer.config, answer.failures, answer.level) == ({"arm": 1}, 0, 9)
+    paused = {event.iteration for event in run.events if event.kind in ("paused", "terminated")}
+    assert paused <= {0, 2, 4, 10}
+
+
 @pytest.mark.parametrize("at_once", [1, 4])
 @pytest.mark.parametrize(
     "scheduler",
