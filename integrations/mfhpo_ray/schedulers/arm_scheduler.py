@@ -238,6 +238,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._losses.forget(run.arm)
         decision = self._on_result(run, result)
         if decision == TrialScheduler.PAUSE:
+            # Its result is there: saving the checkpoint is no longer limited.
+            self._time_limits.forget(trial)
             # What pauses is not running: others may be suggested in its place.
             live_trials(tune_controller.search_alg).discard(trial.trial_id)
             if not can_be_saved(trial):

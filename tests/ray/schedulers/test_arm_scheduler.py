@@ -16,6 +16,8 @@ from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.simulation import Step, simulate
 from mfhpo_ray.simulation.cluster import SimulatedTrial
+from mfhpo_ray.simulation.controller import Controller
+from mfhpo_ray.simulation.settings import completed
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.races import Suggesting, curves_of, declared, grid, race, started
 
@@ -80,6 +82,21 @@ def test_a_result_without_the_metric_is_no_failure(scheduler):
     assert (answer.config, answer.failures, answer.level) == ({"arm": 1}, 0, 9)
     paused = {event.iteration for event in run.events if event.kind in ("paused", "terminated")}
     assert paused <= {0, 2, 4, 10}
+
+
+def test_a_trial_that_pauses_within_its_limit_may_take_longer_to_be_saved():
+    class SlowToSave(Controller):
+        def _later(self, when, trial, actor, happen, *rank):
+            saves = 6.0 if happen == self._on_saved else 0.0
+            super()._later(when + saves, trial, actor, happen, *rank)
+
+    scheduler = MFEliminationScheduler(
+        levels=[1, 2], limit=5.0, n_startup_trials=0, breadth_first=True
+    )
+    settings = completed({"slots": 2, "checkpoints": True})
+    run = SlowToSave(scheduler, grid(3, 1), curves_of(seconds=2.0), settings).run()
+    assert [trial.last_result["training_iteration"] for trial in run.trials] == [2, 2, 2]
+    assert scheduler.recommendation().trials == 3
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
