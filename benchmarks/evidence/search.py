@@ -38,11 +38,13 @@ _FIVE = {
     "syne tune bohb": "Syne Tune BOHB",
 }
 
-_WITHOUT_RECORDS = {"ax": "Ax", "hebo": "HEBO"}
+_WITHOUT_RECORDS = {"ax": "Ax", "hebo": "HEBO", "syne tune mobster": "Syne Tune MOBSTER"}
+
+_ALL = NAMES | _FIVE | _WITHOUT_RECORDS
 
 
 def name_of(method: str) -> str:
-    return (NAMES | _FIVE).get(method, method)
+    return _ALL.get(method, method)
 
 
 def regret(group: str) -> Callable[[], str]:
@@ -114,7 +116,7 @@ def not_judged() -> list[str]:
 
 def never_judged() -> list[str]:
     """All that can be played here, and have not been on the tasks that judge the search."""
-    return _unplayed(NAMES | _FIVE | _WITHOUT_RECORDS)
+    return _unplayed(_ALL)
 
 
 def _unplayed(names: dict[str, str]) -> list[str]:

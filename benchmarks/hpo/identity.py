@@ -8,7 +8,12 @@ from benchmarks.dependencies import code_of
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.record import Record, Run
 
-_DISTRIBUTIONS = {"ax": "ax-platform", "neps": "neural-pipeline-search", "optuna-gp": "optuna"}
+_DISTRIBUTIONS = {
+    "ax": "ax-platform",
+    "neps": "neural-pipeline-search",
+    "optuna-gp": "optuna",
+    "syne-tune-mobster": "syne-tune",
+}
 
 
 def distribution_of(peer: str) -> str:

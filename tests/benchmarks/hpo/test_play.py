@@ -8,7 +8,7 @@ import pytest
 from benchmarks.dependencies import ROOT, code_of, modules_of
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.ask_tell import in_turn
-from benchmarks.hpo.identity import identity_of
+from benchmarks.hpo.identity import distribution_of, identity_of
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
@@ -161,6 +161,7 @@ def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once():
 
 def test_versions_of_peers():
     assert identity_of("optuna") == identity_of("optuna_gp") == version("optuna")
+    assert distribution_of("syne_tune_mobster") == distribution_of("syne_tune")
     assert identity_of("random_search") == ""
 
 

@@ -1,28 +1,19 @@
-"""Peers in environments of their own; those whose environment is not there are skipped."""
+"""Peers in environments of their own that evaluate at the target level only."""
 
 import json
 import math
-import subprocess
-from pathlib import Path
 
 import pytest
 
-from benchmarks.hpo.runs import environments
+from tests.benchmarks.peers import apart
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[3]
 TARGET = 3
 
 
 @pytest.fixture(scope="module", params=["ax", "hebo"])
 def tried(request):
-    found, missing = environments([request.param])
-    if missing:
-        pytest.skip(missing[request.param])
-    command = [str(found[0].python), "-m", "tests.benchmarks.peers.curves", request.param]
-    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    [played] = json.loads(ended.stdout.splitlines()[-1]).values()  # pymoo prints a hint before it
+    [played] = apart.tried(request.param).values()
     return played
 
 
