@@ -26,17 +26,22 @@ _LEVEL_OF_AVERAGE = 0.1
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
     """The arm with the highest lower bound, at the highest fidelity where most were pulled.
 
-    Where no radius is finite yet, only the arms that were pulled most often are compared.
+    Where no radius is finite yet, the arms that were pulled most often are compared by their means.
+    So are those of at most one pull less where some radii are finite and others of them are not: an
+    arm whose values are all equal gets a finite radius first, however bad they are.
     """
     counts = evidence.counts[arms]
     pulled = (counts > 0).sum(axis=0)
     fidelity = int(np.flatnonzero(pulled == pulled.max())[-1])
     means = evidence.means(arms, fidelity)
     half = evidence.half_widths(arms, fidelity)
+    fewest = counts[:, fidelity].max()
     if np.isfinite(half).any():
-        return int(arms[np.argmax(means - half)])
-    most = counts[:, fidelity] == counts[:, fidelity].max()
-    return int(arms[np.argmax(np.where(most, means, -np.inf))])
+        fewest -= 1
+        if np.isfinite(half[counts[:, fidelity] >= fewest]).all():
+            return int(arms[np.argmax(means - half)])
+    compared = counts[:, fidelity] >= max(fewest, 1)
+    return int(arms[np.argmax(np.where(compared, means, -np.inf))])
 
 
 def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> int:
