@@ -275,6 +275,8 @@ class SearchRace(Policy):
     @property
     def largest_shortlist(self) -> int:
         """How many arms what is left of the budget compares, from 2 to `top`."""
+        if math.isinf(self._budget.amount):
+            return self._top
         return max(2, min(self._top, self._budget.largest_shortlist()))
 
     def _search_on(self, pending: Sequence[Pull], kept: float) -> tuple[Pull, Point | None]:

@@ -447,6 +447,13 @@ def test_certificate_keeps_its_share_of_a_space_that_was_tried_whole():
     assert search.certificate_.certificate.evaluations >= 6
 
 
+@pytest.mark.parametrize("limit", [{"budget": np.inf}, {"budget": None, "seconds": np.inf}])
+def test_space_that_was_tried_whole_without_a_limit(limit):
+    search = race(space={"max_depth": randint(1, 6)}, epsilon=0.1, **limit).fit(X, y)
+    assert search.certificate_.certified
+    assert len(search.cv_results_["params"]) == 5
+
+
 def test_a_single_setting_is_fitted_on_fresh_splits():
     for options in ({}, {"resource": "n_samples"}):
         search = race(space={"max_depth": [3]}, **options).fit(X, y)
