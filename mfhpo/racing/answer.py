@@ -26,21 +26,20 @@ _LEVEL_OF_AVERAGE = 0.1
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
     """The arm with the highest lower bound, at the highest fidelity where most were pulled.
 
-    Where no radius is finite yet, the arms that were pulled most often are compared by their means.
-    So are those of at most one pull less where some radii are finite and others of them are not: an
-    arm whose values are all equal gets a finite radius first, however bad they are.
+    Until the arms that were pulled most often have finite radii, they are compared by their means.
+    If any radius is finite, those of one pull less are compared as well: an arm whose values are
+    all equal gets the first finite radius, however bad they are.
     """
     counts = evidence.counts[arms]
     pulled = (counts > 0).sum(axis=0)
     fidelity = int(np.flatnonzero(pulled == pulled.max())[-1])
     means = evidence.means(arms, fidelity)
     half = evidence.half_widths(arms, fidelity)
-    fewest = counts[:, fidelity].max()
-    if np.isfinite(half).any():
-        fewest -= 1
-        if np.isfinite(half[counts[:, fidelity] >= fewest]).all():
-            return int(arms[np.argmax(means - half)])
+    finite = np.isfinite(half)
+    fewest = counts[:, fidelity].max() - int(finite.any())
     compared = counts[:, fidelity] >= max(fewest, 1)
+    if finite[compared].all():
+        return int(arms[np.argmax(means - half)])
     return int(arms[np.argmax(np.where(compared, means, -np.inf))])
 
 
