@@ -89,6 +89,8 @@ class Report:
             raise ValueError("records hold no seed that all methods have played on all tasks.")
         known = known_best(records, references)
         present = tuple(name for name in ours if name in comparison.methods)
+        if seeds and not present and not comparison.left_out.keys().isdisjoint(ours):
+            raise ValueError("our own methods lack runs that others have; play them by run.")
         return cls(comparison, known, seconds, present, epsilon, unit)
 
     @property

@@ -221,7 +221,8 @@ def play_all(
         Called with a line when a job has ended.
     minutes
         After this time running jobs are stopped, and no other one begins; what they had finished
-        is kept. A job is stopped after eight hours in any case: some runs of FLAML never end.
+        is kept. A job is stopped after `_MOST_MINUTES` in any case, which
+        is no failure: some runs of FLAML never end.
 
     Returns
     -------
@@ -253,7 +254,8 @@ def play_all(
                         if stopped.is_set():
                             return None
                         if time.monotonic() > last:
-                            return f"{job.words}: had not ended after {_MOST_MINUTES:g} minutes"
+                            tell(f"{job.words}: stopped after {_MOST_MINUTES:g} minutes")
+                            return None
             finally:
                 process.kill()
                 process.wait()

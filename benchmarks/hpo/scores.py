@@ -60,7 +60,7 @@ class Comparison:
         """Choose what can be compared, while runs may be missing.
 
         A task is left out if it has less than half the runs of the task that has most. If any
-        method has all of `seeds` on all tasks, those that have not are left out. Else those are
+        method has all of `seeds` on the others, those that have not are left out. Else those are
         that have less than half the seeds, complete on all tasks, of the one that has most. What
         remains is compared on the seeds that everyone has.
 

@@ -20,7 +20,7 @@ from benchmarks.peers._values import in_range
 
 VALUE, STEP = "value", "step"
 
-# They tell of each trial that they stop.
+# Syne Tune logs each trial that it stops.
 logging.getLogger("syne_tune").setLevel(logging.ERROR)
 
 

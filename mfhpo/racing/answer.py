@@ -26,19 +26,17 @@ _LEVEL_OF_AVERAGE = 0.1
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
     """The arm with the highest lower bound, at the highest fidelity where most were pulled.
 
-    Until the arms that were pulled most often have finite radii, they are compared by their means.
-    If any radius is finite, those of one pull less are compared as well: an arm whose values are
-    all equal gets the first finite radius, however bad they are.
+    Until the arms that were pulled most often, or once less, all have finite radii, these arms are
+    compared by their means: whose turn it was says nothing, and an arm whose values are all equal
+    gets the first finite radius, however bad they are.
     """
     counts = evidence.counts[arms]
     pulled = (counts > 0).sum(axis=0)
     fidelity = int(np.flatnonzero(pulled == pulled.max())[-1])
     means = evidence.means(arms, fidelity)
     half = evidence.half_widths(arms, fidelity)
-    finite = np.isfinite(half)
-    fewest = counts[:, fidelity].max() - int(finite.any())
-    compared = counts[:, fidelity] >= max(fewest, 1)
-    if finite[compared].all():
+    compared = counts[:, fidelity] >= max(counts[:, fidelity].max() - 1, 1)
+    if np.isfinite(half[compared]).all():
         return int(arms[np.argmax(means - half)])
     return int(arms[np.argmax(np.where(compared, means, -np.inf))])
 

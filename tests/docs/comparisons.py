@@ -194,7 +194,7 @@ COMPARISONS = {
         "optimisers all of which take longer than ours": lambda: (
             searches.of_five_seeds() <= searches.slower("hpo_five_seeds")
         ),
-        "In most runs it comes across a better architecture": lambda: (
+        "In most runs it comes across a clearly better architecture": lambda: (
             searches.methods("hpo_nas", "NAS")[searches.OURS]["epsilon_best"] < 0.5
         ),
         "All of them promise more than they hold here": lambda: every(

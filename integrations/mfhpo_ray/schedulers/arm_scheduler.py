@@ -226,7 +226,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._is_open and self._is_out(run.arm):
             self._doom(run)
             if run.arm >= self._n_raced:
-                self._end_search(search)
+                # Others would come without end, to be stopped at once.
+                search.set_finished()
 
     def on_trial_result(
         self, tune_controller: TuneController, trial: Trial, result: dict[str, Any]
@@ -424,6 +425,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             n_arms = int(records.pop(RACE)["n_arms"])
         elif search.is_finished():
             n_arms = self._runs.n_arms
+            if self._n_arms is not None and suggests(search):
+                n_arms = min(n_arms, self._n_arms)
         else:
             n_arms = search.total_samples if self._n_arms is None else self._n_arms
             if n_arms > _MANY:
@@ -451,12 +454,8 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         if self._runs.n_arms > n_arms:  # several trials may be suggested before the race begins
             for arm in range(n_arms, self._runs.n_arms):
                 self._doom_arm(arm)
-            self._end_search(search)
+            search.set_finished()
         return True
-
-    def _end_search(self, search: Any) -> None:
-        """Have no more arms suggested: they would come without end, to be stopped at once."""
-        search.set_finished()
 
     def _stop_doomed(self, tune_controller: TuneController) -> None:
         """Stop the doomed; a trial that runs is killed if it does not report within a second."""

@@ -72,11 +72,12 @@ class IISEScheduler(ArmScheduler):
     metric, mode
         What to optimise, "max" or "min"; None: as ``TuneConfig`` says. Where Ray lets trials report
         without the metric (``TUNE_DISABLE_STRICT_METRIC_CHECKING=1``), the first result with it, at
-        a level or beyond, counts there.
+        a level or beyond, counts there. A trial that ends without one has failed.
     limit
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
-        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
-        slot, and the race, for ever.
+        there, also if it hangs, has failed; once it has reported a level, saving it takes as long
+        as it does. None: no limit, so that a trial which hangs holds its slot, and the race, for
+        ever.
     seed
         Of the pilot.
     **options

@@ -10,8 +10,7 @@ from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter
 
 from mfhpo_ray.experiment.prices import required_resources
 
-# Ray counts resources to a ten-thousandth; quotients of them are far more exact.
-_ROUNDING = 1e-6
+_PARTS = 10_000  # of a resource: to these Ray rounds what it counts
 
 
 def searchers_of(search: Any) -> Iterator[Any]:
@@ -47,9 +46,11 @@ def slots_for(trial: Trial) -> float:
         return math.inf
     there = ray.cluster_resources()
     needed = required_resources(trial)
-    fitting = [there.get(name, 0.0) / amount for name, amount in needed.items() if amount > 0]
-    # Five fifths are a whole, which 1.0 // 0.2 denies.
-    return max(1.0, min((math.floor(n + _ROUNDING) for n in fitting), default=math.inf))
+    parts = {name: round(amount * _PARTS) for name, amount in needed.items()}
+    fitting = [
+        round(there.get(name, 0.0) * _PARTS) // amount for name, amount in parts.items() if amount
+    ]
+    return max(1.0, min(fitting, default=math.inf))
 
 
 def _limiter_of(search: Any) -> ConcurrencyLimiter | None:

@@ -127,8 +127,9 @@ class TestRuns:
 
     def test_a_job_that_never_ends_is_stopped_and_told(self, tmp_path, monkeypatch):
         monkeypatch.setattr("benchmarks.hpo.runs._MOST_MINUTES", 0.0)
-        [failed] = play_all([self.job(tmp_path, "exec sleep 600")], 1, lambda line: None)
-        assert failed == "peer on branin, seeds 0 to 0: had not ended after 0 minutes"
+        said = []
+        assert play_all([self.job(tmp_path, "exec sleep 600")], 1, said.append) == []
+        assert said[0] == "peer on branin, seeds 0 to 0: stopped after 0 minutes"
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_a_trial_that_pauses_within_its_limit_may_take_longer_to_be_saved():
     assert scheduler.recommendation().trials == 3
 
 
-@pytest.mark.parametrize("at_once", [1, 4])
+@pytest.mark.parametrize(("at_once", "num_samples"), [(1, 5), (4, 5), (4, 4)])
 @pytest.mark.parametrize(
     "scheduler",
     [
@@ -108,11 +108,13 @@ def test_a_trial_that_pauses_within_its_limit_may_take_longer_to_be_saved():
         lambda: MFEliminationScheduler(max_t=27, arms=2),
     ],
 )
-def test_suggestions_beyond_the_arms_are_left_out_also_before_the_race_begins(scheduler, at_once):
+def test_suggestions_beyond_the_arms_are_left_out_also_before_the_race_begins(
+    scheduler, at_once, num_samples
+):
     ours = scheduler()
     searcher = Suggesting(grid(5, 1))
     limited = ConcurrencyLimiter(searcher, max_concurrent=at_once)
-    run = race(ours, limited, curves_of(), slots=4, num_samples=5, checkpoints=True)
+    run = race(ours, limited, curves_of(), slots=4, num_samples=num_samples, checkpoints=True)
     ran = started(run)
     assert {trial.config["arm"] for trial in run.trials if trial.trial_id in ran} == {0, 1}
     assert len(run.trials) == max(3, at_once)  # the search ends

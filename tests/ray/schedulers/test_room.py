@@ -23,6 +23,8 @@ def trial_with(**resources):
         ({"CPU": 8.0, "GPU": 1.0}, {"CPU": 1.0, "GPU": 0.2}, 5),
         ({"CPU": 8.0, "GPU": 1.0}, {"CPU": 1.0, "GPU": 0.1}, 8),
         ({"CPU": 4.0}, {"CPU": 0.1}, 40),
+        ({"CPU": 1.0}, {"CPU": 1 / 3}, 3),
+        ({"CPU": 1.0}, {"CPU": 1 / 6}, 5),  # Ray rounds it up
         ({"CPU": 1.0}, {"CPU": 0.3}, 3),
         ({"CPU": 7.0}, {"CPU": 2.0}, 3),
         ({"CPU": 1.0}, {"CPU": 2.0}, 1),  # a cluster may grow
