@@ -173,7 +173,7 @@ def test_a_quick_comparison_takes_what_there_is(monkeypatch, tmp_path):
         assert reference(problem).median < problem.best_value
     for family in ("rbv2_svm", "lcbench", "rbv2_xgboost"):
         assert quick_tasks() == tasks
-        (tmp_path / "mfhpo" / "data" / "yahpo" / family).mkdir(parents=True)
+        (tmp_path / "yahpo" / family).mkdir(parents=True)
         for name in ("model.onnx", "encoding.json", "config_space.json"):
-            (tmp_path / "mfhpo" / "data" / "yahpo" / family / name).touch()
+            (tmp_path / "yahpo" / family / name).touch()
     assert quick_tasks() == QUICK_TASKS
