@@ -114,7 +114,7 @@ bench-hpo: $(VENV)/.for-benchmarks ## our optimisers beside Optuna's in 10 minut
 	$(RUN) -m benchmarks.hpo run --quick $(ARGS)
 	$(RUN) -m benchmarks.hpo report --quick
 
-bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## the same on the surrogates that methods are developed on, 30 seeds, with the peers made by make peer-NAME, in hours; resumable; needs make data
+bench-hpo-full: $(VENV)/.for-benchmarks | $(RESULTS) ## the same with 30 seeds and the peers made by make peer-NAME, in hours; resumable; needs make data
 	$(RUN) -m benchmarks.hpo run $(ARGS)
 	$(RUN) -m benchmarks.hpo report
 
