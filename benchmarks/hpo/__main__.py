@@ -238,6 +238,7 @@ def _clock(options: argparse.Namespace) -> int:
         workers=options.workers,
         ours=[name for one in found if one.peer == OURS for name in one.methods],
         sigma=options.sigma,
+        seeds=options.seeds,
     )
     print(report.text())
     workers = shlex.join(map(str, options.workers))

@@ -35,6 +35,7 @@ from mfhpo.identification.explore import (
 from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
+from mfhpo.racing.answer import surest_by
 from mfhpo.racing.native import compiled
 from mfhpo.racing.options import Explore, Schedule
 
@@ -276,8 +277,7 @@ class MFLUCB(BestArmPolicy):
         if self._piloting:
             return super()._surest_arm()
         lows, _ = target_bounds(self._cells(), self._rules.bounds, self._roster.active)
-        best = int(np.argmax(lows))
-        return best if math.isfinite(lows[best]) else super()._surest_arm()
+        return surest_by(lows[self.active], self._evidence, self.active)
 
     def _assumptions(self) -> tuple[str, ...]:
         parts = super()._assumptions()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mfhpo.knowledge.arrays import IntArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.noise import CONTRADICTED
@@ -42,11 +42,16 @@ def surest_arm(evidence: Evidence, arms: IntArray) -> int:
 
 
 def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> int:
-    """The arm with the highest lower bound on its target mean; `surest_arm` if none is finite."""
+    """The arm with the highest lower bound on its target mean; see `surest_by`."""
     lowest, _ = evidence.intervals(arms, bias)
-    if not np.isfinite(lowest).any():
-        return surest_arm(evidence, arms)
-    return int(arms[np.argmax(lowest)])
+    return surest_by(lowest, evidence, arms)
+
+
+def surest_by(lowest: FloatArray, evidence: Evidence, arms: IntArray) -> int:
+    """The arm with the highest of these lower bounds; until all are finite, `surest_arm`."""
+    if np.isfinite(lowest).all():
+        return int(arms[np.argmax(lowest)])
+    return surest_arm(evidence, arms)
 
 
 def cautious_value(seen: PullStatistics) -> float:

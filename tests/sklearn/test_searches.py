@@ -557,9 +557,14 @@ def test_declared_bias_lets_cheap_levels_decide():
 def test_equal_scores_do_not_make_a_setting_lead():
     flowers, species = load_iris(return_X_y=True)
     # One cut tells one of three species from the others: two thirds are right on all splits.
-    for budget, bias in ((18, [0]), (18, [0.1, 0]), (24, [0.1, 0])):
+    for kind, budget, bias in (
+        (IISESearchCV, 18, [0]),
+        (IISESearchCV, 18, [0.1, 0]),
+        (IISESearchCV, 24, [0.1, 0]),
+        (MFSearchCV, 14, [0.1, 0]),
+    ):
         options = {"resource": "n_samples", "levels": [40, 120]} if len(bias) > 1 else {}
-        search = IISESearchCV(
+        search = kind(
             TREE, {"max_depth": [1, 2, 5]}, bias=bias, budget=budget, random_state=0, **options
         )
         search.fit(flowers, species)

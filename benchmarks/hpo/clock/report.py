@@ -38,8 +38,11 @@ class ClockReport:
         workers: Sequence[int],
         ours: Sequence[str],
         sigma: float | None = None,
+        seeds: Sequence[int] = (),
     ) -> ClockReport:
-        """Compare what is comparable; the best known of a task is the same whoever evaluates.
+        """Compare what is comparable, as `Comparison.of` says.
+
+        The best known of a task is the same whoever evaluates.
 
         Raises
         ------
@@ -60,7 +63,7 @@ class ClockReport:
             part = [record for record in found if labels[record.problem][1] == number]
             if part:
                 held = {label_of(task, sigma, number): known[task] for task in references}
-                parts[number] = Report.of(part, held, {}, ours, unit=_UNIT)
+                parts[number] = Report.of(part, held, {}, ours, unit=_UNIT, seeds=seeds)
         if not parts:
             raise ValueError("there are no records of runs on the clock; play them first.")
         return cls(parts)

@@ -314,6 +314,15 @@ class TestReport:
         assert picture.count('font-weight="bold">4 workers</text>') == 1
         assert all(heading.startswith(("1 worker", "4 workers")) for heading in report.pictures())
 
+    def test_whoever_has_half_of_the_seeds_does_not_shorten_the_others(self):
+        label = "lcbench 1, workers 4"
+        records = [record("a", label, seed, steps(1, 1)) for seed in range(4)]
+        records += [record("half", label, seed, steps(1, 1)) for seed in range(2)]
+        references = {"lcbench 1": Reference(2.5, 0.0)}
+        report = ClockReport.of(records, references, [4], ["a"], seeds=range(4))
+        assert report.parts[4].comparison.methods == ("a",)
+        assert report.parts[4].comparison.seeds == (0, 1, 2, 3)
+
     def test_no_records(self):
         with pytest.raises(ValueError, match="play them first"):
             ClockReport.of([], {"lcbench 1": Reference(1.0, 0.0)}, [1], [])
