@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from mfhpo._validation import check_number
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
@@ -75,7 +77,7 @@ class Budget:
         """Count an evaluation, and learn from what it has cost."""
         cost = observation.cost
         if cost is None:
-            cost = 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
+            cost = 0.0 if self.is_unknown(pull) else self._expected_cost([pull])[0]
         elif self._prices is not None and not observation.failed:
             goes_on = self._search.continues and not isinstance(pull, Replicate)
             start = self._start_of(pull) if goes_on else -1
@@ -153,7 +155,7 @@ class Budget:
         """
         if self._prices is None or self.in_evaluations:
             return None
-        expected = self._expected_cost(pull, point)
+        expected = self._expected_cost([pull], point)[0]
         if expected > 0.0:
             is_known = self._search.knows(pull.arm) or point is not None
             limit = self._prices.limit(pull, expected, worth if is_known else None)
@@ -163,7 +165,8 @@ class Budget:
             limit = max(_UNKNOWN_SHARE * self.amount, BEYOND * self._prices.longest_stopped)
         if math.isinf(self.amount):
             return None if math.isinf(limit) else limit
-        dear = sum(max(self._price(one), one.limit or 0.0) for one in pending)
+        prices = zip(self._price(pending), pending, strict=True)
+        dear = sum(max(price, one.limit or 0.0) for price, one in prices)
         most = max(self.amount - self.cost - dear, BEYOND * expected)
         return min(limit, most) if most > 0.0 else limit
 
@@ -171,25 +174,30 @@ class Budget:
         """Whether a pull has to wait until one that is under way tells what its level costs."""
         if not (self.is_unknown(pull) and any(map(self.is_unknown, pending))):
             return False
-        expected = sum(map(self._expected_cost, [pull, *pending]))
+        expected = sum(self._expected_cost([pull, *pending]))
         return expected > self.amount - self.spent + _ROUNDING
 
-    def _price(self, pull: Pull) -> float:
-        """What a pull takes of the budget, as far as anything is known of its cost."""
+    def _price(self, pulls: Sequence[Pull]) -> list[float]:
+        """What pulls take of the budget, as far as anything is known of their costs."""
         if self.in_evaluations:
-            return 1.0
-        return 0.0 if self.is_unknown(pull) else self._expected_cost(pull)
+            return [1.0] * len(pulls)
+        costs = self._expected_cost(pulls)
+        return [
+            0.0 if self.is_unknown(pull) else cost for pull, cost in zip(pulls, costs, strict=True)
+        ]
 
-    def _expected_cost(self, pull: Pull, point: Point | None = None) -> float:
-        """What a pull costs; 0 while the guess has not even the right unit."""
+    def _expected_cost(self, pulls: Sequence[Pull], point: Point | None = None) -> list[float]:
+        """What pulls cost; 0 while the guess has not even the right unit."""
         if self._prices is not None and not self._prices.usual.any_known:
-            return 0.0
-        start = -1 if isinstance(pull, Replicate) else self._start_of(pull)
-        if start < 0:
-            usual = self._from_scratch[pull.fidelity]
-        else:
-            usual = self._search.cost_from(start, pull.fidelity)
-        return usual * self._search.dearness_of(pull.arm, start, pull.fidelity, point)
+            return [0.0] * len(pulls)
+        arms, levels = [pull.arm for pull in pulls], [pull.fidelity for pull in pulls]
+        starts = [-1 if isinstance(pull, Replicate) else self._start_of(pull) for pull in pulls]
+        usual = [
+            self._from_scratch[level] if start < 0 else self._search.cost_from(start, level)
+            for start, level in zip(starts, levels, strict=True)
+        ]
+        times = self._search.dearness_of(arms, starts, levels, point)
+        return [float(cost) for cost in np.array(usual) * times]
 
     def _start_of(self, pull: Pull) -> int:
         """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
@@ -203,12 +211,14 @@ class Budget:
 
     def left(self, pending: Sequence[Pull] = ()) -> float:
         """What is left when all that is under way has been paid."""
-        return self.amount - self.spent - sum(self._price(pull) for pull in pending)
+        if math.isinf(self.amount):
+            return self.amount
+        return self.amount - self.spent - sum(self._price(pending))
 
     def fits(self, pull: Pull, pending: Sequence[Pull], kept: float = 0.0) -> bool:
         """Whether a pull can be paid besides what is under way, and so much is left."""
         left = self.left(pending) - kept
-        return self._price(pull) <= left + _ROUNDING and left > _ROUNDING
+        return self._price([pull])[0] <= left + _ROUNDING and left > _ROUNDING
 
     def affordable(self, pending: Sequence[Pull], kept: float) -> float:
         """What an arm may take to the target, where costs are measured; else anything."""

@@ -300,12 +300,27 @@ class SearchPolicy(abc.ABC):
         self.prices.learn(self.space, self._points, self._changes)
         return self.prices.dearness(features, start, end, arms)
 
-    def dearness_of(self, arm: int, start: int, end: int, point: Point | None = None) -> float:
-        """The same of one arm, that of a new one at a point; 1 if nobody knows what it is."""
-        point = self._points.get(arm, point)
-        if self.prices is None or point is None:
-            return 1.0
-        return float(self.dearness(self.space.features([point]), start, end, [arm])[0])
+    def dearness_of(
+        self,
+        arms: Sequence[int],
+        starts: Sequence[int],
+        ends: Sequence[int],
+        point: Point | None = None,
+    ) -> FloatArray:
+        """The same of arms, that of new ones at a point; 1 for those that nobody knows."""
+        found = np.ones(len(arms))
+        points = [self._points.get(arm, point) for arm in arms]
+        known = [(i, each) for i, each in enumerate(points) if each is not None]
+        if self.prices is None or not known:
+            return found
+        rows = [i for i, _ in known]
+        found[rows] = self.dearness(
+            self.space.features([each for _, each in known]),
+            np.array(starts)[rows],
+            np.array(ends)[rows],
+            [arms[i] for i in rows],
+        )
+        return found
 
     def knows(self, arm: int) -> bool:
         """Whether somebody has said which configuration an arm is."""
@@ -416,7 +431,8 @@ class SearchPolicy(abc.ABC):
             return best
 
         def cheapest_first(arm: int) -> tuple[float, float, int]:
-            return self.dearness_of(arm, level, level + 1), -self.mean(arm, level), arm
+            price = float(self.dearness_of([arm], [level], [level + 1])[0])
+            return price, -self.mean(arm, level), arm
 
         return min(arms, key=cheapest_first)
 

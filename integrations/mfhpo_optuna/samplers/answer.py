@@ -85,7 +85,7 @@ def is_news(race: StudyRace) -> bool:
     """Whether the answer so far is to be added; where there is one, it looks now and then only."""
     is_due = _looks(race.n_told) > _looks(race.n_told_before) or not race.certificates
     race.n_told_before = race.n_told
-    return is_due and _promise_so_far(race) is not None
+    return is_due and race.may_promise and _promise_so_far(race) is not None
 
 
 def _looks(evaluations: int) -> int:

@@ -149,6 +149,11 @@ class SearchStudy(FidelityRace):
             return False
         return race.is_ahead(self._pending(-1))
 
+    @property
+    def may_promise(self) -> bool:
+        """Whether anything came to the target: an interval has only what is on the shortlist."""
+        return bool(self.at_target.counts[0, 0])
+
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
         # A larger limit of time may be worth it, one of memory there will not be.
         return math.inf if MEMORY_KEY in trial.user_attrs else trial.user_attrs.get(CENSORED_KEY)

@@ -389,6 +389,11 @@ class StudyRace(abc.ABC):
         final = [t.user_attrs for t in self.certificates if SO_FAR_KEY not in t.user_attrs]
         return bool(final) and WITHHELD_KEY in final[-1]
 
+    @property
+    def may_promise(self) -> bool:
+        """Whether the leader's worth may be known, so that it is worth while to look for it."""
+        return True
+
     def sure_value(self, bound: float) -> float | None:
         """What the leader is worth at least, if its interval begins at `bound`; values maximised.
 
