@@ -166,19 +166,19 @@ class ModelSearch(SearchPolicy):
 
     @one_thread()
     def leader(self) -> int | None:
-        """The best arm by the model, which evens out noise.
+        """The finished arm with the best mean by the model, which evens out noise.
 
-        With one worker it is the finished arm with the best mean. With several, few are finished
-        for long, and what the model knows of others is worth more: then it is, of all arms at
-        whatever level, the one with the best mean less a standard deviation, at the highest level
-        that enough of them came to.
+        Several workers bring few to the target for long, and what the model knows of others is
+        worth more. While fewer than nine are there, it is, of all arms at whatever level, the one
+        with the best mean less a standard deviation, at the highest level that nine have come to.
         """
-        top = self._highest_with(FEWEST_FIRST) if self._has_many_first else -1
-        if top >= 0:
-            view = self._see(top)
-            sure = view.means - view.spreads
-            told = [index for index, arm in enumerate(view.arms) if self._has_value(arm)]
-            return view.arms[max(told, key=lambda index: (sure[index], -index))]
+        if self._has_many_first and len(self.finished_arms()) < FEWEST_FIRST:
+            top = self._highest_with(FEWEST_FIRST)
+            if top >= 0:
+                view = self._see(top)
+                sure = view.means - view.spreads
+                told = [index for index, arm in enumerate(view.arms) if self._has_value(arm)]
+                return view.arms[max(told, key=lambda index: (sure[index], -index))]
         known = self._known_finished()
         if not known:
             return super().leader()
@@ -221,9 +221,10 @@ class ModelSearch(SearchPolicy):
 
     def _highest_with(self, enough: int) -> int:
         """The highest level that so many known arms have values at, -1 without any."""
+        unfit = self._unfit
         for level in range(self.target, self.lowest - 1, -1):
-            known = (arm for arm in self._values[level] if arm in self._points)
-            if len(list(islice((arm for arm in known if arm not in self._out), enough))) == enough:
+            known = (arm for arm in self._values[level] if arm in self._points and arm not in unfit)
+            if len(list(islice(known, enough))) == enough:
                 return level if self.space.parameters else -1
         return -1
 

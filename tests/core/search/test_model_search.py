@@ -348,7 +348,7 @@ def test_what_several_workers_have_not_finished_leads_if_the_model_is_sure_of_it
     for arm, point in enumerate(points):
         search.describe(arm, point)
     order = sorted(range(60), key=lambda arm: valley(points[arm], 2))
-    finished = order[1:31:3]
+    finished = order[1:31:4]
     tell(order[0], 0)
     if is_alone:
         tell(order[0], 2)
@@ -359,6 +359,8 @@ def test_what_several_workers_have_not_finished_leads_if_the_model_is_sure_of_it
         tell(arm, 2)
     assert search.leader() in (finished[-1:] if is_alone else order[-20:])
     assert loaded(searching(initial=9, continues=True), search).leader() == search.leader()
+    tell(order[35], 2)
+    assert search.leader() == order[35]  # it is the ninth
 
 
 def test_a_useless_level_is_not_followed():
