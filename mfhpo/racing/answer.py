@@ -48,8 +48,13 @@ def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> i
 
 
 def surest_by(lowest: FloatArray, evidence: Evidence, arms: IntArray) -> int:
-    """The arm with the highest of these lower bounds; until all are finite, `surest_arm`."""
-    if np.isfinite(lowest).all():
+    """The arm with the highest of these lower bounds on target means, else `surest_arm`.
+
+    They count once those of the arms that were pulled most often at the target, or once less, are
+    all finite, for the reason that is given there.
+    """
+    counts = evidence.counts[arms, -1]
+    if np.isfinite(lowest[counts >= counts.max() - 1]).all():
         return int(arms[np.argmax(lowest)])
     return surest_arm(evidence, arms)
 

@@ -111,7 +111,7 @@ class ModelSearch(SearchPolicy):
         self._fits: dict[int, tuple[tuple[int, int, int], LevelProcess]] = {}
         self._told_so_far = Told(len(self.costs))
         # What the most probable and the drawn parameters say, each with what it was made from.
-        self._view: tuple[tuple[int, int], _View] | None = None
+        self._view: tuple[int, _View] | None = None
         self._drawn_view: tuple[object, _View] | None = None
 
     @one_thread()
@@ -166,23 +166,11 @@ class ModelSearch(SearchPolicy):
 
     @one_thread()
     def leader(self) -> int | None:
-        """The finished arm with the best mean by the model, which evens out noise.
-
-        Several workers bring few to the target for long, and what the model knows of others is
-        worth more. While fewer than nine are there, it is, of all arms at whatever level, the one
-        with the best mean less a standard deviation, at the highest level that nine have come to.
-        """
-        if self._has_many_first and len(self.finished_arms()) < FEWEST_FIRST:
-            top = self._highest_with(FEWEST_FIRST)
-            if top >= 0:
-                view = self._see(top)
-                sure = view.means - view.spreads
-                told = [index for index, arm in enumerate(view.arms) if self._has_value(arm)]
-                return view.arms[max(told, key=lambda index: (sure[index], -index))]
+        """The finished arm with the best mean by the model, which evens out its noise."""
         known = self._known_finished()
         if not known:
             return super().leader()
-        view = self._see(self.target)
+        view = self._see()
         return view.arms[max(known, key=lambda index: (view.means[index], -index))]
 
     @one_thread()
@@ -191,7 +179,7 @@ class ModelSearch(SearchPolicy):
         known = self._known_finished()
         if not known:
             return super().contenders(most)
-        view = self._see(self.target)
+        view = self._see()
         known.sort(key=lambda index: (-view.means[index], index))
         floor = view.means[known[0]] - _REACH * view.spreads[known[0]]
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
@@ -216,34 +204,23 @@ class ModelSearch(SearchPolicy):
         """
         if not pending:
             return self.target if self._can_model else -1
-        # The more is decided at once, the more are wanted.
-        return self._highest_with(min(len(pending) + 1, FEWEST_FIRST))
-
-    def _highest_with(self, enough: int) -> int:
-        """The highest level that so many known arms have values at, -1 without any."""
-        unfit = self._unfit
+        enough = min(len(pending) + 1, FEWEST_FIRST)  # the more is decided at once, the more
         for level in range(self.target, self.lowest - 1, -1):
-            known = (arm for arm in self._values[level] if arm in self._points and arm not in unfit)
-            if len(list(islice(known, enough))) == enough:
+            known = (arm for arm in self._values[level] if arm in self._points)
+            if len(list(islice((arm for arm in known if arm not in self._out), enough))) == enough:
                 return level if self.space.parameters else -1
         return -1
-
-    def _has_value(self, arm: int) -> bool:
-        return self.level_of(arm) >= 0 and arm not in self._unfit
 
     def _known_finished(self) -> list[int]:
         """Places of the finished arms in the most probable model's view; none without a model."""
         if not self._can_model:
             return []
         finished = set(self.finished_arms())
-        view = self._see(self.target)
-        return [index for index, arm in enumerate(view.arms) if arm in finished]
+        return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
-    def _see(self, top: int) -> _View:
-        """What the most probable parameters say of the arms at a level."""
-        key = (self._changes, top)
-        if self._view is None or self._view[0] != key:
-            self._view = (key, self._new_view(self._fit(top), (), top))
+    def _see(self) -> _View:
+        if self._view is None or self._view[0] != self._changes:
+            self._view = (self._changes, self._new_view(self._fit(self.target), (), self.target))
         return self._view[1]
 
     def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> _View:

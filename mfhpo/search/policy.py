@@ -106,8 +106,6 @@ class SearchPolicy(abc.ABC):
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
         self._failures: dict[int, int] = {}
         self._recovered = False  # whether any arm had a value after a failure
-        # How many arms had a value at the lowest level when the first one had one at the target.
-        self._before_target: int | None = None
         self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
         self._out: set[int] = set()
         self._merged: set[int] = set()
@@ -243,10 +241,10 @@ class SearchPolicy(abc.ABC):
         Several workers begin more than the first arms before any is at the target. Below it, the
         best of a few is then no match for the best of many at the level before.
         """
+        many = len(self._values[self.lowest]) > self._initial
         for level in range(self.target, -1, -1):
             arms = [arm for arm in self._values[level] if arm not in self._unfit]
-            between = self.lowest < level < self.target
-            too_few = between and self._has_many_first and len(arms) < FEWEST_FIRST
+            too_few = many and self.lowest < level < self.target and len(arms) < FEWEST_FIRST
             if arms and not too_few:
                 return max(arms, key=lambda arm: (self.mean(arm, level), -arm))
         return None
@@ -349,7 +347,6 @@ class SearchPolicy(abc.ABC):
             )
         self._points = {int(arm): dict(point) for arm, point in state["points"].items()}
         self._values = [{} for _ in self.costs]
-        self._before_target = None
         self._history = []
         self._unknown = set()
         for arm, level, value in state["history"]:
@@ -367,8 +364,6 @@ class SearchPolicy(abc.ABC):
         self._changes += 1
 
     def _learn(self, arm: int, level: int, value: float) -> None:
-        if level == self.target and self._before_target is None:
-            self._before_target = len(self._values[self.lowest])
         is_new = arm not in self._values[level]
         has_left = arm in self._out or arm in self._merged
         if level == self.target and is_new and not has_left:
@@ -493,12 +488,6 @@ class SearchPolicy(abc.ABC):
             if not pending or below >= min(wanted, most):
                 highest = level + 1
         return highest
-
-    @property
-    def _has_many_first(self) -> bool:
-        """Whether more than the first arms were begun before any was at the target."""
-        before = self._before_target
-        return (len(self._values[self.lowest]) if before is None else before) > self._initial
 
     @property
     def _unfit(self) -> set[int]:

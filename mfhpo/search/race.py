@@ -370,15 +370,15 @@ class SearchRace(Policy):
         )
 
     def _why_no_certificate(self) -> str:
-        evaluations, leader = self._budget.evaluations, self.search.leader()
-        if evaluations and leader is None:
+        evaluations = self._budget.evaluations
+        if evaluations and self.search.leader() is None:
             return f"none of {evaluations} evaluations gave a value"
         why = self._budget.why_nothing_is_kept
         if not why and self.finished:
             why = "the budget was spent before a shortlist could be evaluated"
         lucky = "the mean is the search's own, of a configuration selected for it"
-        if leader is not None and self.search.level_of(leader) < self.search.target:
-            lucky = f"it was not evaluated at the target yet; {lucky}"
+        if evaluations and not self.search.finished_arms():
+            lucky = f"nothing was evaluated at the target yet; {lucky}"
         return f"{why or 'the search goes on'}; {lucky}"
 
     def findings(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from mfhpo import MFLUCB, MFUCB, Bias, Observation, Problem, Pull, SubGaussian
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.racing.answer import cautious_value
 
@@ -48,3 +49,18 @@ def test_arms_that_are_all_the_same_do_not_flatter():
     cases = rng.normal(size=(200, 20))
     assert (cases.max(axis=1) > 0.0).all()
     assert sum(values_after_each(values)[-1] > 0.0 for values in cases) <= 10
+
+
+@pytest.mark.parametrize("policy", [MFLUCB, MFUCB])
+def test_an_arm_without_values_does_not_hide_what_is_known_at_the_target(policy):
+    race = policy(Problem(4, (1.0, 10.0), Bias.max(0.45, 0.0), SubGaussian(0.05)))
+    # Arm 1 is the best, though the cheap level says that arm 0 is; arm 3 never comes to its end.
+    told = {Pull(0, 0): 0.9, Pull(1, 0): 0.7, Pull(2, 0): 0.2, Pull(0, 1): 0.5}
+    for pull, value in told.items():
+        race.tell(pull, Observation(value - 0.01))
+        race.tell(pull, Observation(value + 0.01))
+    for sign in (-1.0, 1.0) * 20:
+        race.tell(Pull(1, 1), Observation(0.8 + 0.01 * sign))
+    arm, mean, _, fidelity = race.leader()
+    assert (arm, fidelity) == (1, 1)
+    assert mean == pytest.approx(0.8)

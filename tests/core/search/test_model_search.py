@@ -338,31 +338,6 @@ def test_below_the_target_the_best_of_a_few_does_not_lead():
     assert search.leader() == 3
 
 
-@pytest.mark.parametrize("is_alone", [True, False])
-def test_what_several_workers_have_not_finished_leads_if_the_model_is_sure_of_it(is_alone):
-    def tell(arm, level):
-        search.tell(Pull(arm, level), Observation(valley(points[arm], 2)))
-
-    search = searching(initial=9, continues=True)
-    points = [drawn(search.space, arm) for arm in range(60)]
-    for arm, point in enumerate(points):
-        search.describe(arm, point)
-    order = sorted(range(60), key=lambda arm: valley(points[arm], 2))
-    finished = order[1:31:4]
-    tell(order[0], 0)
-    if is_alone:
-        tell(order[0], 2)
-    for level in range(2):
-        for arm in order[1:]:
-            tell(arm, level)
-    for arm in finished:
-        tell(arm, 2)
-    assert search.leader() in (finished[-1:] if is_alone else order[-20:])
-    assert loaded(searching(initial=9, continues=True), search).leader() == search.leader()
-    tell(order[35], 2)
-    assert search.leader() == order[35]  # it is the ninth
-
-
 def test_a_useless_level_is_not_followed():
     def objective(point, level):
         if level == 1:

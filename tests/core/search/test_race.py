@@ -221,7 +221,7 @@ def test_the_target_is_reached_though_the_guess_says_it_is_too_dear(costs, budge
     at_target = sum(pull.fidelity == len(costs) - 1 for pull in pulls)
     assert at_target >= least
     assert budget - 11.0 < race.cost <= budget + 11.0 * workers
-    assert "not evaluated at the target" not in race.recommend().reason
+    assert "nothing was evaluated at the target" not in race.recommend().reason
 
 
 def test_one_evaluation_tells_what_a_dear_level_costs_while_others_begin():
