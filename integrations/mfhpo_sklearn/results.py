@@ -138,17 +138,17 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def _masked(values: Sequence[Any]) -> Any:
-    """A column of parameters: numbers and texts as such, masked where a row has none."""
-    absent = [value is _ABSENT for value in values]
-    given = [value for value in values if value is not _ABSENT]
-    kinds = {type(value) for value in given}
-    dtype: Any = kinds.pop() if len(kinds) == 1 and kinds <= {bool, int, float, str} else object
-    if any(absent) or dtype in (object, str):
-        column = np.empty(len(values), dtype=object)
-        for index, value in enumerate(values):
-            column[index] = None if value is _ABSENT else value
-        return np.ma.MaskedArray(column, mask=absent)
-    return np.ma.MaskedArray(np.array(given, dtype=dtype), mask=absent)
+    """A column of parameters: numbers as such, all else as objects, masked where a row has none."""
+    given = [(row, value) for row, value in enumerate(values) if value is not _ABSENT]
+    try:
+        found = np.array([value for _, value in given])
+        dtype = found.dtype if found.ndim == 1 and found.dtype.kind in "biuf" else np.dtype(object)
+    except ValueError:  # sequences of different lengths
+        dtype = np.dtype(object)
+    column = np.ma.MaskedArray(np.empty(len(values), dtype=dtype), mask=True)
+    for row, value in given:
+        column[row] = value
+    return column
 
 
 def _ranks(standings: Sequence[tuple[Any, ...]]) -> npt.NDArray[np.int32]:

@@ -17,10 +17,12 @@ from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import (
+    GridSearchCV,
     GroupKFold,
     GroupShuffleSplit,
     KFold,
     LeaveOneOut,
+    ParameterGrid,
     ShuffleSplit,
     TimeSeriesSplit,
     cross_val_score,
@@ -552,6 +554,16 @@ def test_declared_bias_lets_cheap_levels_decide():
         assert "the same for all settings" not in str(answer)
         full = (results["n_fits"] * [0.25, 1.0, 0.25]).sum()
         assert answer.cost <= full
+
+
+def test_parameters_are_listed_as_by_grid_search():
+    grid = [{"C": [1, 0.5]}, {"kernel": ["linear"], "gamma": [0.1, "auto"]}, {"degree": [2, 3]}]
+    theirs = GridSearchCV(SVC(), grid, cv=2).fit(X, y).cv_results_
+    candidates = list(ParameterGrid(grid))
+    ours = MFSearchCV(SVC(), candidates, budget=6, random_state=0).fit(X, y).cv_results_
+    for name in ("param_C", "param_kernel", "param_gamma", "param_degree"):
+        assert ours[name].dtype == theirs[name].dtype
+        assert ours[name].tolist() == theirs[name].tolist()
 
 
 def test_equal_scores_do_not_make_a_setting_lead():
