@@ -249,9 +249,10 @@ class ModelSearch(SearchPolicy):
         values = self._values[top]
         finished = [where[arm] for arm in arms if arm in values and arm not in self._unfit]
         if under_way:
-            # What is under way is taken to tell what is expected at its level.
-            levels = np.array([min(pull.fidelity, top) for pull in under_way])
-            places = [where[pull.arm] for pull in under_way]
+            # What is under way, the latest of it, is taken to tell what is expected at its level.
+            latest = under_way[-_MOST:]
+            levels = np.array([min(pull.fidelity, top) for pull in latest])
+            places = [where[pull.arm] for pull in latest]
             process.condition(
                 LevelData(
                     np.vstack([data.features, features[places]]),

@@ -402,6 +402,11 @@ def test_the_model_does_not_grow_with_the_number_of_trials(monkeypatch):
         assert all(seen.values())
         largest.append({name: max(counts) for name, counts in seen.items()})
     assert largest[0] == largest[1]
+    seen["condition"].clear()
+    for arm in range(600, 1000):
+        search.describe(arm, drawn(search.space, arm))
+    search.ask(1000, [Pull(arm, 0) for arm in range(600, 1000)])
+    assert max(seen["condition"]) == 2 * model_search._MOST
 
 
 def test_the_model_knows_what_was_begun_last_however_many_have_come_further(monkeypatch):
