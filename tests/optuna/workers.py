@@ -104,7 +104,7 @@ def game(path, n_trials=None):
         time.sleep(0.02)
         return values
 
-    sampler = NashSampler(PLAYERS, "seconds", budget=60, seed=0)
+    sampler = NashSampler(PLAYERS, "seconds", budget=90, seed=0)
     study = study_at(path, sampler, directions=["minimize", "minimize"])
     study.optimize(slow, n_trials=n_trials)
     return study

@@ -10,7 +10,7 @@ from mfhpo_optuna.games.queries import planned
 from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
 from tests.optuna.workers import game, start, wait
 
-BUDGET = 60
+BUDGET = 90
 
 
 def of_the_game(study):
