@@ -397,8 +397,11 @@ def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():
 
 @pytest.mark.parametrize(
     "scales",
-    [(1.0, 1.0, 1.0), (1.0, 0.3, 0.1), (0.1, 1.0, 1.0)],
-    ids=["equal", "noisy best", "quiet best"],
+    [
+        pytest.param((1.0, 1.0, 1.0), id="equal"),
+        pytest.param((1.0, 0.3, 0.1), id="noisy best", marks=pytest.mark.slow),
+        pytest.param((0.1, 1.0, 1.0), id="quiet best", marks=pytest.mark.slow),
+    ],
 )
 def test_wrong_with_probability_at_most_delta(scales):
     """The first of three arms is best by next to nothing: any other certificate is wrong."""

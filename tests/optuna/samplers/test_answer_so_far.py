@@ -267,6 +267,7 @@ def test_a_resumed_study_has_the_answers_of_an_uninterrupted_one():
     assert told(resumed) == told(whole)
 
 
+@pytest.mark.slow
 def test_answers_so_far_are_few():
     """Each evaluation is better than all before: 50 + log(400 / 50) / log(1.02) is 155."""
 
