@@ -14,7 +14,7 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning, find_contradiction
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.answer import remaining_pulls
+from mfhpo.racing.answer import SAME, remaining_pulls
 from mfhpo.racing.claims import evaluations_to_see, joined
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import RacingPolicy
@@ -22,6 +22,9 @@ from mfhpo.racing.race import RacingPolicy
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would
 # have been seen: a few values cannot tell a frequent divergence from luck.
 _SHARE_TO_SEE = 1.0 / 6.0
+
+# A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
+_REPEATS_TO_SEE_NOISE = 10
 
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
@@ -145,11 +148,21 @@ class BestArmPolicy(RacingPolicy):
         winner = self.winner
         if winner is not None and not self._lacking(winner):
             return True
+        if winner is None and self._noise_is_hidden:
+            return True
         left = self.budget - self._cost - self.held_cost
         if math.isinf(left):
             return False
         pull = self._next_pull(self._evidence.counts)
         return pull is not None and self._cost_of(pull.fidelity) > left
+
+    @property
+    def _noise_is_hidden(self) -> bool:
+        """Whether enough repeats at a level were all equal, which say nothing of their noise."""
+        noise = self._evidence.noise
+        least = max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
+        levels = self._compared_fidelities()
+        return any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in levels)
 
     @property
     def epsilon(self) -> float:
@@ -356,6 +369,8 @@ class BestArmPolicy(RacingPolicy):
     @property
     def _end(self) -> str:
         """Why a race that is not certified is over."""
+        if self._noise_is_hidden:
+            return f"all repeated evaluations gave exactly the same value ({SAME})"
         return f"the budget of {self.budget:g} is spent"
 
     def _remaining_cost(self, leader: int | None) -> float | None:

@@ -99,8 +99,8 @@ class MFGrad(MFTopTwo):
         )
 
     @property
-    def _is_studentised(self) -> bool:
-        return not self._published_stop and super()._is_studentised
+    def _decides_at_target(self) -> bool:
+        return not self._published_stop and super()._decides_at_target
 
     @property
     def _prior(self) -> float:

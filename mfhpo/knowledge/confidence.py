@@ -12,8 +12,7 @@ from scipy.special import lambertw, zeta
 
 from mfhpo._validation import check_nonnegative, check_probability
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian
-from mfhpo.knowledge.studentised import needed_ratio, rounded
+from mfhpo.knowledge.noise import Bounded, Noise, SubGaussian
 
 _SUB_GAUSSIAN = "the noise is sub-Gaussian with the declared sigma"
 
@@ -201,7 +200,7 @@ class StudentMixtureRadius(Radius):
         fewer than 8 (14) pulls and a prior of 0.1 for fewer than 5 (9).
     """
 
-    prior: float = 0.3
+    prior: float = 0.1
 
     assumption = "the noise is normal"
     needs_squares = True
@@ -258,8 +257,7 @@ class TightestRadius(Radius):
 def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:
     """Give the radius that is tightest, over the pulls that matter, for what was declared.
 
-    A ValueError says that the noise is to be estimated, or has another number of scales than
-    fidelities.
+    A ValueError says that the noise has another number of scales than fidelities.
     """
     if isinstance(noise, SubGaussian):
         return MixtureRadius(noise.at(fidelity, n_fidelities))
@@ -269,33 +267,7 @@ def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:
         return TightestRadius(
             (EmpiricalBernsteinRadius(noise.low, noise.high), MixtureRadius(sigma))
         )
-    if isinstance(noise, EstimatedNoise):
-        raise ValueError(
-            "noise=EstimatedNoise() has no radius of its own: the policy estimates sigma itself "
-            "and scales MixtureRadius(1.0); declare SubGaussian, Gaussian or Bounded for a radius."
-        )
     return StudentMixtureRadius()
-
-
-def studentised_radius(
-    counts: IntArray, level: float, variances: FloatArray, degrees: FloatArray
-) -> FloatArray:
-    """The radius where the noise is normal, of a variance that was estimated with other arms'.
-
-    All arguments but the `level` have shape (n,): the arms' numbers of values, and variances with
-    their degrees of freedom, those of the arms' own values among them. It is where
-    `mfhpo.knowledge.studentised.log_evidence` against the mean reaches what the level asks for;
-    infinite while too little is known.
-    """
-    rho = mixture_prior(level)
-    evidence = np.log1p(counts / rho) / 2.0 - math.log(level)
-    ratios = needed_ratio(evidence, rounded(degrees + 1.0))
-    known = (degrees > 0.0) & (ratios * rho < counts)
-    ratios, counts = ratios[known], counts[known]
-    radii = np.full(known.shape, np.inf)
-    squares = degrees[known] * variances[known]
-    radii[known] = np.sqrt(ratios * squares * (counts + rho) / (counts * (counts - ratios * rho)))
-    return radii
 
 
 _MOST_PULLS = 1e15

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 # A value this share of its size from the mean of the earlier ones is equal to it: the rest is
 # rounding.
@@ -19,9 +19,24 @@ class PullStatistics:
     `squares` and `cubes` are sums of powers of the deviations from the cell's mean,
     `prediction_errors` of squared deviations of each value from the mean of the earlier ones, and
     of the first from `first_guess`. `lows` and `highs` are infinite where there is no value.
+
+    Of each fidelity, shape (M,): `repeats` says whether any cell had the same value twice in a row,
+    as only discrete values do, and `steps` is the smallest difference that was seen between the
+    latest values of arms, infinite if there is none.
     """
 
-    _arrays = ("counts", "sums", "squares", "prediction_errors", "cubes", "lows", "highs")
+    _arrays = (
+        "counts",
+        "sums",
+        "squares",
+        "prediction_errors",
+        "cubes",
+        "lows",
+        "highs",
+        "latest",
+        "repeats",
+        "steps",
+    )
 
     def __init__(self, n_arms: int, n_fidelities: int, first_guess: float = 0.0) -> None:
         shape = (n_arms, n_fidelities)
@@ -33,6 +48,9 @@ class PullStatistics:
         self.cubes: FloatArray = np.zeros(shape)
         self.lows: FloatArray = np.full(shape, np.inf)
         self.highs: FloatArray = np.full(shape, -np.inf)
+        self.latest: FloatArray = np.full(shape, np.nan)
+        self.repeats: BoolArray = np.zeros(n_fidelities, dtype=np.bool_)
+        self.steps: FloatArray = np.full(n_fidelities, np.inf)
 
     def add(self, arm: int, fidelity: int, value: float) -> float:
         """Add a value; return by how much the cell's `squares` grew."""
@@ -52,13 +70,23 @@ class PullStatistics:
         self.squares[cell] += growth
         self.lows[cell] = min(self.lows[cell], value)
         self.highs[cell] = max(self.highs[cell], value)
+        self._compare(arm, fidelity, value)
         return float(growth)
+
+    def _compare(self, arm: int, fidelity: int, value: float) -> None:
+        """Take note of how far a value is from the latest ones at its fidelity."""
+        latest = self.latest[:, fidelity]
+        apart = np.abs(latest - value)
+        self.repeats[fidelity] |= apart[arm] <= _ROUNDING * abs(value)
+        differ = apart[apart > _ROUNDING * abs(value)]
+        self.steps[fidelity] = differ.min(initial=self.steps[fidelity])
+        latest[arm] = value
 
     def state_dict(self) -> dict[str, Any]:
         """The arrays as nested lists."""
         state = {name: getattr(self, name).tolist() for name in self._arrays}
-        for name in ("lows", "highs"):  # plain JSON knows no infinity
-            state[name] = [[v if math.isfinite(v) else None for v in row] for row in state[name]]
+        for name in ("lows", "highs", "latest", "steps"):
+            state[name] = _finite(state[name])
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -74,3 +102,11 @@ class PullStatistics:
             setattr(self, name, saved)
         self.lows = np.where(np.isnan(self.lows), np.inf, self.lows)
         self.highs = np.where(np.isnan(self.highs), -np.inf, self.highs)
+        self.steps = np.where(np.isnan(self.steps), np.inf, self.steps)
+
+
+def _finite(values: Any) -> Any:
+    """Replace what plain JSON does not know by None, in nested lists."""
+    if isinstance(values, list):
+        return [_finite(value) for value in values]
+    return values if math.isfinite(values) else None

@@ -10,20 +10,19 @@ from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import (
     EmpiricalBernsteinRadius,
-    MixtureRadius,
     Radius,
+    StudentMixtureRadius,
     default_radius,
     pulls_until,
-    studentised_radius,
 )
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise
+from mfhpo.knowledge.noise import Bounded
 from mfhpo.knowledge.normality import FEWEST_VALUES, NORMALITY_LEVEL, departure_in_words
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.problem import Problem
 from mfhpo.racing.noise_evidence import NoiseEvidence
 
-# Times the standard deviation that is estimated.
-_UNIT_RADIUS = MixtureRadius(1.0)
+# Where a variance is estimated: by choice, or because a declared scale was contradicted.
+_OWN_VARIANCE = StudentMixtureRadius()
 
 
 class Evidence:
@@ -36,9 +35,8 @@ class Evidence:
     Parameters
     ----------
     variances
-        Whether `noise.variance_bounds` are needed; they cost a share of delta where nothing is
-        declared of the noise's scale. Where it is only bounded, half of delta is left to the
-        intervals.
+        Whether likelihood ratios decide beside the intervals: where values are only bounded, half
+        of delta is left to either.
     audit
         Whether a declared scale is compared with the values (`NoiseAudit`), where the radius is
         that for the noise.
@@ -108,16 +106,13 @@ class Evidence:
     def estimate(self) -> str:
         """How the noise was estimated, in words; empty where it was not."""
         if self.noise.is_estimated:
-            return (
-                "noise: estimated, one variance as far as the arms agree; an arm that spreads "
-                "more is given its own"
-            )
+            return "noise: estimated, that of each configuration from its own values"
         return ""
 
     @property
     def supposes_normal(self) -> bool:
         """Whether the intervals rest on normal noise."""
-        return self.noise.has_own_variances or "normal" in self.assumption
+        return self.noise.is_estimated or "normal" in self.assumption
 
     def add(self, arm: int, fidelity: int, value: float) -> str:
         """Learn one value; return what it contradicts, in words, or an empty string."""
@@ -127,8 +122,8 @@ class Evidence:
         if contradicted:
             # All levels have a smaller share of delta from now on.
             self._is_stale[:] = True
-        elif self.noise.is_estimated_at(fidelity):
-            # Each value is evidence of the variance of all arms.
+        elif self.noise.is_estimated_at(fidelity) and self._statistics.repeats[fidelity]:
+            # The smallest step of discrete values is the same for all arms.
             self._is_stale[:, fidelity] = True
         return contradicted
 
@@ -201,8 +196,8 @@ class Evidence:
 
     def _computed_half_widths(self, arms: IntArray, fidelity: int, counts: IntArray) -> FloatArray:
         if self.noise.is_estimated_at(fidelity):
-            variances, degrees = self.noise.estimated(arms, fidelity)
-            return studentised_radius(counts, self.noise.level, variances, degrees)
+            squares = self.noise.squares(arms, fidelity)
+            return _OWN_VARIANCE(counts, self.noise.level, squares=squares)
         return self._radii[fidelity](
             counts,
             self.noise.level,
@@ -291,13 +286,9 @@ class Evidence:
         Infinite where it never is. Where the radius depends on the spread, the one seen so far at
         the fidelity is taken; NaN if there is none.
         """
-        if self.noise.is_estimated_at(fidelity):
-            scale = self.noise.scale(fidelity)
-            if math.isnan(scale):
-                return np.full(widths.shape, np.nan)
-            widths = widths / scale if scale > 0.0 else np.full(widths.shape, np.inf)
-            return pulls_until(_UNIT_RADIUS, self.noise.level, widths)
         radius, variance = self._radii[fidelity], None
+        if self.noise.is_estimated_at(fidelity):
+            radius = _OWN_VARIANCE
         if radius.needs_squares or radius.needs_prediction_errors:
             variance = self.noise_scale(fidelity) ** 2
             if math.isnan(variance):
@@ -318,8 +309,6 @@ class Evidence:
 def _checked_radii(radius: Radius | Sequence[Radius] | None, problem: Problem) -> list[Radius]:
     n_fidelities = problem.n_fidelities
     if radius is None:
-        if isinstance(problem.noise, EstimatedNoise):
-            return [_UNIT_RADIUS] * n_fidelities
         return [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
     if isinstance(radius, Radius):
         return [radius] * n_fidelities

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtri
 
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import (
@@ -18,14 +19,22 @@ from mfhpo.knowledge.noise import (
 )
 from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.knowledge.studentised import credited, least_precision
-from mfhpo.knowledge.variances import ArmVariances
 from mfhpo.problem import Problem
 
-# Of delta, the share that pays for the upper bounds on an estimated noise variance.
-_NOISE_SHARE = 0.1
+# Probability with which an arm whose spread is as large as it may be is taken to spread more.
+_CONTRADICTED = 0.05
 
-# Repeats that must all be equal before it is said that there is no noise.
-_LEAST_REPEATS = 4
+LEAST_REPEATS = 4
+"""Repeats that must all be equal before it is said that there is no noise."""
+
+MOST_RATIO = 5.0
+"""How many times as much as another an arm may spread, where others' spreads say anything of it."""
+
+# Of delta, the share that pays for a bound on the smallest spread.
+_LEAST_SPREAD_SHARE = 0.03
+
+# Where a variance is a guess that steers the race, the others' count for so many repeats.
+_GUESSED = 2.0
 
 
 class NoNoiseWarning(UserWarning):
@@ -54,29 +63,20 @@ class NoiseEvidence:
         self._full_delta = delta
         self._compared = tuple(compared)
         self._statistics = statistics
-        self._bounds_variances = variances
-        self.is_estimated = not has_radius and isinstance(noise, EstimatedNoise)
-        self.has_own_variances = variances and isinstance(noise, Gaussian)
+        self.is_estimated = not has_radius and isinstance(noise, (EstimatedNoise, Gaussian))
         self._halves_delta = variances and isinstance(noise, Bounded)
         self._audits: list[NoiseAudit] = []
         if audit and not has_radius and isinstance(noise, SubGaussian):
             assert self.sigmas is not None
             self._audits = [NoiseAudit(sigma) for sigma in self.sigmas]
-        self._estimates = [ArmVariances(statistics, m) for m in range(n_fidelities)]
         self._saw_no_noise = False
-        # With these, values that are all equal make intervals of no width.
-        self._may_see_none = (
-            expects_spread and not has_radius and isinstance(noise, (EstimatedNoise, Gaussian))
-        )
+        noiseless = isinstance(noise, SubGaussian) and not any(self.sigmas or ())
+        self._expects_spread = expects_spread and not noiseless
 
     @property
     def delta(self) -> float:
-        """Probability with which the means may leave their regions, without the noise's share."""
-        if self._halves_delta:
-            return 0.5 * self._full_delta
-        is_bounded = self._bounds_variances and (self.is_estimated or self.widened)
-        share = _NOISE_SHARE if is_bounded or self.has_own_variances else 0.0
-        return (1.0 - share) * self._full_delta
+        """Probability with which the means may leave their regions."""
+        return (0.5 if self._halves_delta else 1.0) * self._full_delta
 
     @property
     def level(self) -> float:
@@ -92,11 +92,6 @@ class NoiseEvidence:
         """Whether a declared scale of the noise was contradicted, and is estimated instead."""
         return any(audit.contradicted for audit in self._audits)
 
-    @property
-    def estimates_variances(self) -> bool:
-        """Whether `variance_bounds` depend on what was observed."""
-        return self.is_estimated or self.has_own_variances or self.widened
-
     def stop_audit(self) -> None:
         """Believe declared scales: values will be told whose spread is not known."""
         self._audits = []
@@ -107,7 +102,22 @@ class NoiseEvidence:
 
     def scale(self, fidelity: int) -> float:
         """The scale that the arms have at a fidelity if it is one for all; NaN without repeats."""
-        return math.sqrt(self._estimates[fidelity].pooled)
+        degrees = self._repeats(fidelity)
+        squares = float(self._statistics.squares[:, fidelity].sum())
+        return math.sqrt(squares / degrees) if degrees else math.nan
+
+    def _repeats(self, fidelity: int) -> int:
+        return int(np.maximum(self._statistics.counts[:, fidelity] - 1, 0).sum())
+
+    def is_hidden(self, fidelity: int, least: int = 1) -> bool:
+        """Whether all repeats at a fidelity were equal, and at least so many, without a reason.
+
+        Where there is declared to be no noise, they should be.
+        """
+        if self.sigmas is not None and self.sigmas[fidelity] == 0.0:
+            return False
+        is_constant = not self._statistics.squares[:, fidelity].any()
+        return is_constant and self._repeats(fidelity) >= max(least, 1)
 
     @property
     def unaudited(self) -> dict[int, int]:
@@ -125,13 +135,9 @@ class NoiseEvidence:
         """
         if self._statistics.counts[arm, fidelity] < 2:
             return ""
-        if not (self.is_estimated or self._audits or self._may_see_none):
-            return ""
         contradicted = self._audits[fidelity].add(growth, value) if self._audits else ""
-        estimate = self._estimates[fidelity]
-        estimate.learn(growth)
-        if self._may_see_none and not self._saw_no_noise and estimate.degrees >= _LEAST_REPEATS:
-            self._saw_no_noise = estimate.pooled == 0.0
+        if self._expects_spread and not self._saw_no_noise:
+            self._saw_no_noise = self.is_hidden(fidelity, LEAST_REPEATS)
             if self._saw_no_noise:
                 warnings.warn(
                     "repeated evaluations give exactly the same values, so there is no noise to "
@@ -142,65 +148,85 @@ class NoiseEvidence:
                 )
         return contradicted
 
-    def estimated(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, FloatArray]:
-        """Variances and their degrees of freedom, shape (n,) each; never below a declared one."""
-        variances, degrees = self._estimates[fidelity].of_arms(arms)
-        return self._at_least_declared(variances, fidelity), degrees
+    def squares(self, arms: IntArray, fidelity: int) -> FloatArray:
+        """Sums of squares around the arms' means, as far as they can be believed, shape (n,).
 
-    def estimated_of_pairs(
-        self, leader: int, others: IntArray, fidelity: int
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Variances of the leader and of each other, and their degrees of freedom, shape (n,)."""
-        mine, theirs, degrees = self._estimates[fidelity].of_pairs(leader, others)
-        return (
-            self._at_least_declared(mine, fidelity),
-            self._at_least_declared(theirs, fidelity),
-            degrees,
-        )
-
-    def _at_least_declared(self, variances: FloatArray, fidelity: int) -> FloatArray:
-        if self.sigmas is None:
-            return variances
-        return np.maximum(variances, self.sigmas[fidelity] ** 2)
-
-    def variance_bounds(self, arms: IntArray) -> FloatArray:
-        """Upper bounds on the noise's variance proxy, shape (n, M); infinite where unknown.
-
-        Those that are estimated hold at all times, and cost a share of delta.
+        They are never smaller than a declared scale says. Values that repeat are discrete, such as
+        accuracies on few rows, and a step that none of n values shows is taken as frequent as they
+        leave room for: its share is 1 - delta^(1/n), which adds ln(1 / delta) squared steps. They
+        are infinite while all values of each arm are equal.
         """
-        if self.sigmas is not None:
-            bounds = np.tile(np.square(self.sigmas), (len(arms), 1))
-        else:
-            bounds = np.full((len(arms), self._statistics.counts.shape[1]), np.inf)
-        level = _NOISE_SHARE * self._full_delta
-        level /= self._n_cells if self.has_own_variances else len(self._compared)
-        for m in range(bounds.shape[1]):
-            counts = self._statistics.counts[arms, m]
-            degrees = credited(counts)
-            if self.has_own_variances:
-                squares = self._statistics.squares[arms, m]
-            elif self.is_estimated_at(m):
-                variances, of_arms = self.estimated(arms, m)
-                squares = np.where(of_arms > 0.0, variances, 0.0) * of_arms
-                degrees += of_arms - np.maximum(counts - 1.0, 0.0)
-            else:
+        seen = self._statistics
+        squares = np.asarray(seen.squares[arms, fidelity])
+        if seen.repeats[fidelity] and self.is_hidden(fidelity):
+            squares = np.where(seen.counts[arms, fidelity] > 1, np.inf, squares)
+        elif seen.repeats[fidelity]:
+            squares = squares - math.log(self._full_delta) * seen.steps[fidelity] ** 2
+        if self.sigmas is None:
+            return squares
+        least = np.maximum(seen.counts[arms, fidelity] - 1, 0) * self.sigmas[fidelity] ** 2
+        return np.asarray(np.maximum(squares, least))
+
+    def most_variances(self, arms: IntArray, fidelity: int) -> FloatArray:
+        """What variances are at most if none is more than `MOST_RATIO`^2 times another, shape (n,).
+
+        It is wrong with a share of delta, at all times, and infinite for an arm of which fewer than
+        two values are known, or which spreads more. Discrete values say too little.
+        """
+        most = math.inf if self._statistics.repeats[fidelity] else self._most_variance(fidelity)
+        few = self._statistics.counts[arms, fidelity] < 2
+        found = np.where(few, np.inf, most)
+        found[np.isin(arms, self.spread_more(arms, fidelity))] = np.inf
+        return found
+
+    def spread_more(self, arms: IntArray, fidelity: int) -> IntArray:
+        """Which of these arms spread more than `MOST_RATIO` times as much as others, shape (n,)."""
+        if not self.is_estimated_at(fidelity):
+            return arms[:0]
+        seen, most = self._statistics, self._most_variance(fidelity)
+        repeats = seen.counts[arms, fidelity] - 1
+        usual = most * chdtri(np.maximum(repeats, 1), _CONTRADICTED)
+        return np.asarray(arms[(repeats > 0) & (seen.squares[arms, fidelity] > usual)])
+
+    def _most_variance(self, fidelity: int) -> float:
+        counts = self._statistics.counts[:, fidelity]
+        level = _LEAST_SPREAD_SHARE * self.delta / len(self._compared)
+        degrees = np.array([credited(counts).sum()])
+        [precision] = least_precision(-math.log(level), degrees)
+        squares = float(self._statistics.squares[:, fidelity].sum())
+        return MOST_RATIO**2 * squares / (2.0 * precision) if precision > 0.0 else math.inf
+
+    def variances(self, arms: IntArray) -> FloatArray:
+        """The noise's variances, shape (n, M); guesses where they are estimated, to steer a race.
+
+        A guess leans on the other arms' values, and is infinite where no arm has repeats.
+        """
+        shape = (len(arms), self._statistics.counts.shape[1])
+        found = (
+            np.full(shape, np.inf)
+            if self.sigmas is None
+            else np.tile(np.square(self.sigmas), (len(arms), 1))
+        )
+        for m in range(shape[1]):
+            if not self.is_estimated_at(m):
                 continue
-            precisions = 2.0 * least_precision(-math.log(level), degrees)
-            known = precisions > 0.0
-            bounds[:, m] = np.where(known, squares / np.where(known, precisions, 1.0), np.inf)
-        return bounds
+            common = self.scale(m) ** 2
+            if math.isnan(common):
+                continue
+            repeats = np.maximum(self._statistics.counts[arms, m] - 1.0, 0.0)
+            own = self._statistics.squares[arms, m] + _GUESSED * common
+            guessed = own / (repeats + _GUESSED)
+            found[:, m] = guessed if self.sigmas is None else np.maximum(guessed, found[:, m])
+        return found
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned, as plain JSON values."""
         return {
-            "estimates": [estimate.state_dict() for estimate in self._estimates],
             "audits": [audit.state_dict() for audit in self._audits],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state, after that of the statistics."""
-        for estimate, saved in zip(self._estimates, state["estimates"], strict=True):
-            estimate.load_state_dict(saved)
         if not state["audits"]:
             self.stop_audit()
         for audit, saved in zip(self._audits, state["audits"], strict=True):

@@ -42,7 +42,7 @@ _BIAS_SHARE = 0.5
 
 
 # Of saved states; a race cannot go on by rules that count other values.
-_STATE_VERSION = 3
+_STATE_VERSION = 4
 
 
 class ArmWithdrawnWarning(UserWarning):

@@ -19,10 +19,12 @@ order bounds) share the other half evenly.
 import abc
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from mfhpo.identification.likelihood.one_sided import Pairs
+from mfhpo.identification.likelihood.one_sided import Pairs as KnownPairs
+from mfhpo.identification.likelihood.unknown_variances import Levels, Pairs
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import mixture_prior
 
@@ -82,6 +84,21 @@ def nearest_mean(
     return x, (weights * np.maximum(distances, 0.0) ** 2).sum(axis=1)
 
 
+@dataclass(frozen=True)
+class UnknownVariances:
+    """What is asked where each arm's variance is estimated from its own values.
+
+    `squares` gives the sums of squares of some arms around their means, and `most_variances` what
+    their variances are at most, shape (n, M). The statistic is compared with the `threshold`, which
+    it reaches where `delta` is kept.
+    """
+
+    squares: Callable[[IntArray], FloatArray]
+    most_variances: Callable[[IntArray], FloatArray]
+    delta: float
+    threshold: float
+
+
 class PairLikelihood(abc.ABC):
     """The statistic for pairs of arms; subclasses differ in the kind of bias bounds.
 
@@ -94,6 +111,9 @@ class PairLikelihood(abc.ABC):
         Bias bounds xi_m or gamma_m, shape (M,).
     prior
         The count rho; 0 gives the plain likelihood ratio, which is no bound at all times.
+    unknown
+        What is asked of the evidence where the variances are estimated; those above then steer the
+        race alone. None: they are bounds.
 
     Attributes
     ----------
@@ -112,9 +132,11 @@ class PairLikelihood(abc.ABC):
         variances: FloatArray,
         bounds: FloatArray,
         prior: float,
+        unknown: "UnknownVariances | None" = None,
     ) -> None:
         self.bounds = bounds
         self._prior = prior
+        self._unknown = unknown
         self.means: FloatArray = np.zeros(means.shape)
         self._counts: FloatArray = np.zeros(means.shape)
         self.variances: FloatArray = np.full(means.shape, np.nan)
@@ -175,6 +197,8 @@ class PairLikelihood(abc.ABC):
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:
             return ratio
+        if self._unknown is not None:
+            return self._statistic_of_unknown(self._unknown, leader, others, epsilon)
         penalties = self.penalties[leader][:, None] + self.penalties[others][:, None, :]
         together: FloatArray = (
             ratio - self.penalties[leader].sum() - self.penalties[others].sum(axis=1)
@@ -184,6 +208,37 @@ class PairLikelihood(abc.ABC):
         of_two = self._ratios_of_two(leader, others, epsilon) - penalties
         best_two = of_two.reshape(len(others), -1).max(axis=1) - math.log(n_fidelities**self._free)
         return np.asarray(np.maximum(together, best_two) - math.log(2.0))
+
+    def _statistic_of_unknown(
+        self, unknown: "UnknownVariances", leader: int, others: IntArray, epsilon: float
+    ) -> FloatArray:
+        """The same where each arm's variance is estimated, from one fidelity of each arm."""
+        gaps = self._gaps_of_two(leader, others, epsilon)
+        counts = self._counts[leader][:, None], self._counts[others][:, None]
+        squares = unknown.squares(np.append(leader, others))
+        spread = squares[0][:, None], squares[1:, None]
+        most = unknown.most_variances(others)[:, None]
+
+        def of_all(part: FloatArray) -> FloatArray:
+            return np.broadcast_to(part, gaps.shape).ravel()
+
+        pairs = Pairs(
+            gaps.ravel(),
+            np.stack([of_all(part) for part in counts]),
+            np.stack([of_all(part) for part in spread]),
+            of_all(most),
+        )
+        n_fidelities = len(self.bounds)
+        levels = Levels(unknown.delta, len(self.means) - 1, n_fidelities**self._free, n_fidelities)
+        excess = pairs.excess(levels).reshape(len(others), -1).max(axis=1)
+        return np.asarray(unknown.threshold + excess)
+
+    @abc.abstractmethod
+    def _gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        """By how much means at two fidelities differ more than the null hypothesis allows.
+
+        Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
+        """
 
     @abc.abstractmethod
     def distances(
@@ -232,8 +287,12 @@ class OwnBiasLikelihood(PairLikelihood):
         explained = self.residuals[leader] + self.residuals[others]
         return np.maximum(value - explained, 0.0), alternative
 
+    def _gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        gaps: FloatArray = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
+        return gaps
+
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        gaps = self.lows[leader][:, None] - self.highs[others][:, None, :] + epsilon
+        gaps = self._gaps_of_two(leader, others, epsilon)
         joint = _joint(self.weights[leader][:, None], self.weights[others][:, None, :])
         return np.asarray(joint * np.maximum(gaps, 0.0) ** 2)
 
@@ -295,6 +354,12 @@ class OrderBiasLikelihood(PairLikelihood):
         ratios[:, same, same] = self._ratios(leader, others, epsilon)
         return ratios
 
+    def _gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
+        gaps = np.full((len(others), len(self.bounds), len(self.bounds)), -np.inf)
+        same = np.arange(len(self.bounds))
+        gaps[:, same, same] = self._excess(leader, others, epsilon)
+        return gaps
+
     def distances(
         self, leader: int, other: int, alternative: float, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
@@ -311,17 +376,10 @@ def _joint(one: FloatArray, other: FloatArray) -> FloatArray:
 
 
 class TargetLikelihood(OrderBiasLikelihood):
-    """Of the target level alone: evidence on the side where the leader is better (`Pairs`).
+    """Of the target level alone: known variances count on the side where the leader is better.
 
-    Parameters
-    ----------
-    means, counts, variances, prior
-        See `PairLikelihood`; variances are known, or estimates if `of_pairs` is given.
-    threshold
-        What the statistic is compared with.
-    of_pairs
-        Gives estimated variances of a leader and of others, and their degrees of freedom (see
-        `mfhpo.racing.noise_evidence.NoiseEvidence.estimated_of_pairs`).
+    `threshold` is what the statistic is compared with; for the other arguments see `PairLikelihood`
+    and `mfhpo.identification.likelihood.one_sided.Pairs`.
     """
 
     def __init__(
@@ -331,33 +389,23 @@ class TargetLikelihood(OrderBiasLikelihood):
         variances: FloatArray,
         prior: float,
         threshold: float,
-        of_pairs: Callable[[int, IntArray], tuple[FloatArray, FloatArray, FloatArray]] | None,
+        unknown: "UnknownVariances | None",
     ) -> None:
         self._threshold = threshold
-        self._of_pairs = of_pairs
-        super().__init__(means, counts, variances, np.zeros(1), prior)
+        super().__init__(means, counts, variances, np.zeros(1), prior, unknown)
 
     def statistic(
         self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
     ) -> FloatArray:
         """See `PairLikelihood.statistic`."""
-        if self._of_pairs is None:
-            mine = np.full(len(others), self.variances[leader, 0])
-            theirs, degrees = self.variances[others, 0], np.full(len(others), np.inf)
-        else:
-            mine, theirs, degrees = self._of_pairs(leader, others)
+        if self._unknown is not None:
+            return super().statistic(leader, others, ratio, epsilon)
         gaps = self.means[leader, 0] - self.means[others, 0] + epsilon
-        counts = np.stack([np.full(len(others), self._counts[leader, 0]), self._counts[others, 0]])
-        variances = np.stack([mine, theirs])
+        rows = [np.full(len(others), leader), others]
+        counts, variances = self._counts[rows, 0], self.variances[rows, 0]
         told = (gaps > 0.0) & (counts > 0).all(axis=0) & np.isfinite(variances).all(axis=0)
-        told &= degrees > 0.0
         statistics = np.full(len(others), -np.inf)
         if told.any():
-            pairs = Pairs(
-                gaps[told],
-                counts[:, told],
-                variances[:, told],
-                None if self._of_pairs is None else degrees[told],
-            )
+            pairs = KnownPairs(gaps[told], counts[:, told], variances[:, told], None)
             statistics[told] = pairs.evidence(self._prior, self._threshold)
         return statistics

@@ -13,28 +13,32 @@ from mfhpo.identification.likelihood.likelihood import (
     OwnBiasLikelihood,
     PairLikelihood,
     TargetLikelihood,
+    UnknownVariances,
     prior_count,
 )
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
-from mfhpo.knowledge.noise import Bounded, Gaussian
-from mfhpo.knowledge.studentised import needed_ratio, rounded
+from mfhpo.knowledge.confidence import MixtureRadius, StudentMixtureRadius
+from mfhpo.knowledge.noise import Bounded
 from mfhpo.problem import Problem
 from mfhpo.racing.answer import surest_at_target
+from mfhpo.racing.noise_evidence import MOST_RATIO
 
-# What a pair usually pays for looking at any time, and the most that the variance of an arm of
-# which little is known is raised by.
-_PENALTIES = 2.0
+# The most that the guessed variance of an arm of which little is known is raised by, and how many
+# values are many.
 _MOST_INFLATION = 50.0
+_MANY = 200
 
 
-@lru_cache(maxsize=4096)
-def _inflation(wanted: float, degrees: float) -> float:
-    """How many times as much has to be explained with the degrees of freedom of a pair."""
-    [ratio] = needed_ratio(np.array([wanted]), np.array([degrees]))
-    if math.isinf(ratio):
-        return _MOST_INFLATION
-    return min((degrees - 2.0) * float(ratio) / (2.0 * wanted), _MOST_INFLATION)
+@lru_cache(maxsize=64)
+def _inflations(level: float) -> FloatArray:
+    """Squared radii where the variance is estimated over those where it is known, by count."""
+    counts = np.arange(_MANY + 1)
+    known = MixtureRadius(1.0)(counts, level)
+    estimated = StudentMixtureRadius()(counts, level, squares=np.maximum(counts - 1.0, 0.0))
+    few = ~np.isfinite(estimated)
+    ratios = np.where(few, 1.0, estimated) / np.where(few, 1.0, known)
+    return np.where(few, _MOST_INFLATION, np.minimum(ratios**2, _MOST_INFLATION))
 
 
 @dataclass
@@ -110,13 +114,13 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     @property
     def _variances(self) -> bool:
-        is_needed = isinstance(self.problem.noise, (Gaussian, Bounded))
-        return is_needed or not self._is_studentised
+        return True
 
     @property
-    def _is_studentised(self) -> bool:
-        """Whether an estimated variance enters the statistic as such, not by an upper bound."""
-        return self._target_only or self.problem.n_fidelities == 1
+    def _estimates_noise(self) -> bool:
+        """Whether the variances are estimated at any level that is compared."""
+        noise = self._evidence.noise
+        return any(map(noise.is_estimated_at, self._compared_fidelities()))
 
     @property
     def threshold(self) -> float:
@@ -179,58 +183,60 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self, arms: IntArray, means: FloatArray, counts: IntArray | FloatArray, prior: float
     ) -> PairLikelihood:
         assert self.bias is not None
-        if self._is_studentised:
-            return TargetLikelihood(
-                means,
-                counts,
-                self._variance_bounds(arms),
-                prior,
-                self.threshold,
-                self._of_pairs if self._estimates_target else None,
+        unknown = None
+        if self._estimates_noise:
+            unknown = UnknownVariances(
+                self._squares, self._most_variances, self._evidence.noise.delta, self.threshold
             )
+        variances = self._steering_variances(arms)
+        if self._decides_at_target:
+            return TargetLikelihood(means, counts, variances, prior, self.threshold, unknown)
         kind = OwnBiasLikelihood if self.bias.kind == "max" else OrderBiasLikelihood
-        return kind(
-            means,
-            counts,
-            self._variance_bounds(arms),
-            np.array(self.bias.bounds)[self._levels],
-            prior,
-        )
+        bounds = np.array(self.bias.bounds)[self._levels]
+        return kind(means, counts, variances, bounds, prior, unknown)
+
+    @property
+    def _decides_at_target(self) -> bool:
+        return self._target_only or self.problem.n_fidelities == 1
+
+    def _squares(self, arms: IntArray) -> FloatArray:
+        """Sums of squares of some arms, shape (n, M) of the levels that are compared."""
+        noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
+        return np.stack([noise.squares(arms, m) for m in levels], axis=1)
+
+    def _most_variances(self, arms: IntArray) -> FloatArray:
+        """What the arms' variances are at most by those of others, shape (n, M) like squares."""
+        noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
+        return np.stack([noise.most_variances(arms, m) for m in levels], axis=1)
 
     def _take_note(self, arm: int) -> None:
         if self._standing is None:
             return
         likelihood, levels = self._standing.likelihood, self._levels
-        noise = self._evidence.noise
-        # Each value is evidence of the variance of all arms.
-        self._changed[slice(None) if noise.is_estimated or noise.widened else arm] = True
+        # Each value says something of the smallest spread of all arms.
+        self._changed[slice(None) if self._estimates_noise else arm] = True
         arms = np.flatnonzero(self._changed)
         likelihood.update(
             arms,
             self._evidence.all_means(arms)[:, levels],
             self._evidence.counts[arms, levels],
-            self._variance_bounds(arms),
+            self._steering_variances(arms),
         )
 
-    def _variance_bounds(self, arms: IntArray) -> FloatArray:
-        noise = self._evidence.noise
-        if self._is_studentised and self._estimates_target:
-            variances, degrees = noise.estimated(arms, self.problem.target)
-            return (variances * self._inflation(degrees))[:, None]
-        return noise.variance_bounds(arms)[:, self._levels]
+    def _steering_variances(self, arms: IntArray) -> FloatArray:
+        """The variances, raised where they are guesses from few values, shape (n, M)."""
+        noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
+        variances = noise.variances(arms)[:, self._levels]
+        for place, m in enumerate(levels):
+            if noise.is_estimated_at(m):
+                variances[:, place] *= self._inflation(self._evidence.counts[arms, m])
+        return variances
 
-    def _inflation(self, degrees: FloatArray) -> FloatArray:
+    def _inflation(self, counts: IntArray) -> FloatArray:
         """How much larger a known variance would ask for as many values; it steers the race."""
-        found, places = np.unique(rounded(degrees + 2.0), return_inverse=True)
-        wanted = self.threshold + _PENALTIES
-        return np.array([_inflation(wanted, float(value)) for value in found])[places]
-
-    @property
-    def _estimates_target(self) -> bool:
-        return self._evidence.noise.is_estimated_at(self.problem.target)
-
-    def _of_pairs(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        return self._evidence.noise.estimated_of_pairs(leader, others, self.problem.target)
+        n = np.minimum(counts, _MANY)
+        table = _inflations(self._level)
+        return table[n]
 
     def _judge_all(self) -> None:
         self._plan()
@@ -270,6 +276,12 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
         return others[beaten]
+
+    def _noise_in_words(self) -> str:
+        words = super()._noise_in_words()
+        if not self._estimates_noise:
+            return words
+        return f"{words}, of at most {MOST_RATIO:g} times the spread of another configuration"
 
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self.bias)

@@ -1,0 +1,164 @@
+"""When an arm is known to be no better than a leader, where every arm has a variance of its own.
+
+There are two ways, which share delta. Both hold at all times, for any rule that chooses the pulls,
+and whatever the ratio of the arms' spreads is, if the noise is normal (`mfhpo.knowledge.student`).
+
+Together. For means of the two arms that the null hypothesis allows, the evidence against the
+leader's and that against the other's add up. Where the smallest sum over all such means reaches y
+with ``(1 + y) exp(-y) = level``, the null hypothesis is false. It is best for arms that are close.
+
+Apart. The leader's mean is bounded from below, and the other's from above. Of the bounds from above
+the best arm's alone can make it leave, so that it needs no union bound over arms. It is best for
+the many arms that are far from the leader, of which few values are known. A second bound from above
+supposes that no arm spreads more than a stated number of times as much as another. Its standard
+deviation is then at most so many times the smallest, which the values of all arms bound at all
+times (`mfhpo.knowledge.studentised`; an arm that spreads more only makes that bound larger). It
+needs two values of the arm's own, and is not used where these spread more than that.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from mfhpo.knowledge.arrays import BoolArray, FloatArray
+from mfhpo.knowledge.confidence import StudentMixtureRadius
+from mfhpo.knowledge.student import BOTH_SIDES, log_evidence, wanted_of_two
+
+# Shares of delta: of the sums, of bounds from above by an arm's own spread and by the smallest, and
+# of bounds from below. The rest is that of the bound on the smallest spread.
+_TOGETHER, _ABOVE, _ABOVE_BY_RATIO, _BELOW = 0.6, 0.2, 0.1, 0.07
+
+# The effects of arms that are close are small, those of arms that are far from the leader large.
+_PRIOR, _FAR_PRIOR = 1.0, 0.03
+_FAR_PRIOR_OF_RATIO = 0.5
+
+# Where the minimum is looked for: shares of the gap that the leader's mean takes, and beyond
+# either end standard errors of the mean that is then on its own side of the null hypothesis.
+_SHARES = (1.0 - np.cos(np.linspace(0.0, math.pi, 17))) / 2.0
+_BEYOND = np.array([0.3, 0.7, 1.2, 2.0, 3.0])
+_FINER = np.linspace(-1.0, 1.0, 7)
+_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What the evidence must reach where K - 1 arms may be better than the best one.
+
+    `choices` is how many pairs of fidelities are tried for each pair of arms, and `n_fidelities`
+    how many of each arm.
+    """
+
+    delta: float
+    n_others: int
+    choices: int = 1
+    n_fidelities: int = 1
+
+    @property
+    def together(self) -> float:
+        """What a sum must reach."""
+        return wanted_of_two(_TOGETHER * self.delta / (self.n_others * self.choices))
+
+    @property
+    def above(self) -> float:
+        """What the evidence against a mean of the other arm must reach."""
+        return -math.log(_ABOVE * self.delta / self.n_fidelities)
+
+    @property
+    def above_by_ratio(self) -> float:
+        """The same where its spread is bounded by that of others."""
+        return -math.log(_ABOVE_BY_RATIO * self.delta / self.n_fidelities)
+
+    @property
+    def below(self) -> float:
+        """The level of a bound on the leader's mean."""
+        return _BELOW * self.delta / (self.n_others * self.n_fidelities)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs of a leader and another arm; see `mfhpo.knowledge.student.log_evidence`.
+
+    Parameters
+    ----------
+    gaps
+        By how much the leader's mean exceeds the least that the null hypothesis says, shape (n,).
+    counts, squares
+        Of the leader and of the other, shape (2, n).
+    most
+        What the variance of the other may be at most, infinite where it is not bounded, shape (n,).
+    """
+
+    gaps: FloatArray
+    counts: FloatArray
+    squares: FloatArray
+    most: FloatArray
+
+    def excess(self, levels: Levels) -> FloatArray:
+        """By how much the evidence exceeds what is wanted, in the better of both ways, shape (n,).
+
+        Minus infinity where nothing is known. Below 0 it may be larger than it is.
+        """
+        found = np.full(len(self.gaps), -np.inf)
+        told = (self.gaps > 0.0) & (self.counts > 1.0).all(axis=0)
+        told &= np.isfinite(self.squares).all(axis=0)
+        if told.any():
+            pairs = self._some(told)
+            apart = pairs._apart(levels)
+            close = apart < 0.0
+            if close.any():
+                together = pairs._some(close)._together(levels.together) - levels.together
+                apart[close] = np.maximum(apart[close], together)
+            found[told] = apart
+        return found
+
+    def _some(self, chosen: BoolArray) -> "Pairs":
+        counts, squares = self.counts[:, chosen], self.squares[:, chosen]
+        return Pairs(self.gaps[chosen], counts, squares, self.most[chosen])
+
+    def _apart(self, levels: Levels) -> FloatArray:
+        below = StudentMixtureRadius()(self.counts[0], levels.below, squares=self.squares[0])
+        left = np.maximum(self.gaps - below, 0.0)
+        counts, squares = self.counts[1], self.squares[1]
+        found = log_evidence(left, counts, squares, _FAR_PRIOR) - levels.above
+        # The normal mixture, where the variance is at most a known one.
+        shrunk = counts / (counts + _FAR_PRIOR_OF_RATIO)
+        z = left * np.sqrt(counts * shrunk / self.most)
+        by_ratio = (z**2 + np.log1p(-shrunk)) / 2.0
+        by_ratio += np.log(BOTH_SIDES + (1.0 - BOTH_SIDES) * 2.0 * ndtr(z))
+        found = np.maximum(found, by_ratio - levels.above_by_ratio)
+        return np.where(left > 0.0, found, -np.inf)
+
+    def _together(self, wanted: float) -> FloatArray:
+        """The smallest sum, or a larger one below what is wanted."""
+        gaps = self.gaps[:, None]
+        found = self._sums(gaps * np.array([0.0, 0.5, 1.0])).min(axis=1)
+        open_ = found >= wanted
+        if open_.any():
+            found[open_] = self._some(open_)._least_sum()
+        return np.asarray(found)
+
+    def _sums(self, parts: FloatArray) -> FloatArray:
+        """The sums at such distances of the leader's mean from its own, shape (n, X)."""
+        counts, squares = self.counts[:, :, None], self.squares[:, :, None]
+        leaders = log_evidence(parts, counts[0], squares[0], _PRIOR)
+        others = log_evidence(self.gaps[:, None] - parts, counts[1], squares[1], _PRIOR)
+        return np.asarray(leaders + others)
+
+    def _least_sum(self) -> FloatArray:
+        errors = np.sqrt(self.squares / (self.counts * (self.counts - 1.0)))[:, :, None]
+        gaps = self.gaps[:, None]
+        before, after = -errors[0] * _BEYOND[::-1], gaps + errors[1] * _BEYOND
+        parts = np.concatenate([before, gaps * _SHARES, after], axis=1)
+        rows = np.arange(len(parts))
+        sums = self._sums(parts)
+        least = np.asarray(sums.min(axis=1))
+        for _ in range(_ROUNDS):
+            best = np.clip(sums.argmin(axis=1), 1, parts.shape[1] - 2)
+            centres = parts[rows, best]
+            widths = np.maximum(centres - parts[rows, best - 1], parts[rows, best + 1] - centres)
+            parts = centres[:, None] + widths[:, None] * _FINER
+            sums = self._sums(parts)
+            np.minimum(least, sums.min(axis=1), out=least)
+        return least
