@@ -159,6 +159,8 @@ class BestArmPolicy(RacingPolicy):
     @property
     def _noise_is_hidden(self) -> bool:
         """Whether enough repeats at a level were all equal, which say nothing of their noise."""
+        if not self._expects_spread:
+            return False
         noise = self._evidence.noise
         least = max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
         levels = self._compared_fidelities()

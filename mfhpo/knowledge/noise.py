@@ -72,10 +72,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class EstimatedNoise:
-    """Nothing is declared: Gaussian noise, its variance estimated at every fidelity.
-
-    See `mfhpo.knowledge.variances`.
-    """
+    """Nothing is declared: Gaussian noise, its variance estimated from each arm's own values."""
 
 
 Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise

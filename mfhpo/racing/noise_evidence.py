@@ -116,8 +116,9 @@ class NoiseEvidence:
         """
         if self.sigmas is not None and self.sigmas[fidelity] == 0.0:
             return False
-        is_constant = not self._statistics.squares[:, fidelity].any()
-        return is_constant and self._repeats(fidelity) >= max(least, 1)
+        seen = self._statistics
+        are_equal = bool(seen.repeats[fidelity]) and not seen.squares[:, fidelity].any()
+        return are_equal and self._repeats(fidelity) >= least
 
     @property
     def unaudited(self) -> dict[int, int]:
@@ -158,7 +159,7 @@ class NoiseEvidence:
         """
         seen = self._statistics
         squares = np.asarray(seen.squares[arms, fidelity])
-        if seen.repeats[fidelity] and self.is_hidden(fidelity):
+        if self.is_hidden(fidelity):
             squares = np.where(seen.counts[arms, fidelity] > 1, np.inf, squares)
         elif seen.repeats[fidelity]:
             squares = squares - math.log(self._full_delta) * seen.steps[fidelity] ** 2

@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo.identification.likelihood.agreement import agreement
 from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.knowledge.variances import agreement
 from mfhpo.racing.roster import Roster
 
 # Two arms are often equal up to a constant: their variance is then their own. Rounded differences
@@ -256,7 +256,7 @@ class Blocks:
         return (total + own) / np.maximum(degrees, 1e-300), degrees
 
     def _agreement(self, leader: int) -> float:
-        """How far variances agree (see `mfhpo.knowledge.variances.agreement`).
+        """How far variances agree (see `mfhpo.identification.likelihood.agreement`).
 
         Those of the arms, and those of the leader's differences: arms that are alike in what they
         find hard differ less from each other than from the rest.

@@ -277,11 +277,12 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     def _eliminable(self, others: IntArray, beaten: BoolArray) -> IntArray:
         return others[beaten]
 
-    def _noise_in_words(self) -> str:
-        words = super()._noise_in_words()
+    def _conditions(self) -> tuple[str, ...]:
+        conditions = super()._conditions()
         if not self._estimates_noise:
-            return words
-        return f"{words}, of at most {MOST_RATIO:g} times the spread of another configuration"
+            return conditions
+        spread = f"no configuration spreads more than {MOST_RATIO:g} times as much as another"
+        return (*conditions[:2], spread, *conditions[2:])
 
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self.bias)

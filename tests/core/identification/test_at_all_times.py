@@ -8,7 +8,8 @@ from scipy.stats import binom
 
 from mfhpo.identification.likelihood.likelihood import prior_count
 from mfhpo.identification.likelihood.one_sided import Pairs
-from mfhpo.knowledge.confidence import studentised_radius
+from mfhpo.identification.likelihood.unknown_variances import Levels
+from mfhpo.identification.likelihood.unknown_variances import Pairs as UnknownPairs
 from tests.core.identification.many_races import (
     ManyRaces,
     at_random,
@@ -63,13 +64,39 @@ def test_evidence_that_is_too_large_by_2_is_found_out(is_known):
     assert exceeds_the_level(largest_evidence(2, for_a_lead, is_known, too_low, 1000) >= too_low)
 
 
-@pytest.mark.parametrize(("arms", "rule"), RULES)
-def test_studentised_radii(arms, rule):
-    missed, missed_by_half = np.zeros((2, 3000), dtype=bool)
-    for races in played(arms, rule):
-        variances, degrees = races.pooled(1)
-        radii = studentised_radius(races.counts[:, 0], LEVEL, variances, degrees)
-        missed |= np.abs(races.means[:, 0]) > radii
-        missed_by_half |= np.abs(races.means[:, 0]) > 0.5 * radii
-    assert not exceeds_the_level(missed)
-    assert arms > 2 or exceeds_the_level(missed_by_half)  # so that the test could tell
+def largest_excess(arms, rule, scales, shift=0.0, n=1500):
+    """The most by which evidence from own variances ever exceeds what is wanted, as above."""
+    most, levels = np.full(n, -np.inf), Levels(LEVEL, n_others=1)
+    for races in played(arms, rule, n):
+        gaps = scales[0] * races.means[:, 0] - scales[1] * races.means[:, 1] + shift
+        squares = races.squares[:, :2].T * np.square(scales)[:, None]
+        counts = races.counts[:, :2].T.astype(float)
+        pairs = UnknownPairs(gaps, counts, squares, np.full(n, np.inf))
+        np.maximum(most, pairs.excess(levels), out=most)
+    return most
+
+
+@pytest.mark.parametrize("scales", [(1.0, 1.0), (0.1, 1.0), (1.0, 0.03)])
+@pytest.mark.parametrize(("arms", "rule"), RULES[:2])
+def test_evidence_from_own_variances_whatever_their_ratio(arms, rule, scales):
+    assert not exceeds_the_level(largest_excess(arms, rule, scales) >= 0.0)
+
+
+def test_evidence_from_own_variances_that_is_too_large_is_found_out():
+    assert exceeds_the_level(largest_excess(2, for_a_lead, (1.0, 1.0), shift=0.5) >= 0.0)
+
+
+def test_a_variance_that_is_at_most_a_known_one():
+    """Of 8 arms, the first has no values but two, and spreads as much as is supposed at most."""
+    n, levels = 20_000, Levels(LEVEL, n_others=7)
+    rng = np.random.default_rng(3)
+    for count in (2, 3):
+        values = 5.0 * rng.standard_normal((n, count))
+        squares = np.square(values - values.mean(axis=1, keepdims=True)).sum(axis=1)
+        pairs = UnknownPairs(
+            -values.mean(axis=1),  # to a leader whose mean is the same, and known
+            np.stack([np.full(n, 1e6), np.full(n, float(count))]),
+            np.stack([np.full(n, 1e-6), squares]),
+            np.full(n, 25.0),
+        )
+        assert not exceeds_the_level(pairs.excess(levels) >= 0.0)

@@ -193,5 +193,5 @@ def test_very_large_values_without_noise_overflow_nothing(noise):
     while not race.finished and race.pulls < 100:
         [pull] = race.ask()
         race.tell(pull, Observation(values[pull.arm]))
-    assert race.recommend().certified
+    assert race.recommend().certified == isinstance(noise, SubGaussian)
     assert race.recommend().arm == 1

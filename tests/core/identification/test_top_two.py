@@ -69,14 +69,13 @@ class TestByHand:
         assert three_arms(delta=0.1).threshold == pytest.approx(math.log(2 / 0.1))
         bounded = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), Bounded(0.0, 1.0))
         assert MFTopTwo(bounded, delta=0.1).threshold == pytest.approx(math.log(2 / 0.05))
-        # A tenth for bounds on the variance, where several fidelities are weighed, and before that
-        # a half for bias bounds that are estimated.
+        # Half is for bias bounds that are estimated.
         noisy = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), EstimatedNoise())
-        assert MFTopTwo(noisy, delta=0.1).threshold == pytest.approx(math.log(2 / 0.09))
+        assert MFTopTwo(noisy, delta=0.1).threshold == pytest.approx(math.log(2 / 0.1))
         unknown = Problem(3, (1.0, 4.0))
         assert MFTopTwo(unknown, delta=0.1).threshold == pytest.approx(math.log(2 / 0.1))
         eliminates = MFTopTwo(unknown, delta=0.1, estimated_bias="eliminate")
-        assert eliminates.threshold == pytest.approx(math.log(2 / 0.045))
+        assert eliminates.threshold == pytest.approx(math.log(2 / 0.05))
 
 
 class TestRace:

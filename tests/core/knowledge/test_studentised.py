@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from mfhpo.knowledge.confidence import mixture_prior, studentised_radius
 from mfhpo.knowledge.studentised import (
     LOG_WEIGHTS,
     SCALES,
@@ -98,19 +97,3 @@ def test_degrees_of_freedom_of_other_arms():
     for n in (1023, 1024, 5000):
         exact = n - math.fsum(1.0 / k for k in range(1, n + 1))
         assert exact - 1e-6 < one(credited, n) <= exact + 1e-9
-
-
-def test_the_radius_is_where_the_evidence_against_the_mean_reaches_the_level():
-    # Five values with squares 3 around their mean, and 12 degrees of freedom of others with 10.
-    level, rho = 0.05, mixture_prior(0.05)
-    [radius] = studentised_radius(
-        np.array([5]), level, np.array([(3.0 + 10.0) / 16.0]), np.array([16.0])
-    )
-    explained = 25.0 * radius**2 / (5.0 + rho)
-    left = 3.0 + 10.0 + 5.0 * radius**2 - explained
-    evidence = one(log_evidence, explained / left, 17.0) - math.log(1.0 + 5.0 / rho) / 2.0
-    assert evidence == pytest.approx(-math.log(level))
-    unknown = studentised_radius(
-        np.array([0, 1, 1]), level, np.array([1.0, math.inf, 1.0]), np.array([9.0, 0.0, 1.0])
-    )
-    assert np.isinf(unknown).all()

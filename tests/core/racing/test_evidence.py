@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 
 from mfhpo import IISE, MFLUCB, MFTopTwo
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius, Radius, TightestRadius
+from mfhpo.knowledge.confidence import (
+    HoeffdingRadius,
+    MixtureRadius,
+    Radius,
+    StudentMixtureRadius,
+    TightestRadius,
+)
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.racing.evidence import Evidence
@@ -24,76 +30,107 @@ def evidence(noise, n_arms=2, variances=False):
     return Evidence(problem, 0.1, (0, 1), None, variances=variances)
 
 
-class TestVarianceBounds:
+def told(noise, values, **options):
+    """Evidence of what arms gave at the cheaper fidelity, in turn."""
+    found = evidence(noise, n_arms=len(values), **options)
+    for turn in range(max(map(len, values))):
+        for arm, of_arm in enumerate(values):
+            if turn < len(of_arm):
+                found.add(arm, 0, of_arm[turn])
+    return found
+
+
+class TestVariances:
     def test_declared(self):
         found = evidence(SubGaussian((2.0, 0.5)), variances=True)
-        assert found.noise.variance_bounds(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
+        assert found.noise.variances(BOTH).tolist() == [[4.0, 0.25], [4.0, 0.25]]
         assert found.noise.delta == pytest.approx(0.1)
-        assert not found.noise.estimates_variances
 
     def test_bounded_values_leave_half_of_delta_to_the_intervals(self):
         # Values within [a, b] have a variance proxy of (b - a)^2 / 4.
         found = evidence(Bounded(-1.0, 2.0), variances=True)
-        assert found.noise.variance_bounds(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
+        assert found.noise.variances(BOTH).tolist() == [[2.25, 2.25], [2.25, 2.25]]
         assert found.noise.delta == pytest.approx(0.05)
         assert evidence(Bounded(-1.0, 2.0)).noise.delta == pytest.approx(0.1)
 
-    def test_each_arms_own(self):
-        # 9 values are worth 9 - (1 + 1/2 + ... + 1/9) = 6.17 degrees of freedom, 8 are worth 5.28,
-        # which are too few for 1/10 of delta over four pairs, 1/400. The squares are 60.
-        found = evidence(Gaussian(), variances=True)
-        for value in range(9):
-            assert math.isinf(found.noise.variance_bounds(BOTH)[1, 0])
-            found.add(1, 0, float(value))
-        bounds = found.noise.variance_bounds(BOTH)
-        assert bounds[1, 0] == pytest.approx(
-            60.0 / 2.0 / u_where_f_is(math.log(400.0), 6.0), rel=1e-3
-        )
-        assert np.isinf(bounds[[0, 0, 1], [0, 1, 1]]).all()
-        assert found.noise.delta == pytest.approx(0.09)
-        assert found.noise.estimates_variances
+    @pytest.mark.parametrize("noise", [Gaussian(), EstimatedNoise()])
+    def test_guesses_lean_on_the_others(self, noise):
+        # Squares 2 and 8 around the means, of 4 repeats: 2.5 each, which count for two repeats.
+        found = told(noise, [[0.0, 1.0, 2.0], [0.0, 2.0, 4.0]])
+        assert found.noise.variances(BOTH)[:, 0] == pytest.approx([7.0 / 4.0, 13.0 / 4.0])
+        assert np.isinf(found.noise.variances(BOTH)[:, 1]).all()
 
-    def test_one_for_all_arms(self):
-        # Around the arms' means the squares are 10 and 6. 5 values are worth 2.717 degrees of
-        # freedom, both arms together 5. 1/10 of delta over two fidelities: 1/200.
-        found = evidence(EstimatedNoise(), variances=True)
-        for values in ((0.0, 4.0), (1.0, 4.0), (2.0, 5.0), (3.0, 7.0), (4.0, 5.0)):
-            assert np.isinf(found.noise.variance_bounds(BOTH)).all()
-            for arm in (0, 1):
-                found.add(arm, 0, values[arm])
-        expected = 16.0 / 2.0 / u_where_f_is(math.log(200.0), 5.0)
-        bounds = found.noise.variance_bounds(BOTH)
-        assert bounds[:, 0] == pytest.approx([expected, expected], rel=1e-3)
-        assert np.isinf(bounds[:, 1]).all()
-        assert found.noise.delta == pytest.approx(0.09)
+    def test_an_interval_is_its_own_arms(self):
+        """However quiet the others are, and however many values they have."""
+        loud = [-1.0, 2.0, 0.5, 3.0, -2.0, 1.0]
+        quiet = list(np.random.default_rng(0).normal(0.0, 0.01, 100))
+        alone, beside = told(EstimatedNoise(), [loud, []]), told(EstimatedNoise(), [loud, quiet])
+        assert alone.summary(0, 0) == beside.summary(0, 0)
+        squares = found_squares(loud)
+        radius = StudentMixtureRadius()(np.array([6]), 0.1 / 4.0, squares=np.array([squares]))
+        assert alone.summary(0, 0)[2] == pytest.approx(radius[0])
 
-    def test_an_arm_that_spreads_more_has_its_own(self):
-        found = evidence(EstimatedNoise(), n_arms=3, variances=True)
+    def test_what_a_variance_is_at_most(self):
         rng = np.random.default_rng(0)
-        for _ in range(100):
-            for arm in (0, 1):
-                found.add(arm, 0, 0.01 * rng.standard_normal())
-        for value in (-7.0, 7.0):
-            found.add(2, 0, value)
-        bounds = found.noise.variance_bounds(np.arange(3))[:, 0]
-        # Its sample variance is 98. One degree of freedom, and hardly more from arms so unlike it.
-        assert bounds[2] > 98.0
-        assert (bounds[:2] < 0.1).all()
+        quiet = [list(rng.normal(0.0, 0.1, 20)) for _ in range(3)]
+        found = told(EstimatedNoise(), [*quiet, [0.0], [0.0, 0.1], [-3.0, 3.0]])
+        most = found.noise.most_variances(np.arange(6), 0)
+        assert np.isinf(most[[3, 5]]).all()  # of one value alone, and of an arm that spreads more
+        assert 25.0 * 0.01 < most[4] == most[0] < 25.0 * 0.01 * 3.0
+        assert found.noise.spread_more(np.arange(6), 0).tolist() == [5]
 
-    def test_no_noise(self):
-        # As above 1/200 needs 5 degrees of freedom, and 8 values are worth 5.28.
-        found = evidence(EstimatedNoise(), variances=True)
-        for _ in range(4):
-            found.add(0, 0, 3.0)
+    def test_the_bound_on_the_smallest_spread_by_hand(self):
+        # 20 values of each of 3 arms are worth 20 - (1 + ... + 1/20) = 16.40 degrees, in all 49.
+        rng = np.random.default_rng(0)
+        values = rng.normal(0.0, 0.1, (3, 20))
+        found = told(EstimatedNoise(), values.tolist())
+        squares = sum(found_squares(row) for row in values)
+        level = 0.03 * 0.1 / 2.0  # a share of delta, for two fidelities
+        expected = 25.0 * squares / 2.0 / u_where_f_is(-math.log(level), 49.0)
+        assert found.noise.most_variances(BOTH, 0) == pytest.approx([expected] * 2, rel=1e-3)
+
+
+def found_squares(values):
+    return float(np.square(np.array(values) - np.mean(values)).sum())
+
+
+class TestEqualValues:
+    def test_they_say_nothing_while_all_are_equal(self):
+        found = told(EstimatedNoise(), [[3.0] * 4, [2.0]])
         with pytest.warns(NoNoiseWarning):
             found.add(0, 0, 3.0)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # it is said once
-            found.add(0, 0, 3.0)
-            found.add(0, 0, 3.0)
-        assert np.isinf(found.noise.variance_bounds(BOTH)[:, 0]).all()
-        found.add(0, 0, 3.0)
-        assert found.noise.variance_bounds(BOTH)[:, 0].tolist() == [0.0, 0.0]
+            for _ in range(100):
+                found.add(0, 0, 3.0)
+        assert math.isinf(found.summary(0, 0)[2])
+        assert found.noise.is_hidden(0)
+
+    def test_a_step_that_was_not_seen_may_still_be(self):
+        """Scores on 50 rows: what is constant is known no better than to a part of a row."""
+        found = told(EstimatedNoise(), [[1.0] * 20, [0.9, 0.92, 0.92, 0.94]])
+        squares = -math.log(0.1) * 0.02**2
+        radius = StudentMixtureRadius()(np.array([20]), 0.1 / 4.0, squares=np.array([squares]))
+        assert found.summary(0, 0)[2] == pytest.approx(radius[0])
+        assert found.noise.squares(BOTH, 0)[0] == pytest.approx(squares)
+
+    def test_values_that_never_repeat_are_not_rounded(self):
+        values = list(np.random.default_rng(0).normal(0.0, 1.0, 10))
+        found = told(EstimatedNoise(), [values, values[:3][::-1]])
+        assert found.noise.squares(BOTH, 0)[0] == pytest.approx(found_squares(values))
+
+    def test_whoever_declares_no_noise_is_told_nothing(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = told(SubGaussian(0.0), [[1.0] * 9, [2.0] * 9])
+        assert not found.noise.is_hidden(0)
+        assert found.summary(0, 0)[2] == 0.0
+
+    @pytest.mark.parametrize("noise", [SubGaussian(0.1), Bounded(0.0, 5.0)])
+    def test_they_are_noticed_whatever_was_declared(self, noise):
+        with pytest.warns(NoNoiseWarning):
+            found = told(noise, [[1.0] * 4, [2.0] * 4])
+        assert found.noise.is_hidden(0)
 
 
 class TestIntervals:
@@ -231,13 +268,17 @@ class TestHalfWidths:
 
 
 @pytest.mark.parametrize("policy", [IISE, MFTopTwo, MFLUCB])
-def test_a_race_without_any_noise_is_over_after_few_repeats(policy):
+def test_a_race_whose_noise_is_not_seen_ends_without_a_certificate(policy):
     means = [0.1, 0.5, 0.3]
     race = policy(Problem(3, costs=(1.0,), bias=Bias.max(0.0), noise=EstimatedNoise()))
     with pytest.warns(NoNoiseWarning) as caught:
-        play(race, lambda pull: means[pull.arm], most=100)
+        pulls = play(race, lambda pull: means[pull.arm], most=100)
     assert len(caught) == 1
-    assert race.recommend().certified
-    assert race.recommend().arm == 1
-    # The winner is repeated until outcomes that were not seen are rare.
-    assert max(race.summary(arm, 0)[0] for arm in (0, 2)) <= 8
+    answer = race.recommend()
+    assert (answer.certified, answer.finished) == (False, True)
+    assert answer.interval == (-math.inf, math.inf)
+    assert "declare sigma=0" in answer.reason
+    assert len(pulls) <= 20
+    known = policy(Problem(3, costs=(1.0,), bias=Bias.max(0.0), noise=SubGaussian(0.0)))
+    play(known, lambda pull: means[pull.arm], most=100)
+    assert (known.recommend().arm, known.recommend().certified) == (1, True)
