@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtri
 
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import (
     Bounded,
     EstimatedNoise,
@@ -174,28 +174,32 @@ class NoiseEvidence:
         It is wrong with a share of delta, at all times, and infinite for an arm of which fewer than
         two values are known, or which spreads more. Discrete values say too little.
         """
-        most = math.inf if self._statistics.repeats[fidelity] else self._most_variance(fidelity)
+        if self._statistics.repeats[fidelity]:
+            return np.full(len(arms), np.inf)
+        most = self._most_by_others(arms, fidelity)
         few = self._statistics.counts[arms, fidelity] < 2
-        found = np.where(few, np.inf, most)
-        found[np.isin(arms, self.spread_more(arms, fidelity))] = np.inf
-        return found
+        return np.where(few | self._spread_more(arms, fidelity, most), np.inf, most)
 
     def spread_more(self, arms: IntArray, fidelity: int) -> IntArray:
         """Which of these arms spread more than `MOST_RATIO` times as much as others, shape (n,)."""
         if not self.is_estimated_at(fidelity):
             return arms[:0]
-        seen, most = self._statistics, self._most_variance(fidelity)
-        repeats = seen.counts[arms, fidelity] - 1
-        usual = most * chdtri(np.maximum(repeats, 1), _CONTRADICTED)
-        return np.asarray(arms[(repeats > 0) & (seen.squares[arms, fidelity] > usual)])
+        more = self._spread_more(arms, fidelity, self._most_by_others(arms, fidelity))
+        return np.asarray(arms[more])
 
-    def _most_variance(self, fidelity: int) -> float:
-        counts = self._statistics.counts[:, fidelity]
+    def _spread_more(self, arms: IntArray, fidelity: int, most: FloatArray) -> BoolArray:
+        repeats = self._statistics.counts[arms, fidelity] - 1
+        usual = most * chdtri(np.maximum(repeats, 1), _CONTRADICTED)
+        return np.asarray((repeats > 0) & (self._statistics.squares[arms, fidelity] > usual))
+
+    def _most_by_others(self, arms: IntArray, fidelity: int) -> FloatArray:
+        squares = self._statistics.squares[:, fidelity]
+        degrees = credited(self._statistics.counts[:, fidelity])
         level = _LEAST_SPREAD_SHARE * self.delta / len(self._compared)
-        degrees = np.array([credited(counts).sum()])
-        [precision] = least_precision(-math.log(level), degrees)
-        squares = float(self._statistics.squares[:, fidelity].sum())
-        return MOST_RATIO**2 * squares / (2.0 * precision) if precision > 0.0 else math.inf
+        precisions = least_precision(-math.log(level), degrees.sum() - degrees[arms])
+        known = precisions > 0.0
+        most = MOST_RATIO**2 * (squares.sum() - squares[arms]) / 2.0
+        return np.where(known, most / np.where(known, precisions, 1.0), np.inf)
 
     def variances(self, arms: IntArray) -> FloatArray:
         """The noise's variances, shape (n, M); guesses where they are estimated, to steer a race.
