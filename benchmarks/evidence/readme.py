@@ -21,7 +21,7 @@ def how_sure() -> str:
             for row in result("assumptions")["rows"]
             if row["scenario"] == scenario
         )
-        for scenario in ("shared noise", "rare divergence", "bias 1.5 times")
+        for scenario in ("shared noise", "rare divergence", "bias 1.5 times", "late bloomer of 32")
     }
     judged, missing = not not_judged(), ", ".join(never_judged())
     hpo = result(JUDGED if judged else "hpo")
@@ -62,8 +62,10 @@ def how_sure() -> str:
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",
             f"- **If an assumption fails, delta may not hold.** At delta = 0.05, the worst policy "
             f"is wrong in {wrong['shared noise']:.0f} % of races if all evaluations share one "
-            f"split, in {wrong['rare divergence']:.0f} % with rare divergences, and in "
-            f"{wrong['bias 1.5 times']:.0f} % if the bias is 1.5 times the declared one.",
+            f"split, in {wrong['rare divergence']:.0f} % with rare divergences, in "
+            f"{wrong['bias 1.5 times']:.0f} % if the bias is 1.5 times the declared one, and in "
+            f"{wrong['late bloomer of 32']:.0f} % if the best configuration is a late bloomer and "
+            f'`estimated_bias="eliminate"` drops configurations by cheap levels.',
             f"- **The search is good.** Of {len(methods)} optimisers on {len(hpo['tasks'])} tasks, "
             f"its mean rank is {ranks[0]:.1f} after {first:g} evaluations and {ranks[1]:.1f} "
             f"after {last:g}; the best of the others have {next_best[0]:.1f} and "
