@@ -155,7 +155,9 @@ COMPARISONS = {
         "no seed brings all five within 5 % of the equilibrium": lambda: (
             min(papers.errors("power allocation", **FIVE_LINKS)) > 0.05
         ),
-        "is behind UCB-PNE from a budget of 128 on": lambda: papers.behind_from(128),
+        "a larger mean regret than UCB-PNE from a budget of 128 on": lambda: papers.behind_from(
+            128
+        ),
         "it changes no query, because both players have the same model": lambda: (
             papers.queries_by_eta(0.2) == papers.queries_by_eta(0.5) == papers.queries_by_eta(1.0)
         ),
