@@ -21,7 +21,7 @@ def how_sure() -> str:
             for row in result("assumptions")["rows"]
             if row["scenario"] == scenario
         )
-        for scenario in ("shared noise", "rare divergence", "bias 1.5 times")
+        for scenario in ("shared noise", "rare divergence", "bias 1.5 times", "late bloomer of 32")
     }
     judged, missing = not not_judged(), ", ".join(never_judged())
     hpo = result(JUDGED if judged else "hpo")
@@ -61,9 +61,11 @@ def how_sure() -> str:
             f"- **delta holds.** At delta = {delta['delta']:g}, at most {most['wrong']} of "
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",
             f"- **If an assumption fails, delta may not hold.** At delta = 0.05, the worst policy "
-            f"is wrong in {wrong['shared noise']:.0f} % of races if all evaluations share one "
-            f"split, in {wrong['rare divergence']:.0f} % with rare divergences, and in "
-            f"{wrong['bias 1.5 times']:.0f} % if the bias is 1.5 times the declared one.",
+            f"is wrong in {wrong['shared noise']:.0f} % of races if all share one split, in "
+            f"{wrong['rare divergence']:.0f} % if bad outcomes are too rare to be seen, in "
+            f"{wrong['bias 1.5 times']:.0f} % if the bias is 1.5 times the declared one, and in "
+            f"{wrong['late bloomer of 32']:.0f} % if late bloomers meet "
+            f'`estimated_bias="eliminate"`.',
             f"- **The search is good.** Of {len(methods)} optimisers on {len(hpo['tasks'])} tasks, "
             f"its mean rank is {ranks[0]:.1f} after {first:g} evaluations and {ranks[1]:.1f} "
             f"after {last:g}; the best of the others have {next_best[0]:.1f} and "

@@ -20,13 +20,15 @@ WELL_BELOW = 0.5
 HARDLY_GROWS = 2.0  # for ten times the trials; times differ by a third from day to day
 IN_USE = 0.95  # of a processor that is the bound
 REPRODUCED = 0.05  # off the published cost
-AS_CHEAP = 1.02  # times the least cost
+AS_CHEAP = 1.03  # times the least cost
 
 DELTA = 0.05
 EPSILON = 0.5  # points of accuracy
 LCBENCH, XGBOOST = FAMILIES = ("LCBench", "rbv2_xgboost")
 FITTED = "MF-UCB-PNE, fitted"
 FIVE_LINKS = {"links": 5, "budget": 36_000}
+PUBLISHED_AT_THE_BEST_PAIR = 0.6116  # on PosCorr, in the paper of RCUCB
+INSTANCES_OF_RCUCB = ("PosCorr", "NegCorr", "Indep")
 
 COMPARISONS = {
     "docs/where-we-lose.md": {
@@ -115,8 +117,11 @@ COMPARISONS = {
         ),
         "catches up at larger budgets": papers.target_alone_catches_up,
         "mostly hold less often": lambda: most(share < 0.9 for share in papers.held_in_games()),
-        "does not reach the accuracy that it asks for": lambda: (
+        "no seed brings five links within 5 % of the equilibrium": lambda: (
             min(papers.errors("power allocation", **FIVE_LINKS)) > 0.05
+        ),
+        "the target alone is mostly cheaper than the ways to use cheap levels": lambda: (
+            len(papers.cheaper_than_the_target_in_figure_1()) == 1
         ),
         "20 links are far off": lambda: min(papers.errors("power allocation", links=20)) > FAR_OFF,
         "among five players takes seconds": lambda: within(
@@ -147,10 +152,19 @@ COMPARISONS = {
         ),
     },
     "docs/evidence/games.md": {
-        "The paper's budget of 36,000 realisations misses the 5 %": lambda: (
+        "no seed brings all five within 5 % of the equilibrium": lambda: (
             min(papers.errors("power allocation", **FIVE_LINKS)) > 0.05
         ),
-        "mostly miss them as well": lambda: most(
+        "a larger mean regret than UCB-PNE from a budget of 128 on": lambda: papers.behind_from(
+            128
+        ),
+        "it changes no query, because both players have the same model": lambda: (
+            papers.queries_by_eta(0.2) == papers.queries_by_eta(0.5) == papers.queries_by_eta(1.0)
+        ),
+        "each terminal would gain by sending more often for the same energy": lambda: every(
+            less(sends, allowed) for sends, allowed in papers.printed_sending()
+        ),
+        "mostly miss that as well": lambda: most(
             error > 0.05 for error in papers.errors("power allocation, informed design")
         ),
     },
@@ -172,10 +186,50 @@ COMPARISONS = {
         ),
         "With our radius all are cheaper": lambda: every(
             less(papers.table_3(name, "our radius"), papers.table_3(name))
-            for name in ("top", "A", "B", "C")
+            for name in ("top", "A", "B", "AB", "C")
         ),
-        "the cheapest, in case 4 together with EXPLORE-C": lambda: (
-            papers.cheapest_with_our_radius(AS_CHEAP) == [{"top"}, {"top"}, {"top"}, {"top", "C"}]
+        "the cheapest, in case 4 together with EXPLORE-AB and EXPLORE-C": lambda: (
+            papers.cheapest_with_our_radius(AS_CHEAP)
+            == [{"top"}, {"top"}, {"top"}, {"top", "AB", "C"}]
+        ),
+        "are cheaper than the target alone in cases 3 and 4": lambda: every(
+            papers.cheaper_with_declared_means(name) == cases
+            for name, cases in {"A": {3, 4}, "AB": {3, 4}, "B": set()}.items()
+        ),
+        "The order of EXPLORE-A and EXPLORE-B is the published one": lambda: (
+            less(papers.figure_1("1a", "A"), papers.figure_1("1a", "B"))
+            and less(papers.figure_1("1b", "B"), papers.figure_1("1b", "A"))
+        ),
+        "but for EXPLORE-B on the second instance at the largest delta": lambda: (
+            papers.cheaper_than_the_target_in_figure_1() == {("figure 1b", "B", 0.25)}
+        ),
+        "on bai_5x2 and lower on bai_4x5, both by more than chance": lambda: (
+            (gaps := papers.gaps_to_independent(papers.cost_as_published))["bai_5x2"] < -1
+            and gaps["bai_4x5"] > 1
+        ),
+        "agrees with both": lambda: (
+            every(
+                abs(gap) < 1 for gap in papers.gaps_to_independent(papers.cost_of_authors).values()
+            )
+            and papers.authors_costs_are_ours()
+        ),
+        "published ones on NegCorr and Indep within one point": lambda: (
+            max(papers.off_published_shares("published curves", "NegCorr", "Indep")) < 0.01
+        ),
+        "On PosCorr they are not": lambda: (
+            min(papers.off_published_shares("published curves", "PosCorr")) > 0.1
+        ),
+        "even the best pair is stopped less often with the printed parameters": lambda: (
+            papers.stopped_at_the_best_pair("PosCorr") < PUBLISHED_AT_THE_BEST_PAIR - 0.1
+        ),
+        "UCB and Thompson sampling are mostly further": lambda: most(
+            theirs > ours
+            for name in ("UCB", "TS")
+            for theirs, ours in zip(
+                papers.off_published_shares(name, *INSTANCES_OF_RCUCB),
+                papers.off_published_shares("published curves", *INSTANCES_OF_RCUCB),
+                strict=True,
+            )
         ),
         "No difference of these eight pairs of costs is significant": (
             papers.authors_costs_are_ours

@@ -22,9 +22,9 @@ _NEVER = sys.maxsize
 class MFEliminationPruner(CurvePruner):
     """Stop a trial when another one is surely better, by bounds on what curves still gain.
 
-    A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. This is
-    the elimination of Algorithm 3 in "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023)
-    carried over to learning curves. It comes in two kinds.
+    A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. The idea
+    is from "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), but this is not Algorithm
+    3 of that paper: see the notes. It comes in two kinds.
 
     **With declared bounds it is safe.** ``bias={step: bound}`` says that, from this step on, no
     reported value is farther than the bound from what the trial ends with. A trial stops when its
@@ -78,6 +78,11 @@ class MFEliminationPruner(CurvePruner):
 
     Notes
     -----
+    * `MFEliminationSampler` runs Algorithm 3. That evaluates each arm many times at the target and
+      halves its tolerance after each phase. Then it plays the remaining arms at the cheapest
+      fidelity, to earn reward. The pruner compares values below the target, and earns no reward.
+      The declared bounds are not part of Algorithm 3. In the heuristic, checked steps take the
+      place of phases, and W is measured; in Algorithm 3 it is the known width of the values.
     * COMPLETE trials that reported the final step count against a trial, and RUNNING ones by what
       they have shown so far, also if they fail later, or their worker has died without a word: give
       the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do so by

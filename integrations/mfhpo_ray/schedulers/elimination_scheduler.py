@@ -33,11 +33,12 @@ class MFEliminationScheduler(ArmScheduler):
 
     The counterpart of `mfhpo_optuna.MFEliminationPruner`, which says what it promises: with
     declared bounds no trial is stopped that would have ended above all the others; without them it
-    is a heuristic, and never certifies. It needs no replicates: a hundred configurations with one
-    trial each will do. Where there are replicates, an arm is the configuration without their key.
-    It loses all its trials at once, those that were waiting never start, and an arm is never
-    stopped by its own replicates. When no other arm's bounds reach the best one, `recommendation`
-    says so, and the race ends.
+    is a heuristic, and never certifies. It is not Algorithm 3 of "Multi-Fidelity Multi-Armed
+    Bandits Revisited" (NeurIPS 2023): see the notes. It needs no replicates: a hundred
+    configurations with one trial each will do. Where there are replicates, an arm is the
+    configuration without their key. It loses all its trials at once, those that were waiting never
+    start, and an arm is never stopped by its own replicates. When no other arm's bounds reach the
+    best one, `recommendation` says so, and the race ends.
 
     Parameters
     ----------
@@ -68,6 +69,11 @@ class MFEliminationScheduler(ArmScheduler):
 
     Notes
     -----
+    * `mfhpo_optuna.MFEliminationSampler` runs Algorithm 3. That evaluates each arm many times at
+      the target and halves its tolerance after each phase. Then it plays the remaining arms at the
+      cheapest fidelity, to earn reward. The scheduler compares values below the last level, and
+      earns no reward. The declared bounds are not part of Algorithm 3. In the heuristic, levels
+      take the place of phases, and the width of the values is measured instead of known.
     * The order. Where trials pause at no cost, all come to the first level, and from there on the
       one that may get highest goes first. (In the heuristic, all trials come to a level before any
       goes on, and the best goes first.) A trial that pauses without a checkpoint begins anew, which
