@@ -45,6 +45,10 @@ class Certificate:
         What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
     assumptions, conditions, unseen, notices
         See `mfhpo.problem.Answer`; `unseen` is empty too if nothing rests on rare outcomes.
+    corrected_mean
+        An estimate of what the winner is worth, corrected for its having been chosen by the same
+        evaluations (`mfhpo.certification.selection`). `mean` is the plain mean, which is too good
+        by up to 1.4 standard errors where eight candidates are equally good. NaN without a winner.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -64,6 +68,7 @@ class Certificate:
     conditions: tuple[str, ...] = field(default=(), kw_only=True)
     unseen: str = field(default="", kw_only=True)
     notices: tuple[str, ...] = field(default=(), kw_only=True)
+    corrected_mean: float = field(default=math.nan, kw_only=True)
 
     @property
     def not_compared(self) -> tuple[CandidateResult, ...]:
@@ -82,7 +87,7 @@ class Certificate:
 
     @property
     def mean(self) -> float:
-        """Mean of the winner's new evaluations; NaN without any."""
+        """Mean of the winner's new evaluations, which also chose the winner; NaN without any."""
         return math.nan if self.winner is None else self.candidates[self.winner].mean
 
     @property
@@ -124,7 +129,7 @@ class Certificate:
         params = ", ".join(f"{name}={short(value)}" for name, value in winner.params.items())
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, {params}",
-            f"  value       {_value(winner)}, of {_evaluations(winner)}",
+            f"  value       {_value(winner)}, of {_evaluations(winner)}{self._corrected_in_words()}",
             *self._claim_in_words(),
         ]
         if not self.certified:
@@ -133,6 +138,12 @@ class Certificate:
                 epsilon = f"{self.epsilon:.3g}"
             lines.append(f"  aim         epsilon = {epsilon}, delta = {self.delta:g}")
         return [*lines, f"  because     {self.reason}"]
+
+    def _corrected_in_words(self) -> str:
+        corrected = f"{self.corrected_mean:.5g}"
+        if math.isnan(self.corrected_mean) or corrected == f"{self.mean:.5g}":
+            return ""
+        return f"; {corrected} when corrected for having been chosen as the best of {self.compared}"
 
     def _claim_in_words(self) -> list[str]:
         lines = []

@@ -3,6 +3,12 @@
 import math
 from collections.abc import Sequence
 
+FIXED = (
+    "the interval covers what varies between evaluations of the same configuration, and not what "
+    "the objective keeps fixed, such as folds, a test set or a seed"
+)
+"""What an interval is about, in every answer that has one."""
+
 
 def joined(parts: Sequence[str]) -> str:
     """Several phrases as a list in a sentence: "a, b and c"."""
