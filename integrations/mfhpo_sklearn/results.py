@@ -45,6 +45,11 @@ class Results:
         found = (row.evaluation for row in self.rows)
         return any(one.error is None and one.score is not None for one in found)
 
+    def scores_of(self, arm: int, level: int) -> list[float]:
+        """The scores of an arm at a level: those that may count in a claim, or else all."""
+        here = [row for row in self.rows if (row.pull.arm, row.pull.fidelity) == (arm, level)]
+        return _scores([row for row in here if row.is_fresh]) or _scores(here)
+
     def table(
         self,
         rows: Mapping[int, int],
@@ -127,6 +132,10 @@ class _Summary:
         """Larger is better; without any score, worst."""
         has_score = not math.isnan(self.mean)
         return has_score, self.is_fresh, self.level, self.mean if has_score else 0.0
+
+
+def _scores(rows: Sequence[Row]) -> list[float]:
+    return [row.evaluation.score for row in rows if row.evaluation.score is not None]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.problem import plain
-from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.claims import FIXED, corrected_in_words, wrong_in_words
 from mfhpo.racing.failures import outcomes_in_words
 from mfhpo.racing.recommendation import never_in_words, short
 
@@ -127,10 +127,13 @@ class Certificate:
             return ["NOT CERTIFIED: no candidate gave a value", f"  because     {self.reason}"]
         winner = self.candidates[self.winner]
         params = ", ".join(f"{name}={short(value)}" for name, value in winner.params.items())
+        value = f"{_value(winner)}, of {_evaluations(winner)}"
+        corrected = corrected_in_words(self.corrected_mean, winner.mean, self.compared)
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, {params}",
-            f"  value       {_value(winner)}, of {_evaluations(winner)}{self._corrected_in_words()}",
+            f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
+            f"  about       {FIXED}",
         ]
         if not self.certified:
             epsilon = "one standard deviation of the noise"
@@ -138,12 +141,6 @@ class Certificate:
                 epsilon = f"{self.epsilon:.3g}"
             lines.append(f"  aim         epsilon = {epsilon}, delta = {self.delta:g}")
         return [*lines, f"  because     {self.reason}"]
-
-    def _corrected_in_words(self) -> str:
-        corrected = f"{self.corrected_mean:.5g}"
-        if math.isnan(self.corrected_mean) or corrected == f"{self.mean:.5g}":
-            return ""
-        return f"; {corrected} when corrected for having been chosen as the best of {self.compared}"
 
     def _claim_in_words(self) -> list[str]:
         lines = []

@@ -292,7 +292,7 @@ class Certification:
         arms = [winner, *rivals]
         if self._in_blocks and isinstance(policy, BlockPolicy):
             blocks = policy._blocks.seen(winner)[: results[winner].evaluations]
-            found = excess_in_blocks(policy._blocks.values[np.ix_(arms, blocks)], 0)
+            found = excess_in_blocks(policy._blocks.values[arms][:, blocks], 0)
         else:
             values = [self._values[arm][: results[arm].evaluations] for arm in arms]
             found = excess_of([self._sign * np.array(each) for each in values], 0)

@@ -73,7 +73,7 @@ def excess(means: npt.ArrayLike, variances: npt.ArrayLike, winner: int) -> float
     return scale * float(_POINTS @ weights / weights.sum())
 
 
-def excess_of(values: Sequence[npt.ArrayLike], winner: int) -> float:
+def excess_of(values: Sequence[FloatArray | Sequence[float]], winner: int) -> float:
     """Return the excess of the winner's mean, given the independent values of each configuration.
 
     Equal values, or a single one, say nothing about the spread: such a configuration gets the
@@ -106,8 +106,8 @@ def excess_in_blocks(values: FloatArray, winner: int) -> float:
     apart = shared - shared.mean(axis=0)
     left = apart - apart.mean(axis=1, keepdims=True)
     variance = float((left**2).sum()) / ((n_rows - 1) * (n_shared - 1))
-    found = excess(apart.mean(axis=1), np.full(n_rows, variance / n_shared), winner)
-    return found * n_shared / values.shape[1]
+    of_shared = excess(apart.mean(axis=1), np.full(n_rows, variance / n_shared), winner)
+    return of_shared * float(n_shared / values.shape[1])
 
 
 def _shrunk(means: FloatArray, variances: FloatArray) -> FloatArray:
