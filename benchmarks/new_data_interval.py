@@ -133,7 +133,7 @@ def plain_interval(scores: Sequence[float]) -> tuple[float, float]:
 
 def measure(setting: Setting, runs: int) -> list[dict[str, Any]]:
     """One row for each shape of splits: how often which interval holds which truth."""
-    rng = np.random.default_rng([len(setting.name), setting.n])
+    rng = np.random.default_rng(SETTINGS.index(setting))
     truths = {share: _of_procedure(setting, share, rng) for share in {s for _, s in SHAPES}}
     held: dict[tuple[int, float], list[list[bool]]] = {shape: [] for shape in SHAPES}
     widths: dict[tuple[int, float], list[float]] = {shape: [] for shape in SHAPES}
@@ -192,7 +192,7 @@ def main(arguments: list[str] | None = None) -> int:
     report = provenance("benchmarks.new_data_interval", command, "scikit-learn") | {
         "delta": DELTA,
         "cpu_seconds": round(time.process_time() - began),
-        "rows": rows,
+        "records": rows,
     }
     if options.output:
         options.output.write_text(as_text(report), encoding="utf-8")

@@ -297,7 +297,7 @@ def scikit_learn() -> str:
 
 def new_data() -> str:
     """How often the interval for new data holds, by kind of data and shape of the splits."""
-    found: list[dict[str, Any]] = result("new_data_interval")["rows"]
+    found: list[dict[str, Any]] = result("new_data_interval")["records"]
     shapes = dict.fromkeys((row["splits"], row["test share"]) for row in found)
     lines = []
     for setting in distinct(found, "setting"):
@@ -306,7 +306,18 @@ def new_data() -> str:
             shares = [percent(row[f"corrected, {truth}"], 1) for row in here]
             lines.append([setting, words, *shares])
     head = [f"{splits} splits, {percent(share)} for the test" for splits, share in shapes]
-    return table(["data, model", "the model is", *head], lines, words=2)
+    nominal = 1.0 - result("new_data_interval")["delta"]
+    shares = [row[f"corrected, {truth}"] for row in found for truth in ("procedure", "model")]
+    plain = [row["plain, procedure"] for row in found]
+    least, most = min(shares), max(shares)
+    said = (
+        f"{percent(nominal)} are nominal; {found[0]['runs']} data sets were drawn of each kind. "
+        f"It is off by {100.0 * (nominal - least):.1f} points where it is too narrow, and by "
+        f"{100.0 * (most - nominal):.1f} where it is too wide, at most. Student's interval for "
+        f"independent scores holds in {percent(min(plain))} to {percent(max(plain))}."
+    )
+    lines_of_all = table(["data, model", "the model is", *head], lines, words=2)
+    return f"{lines_of_all}\n\n{paragraph(said)}"
 
 
 def limits() -> str:
