@@ -18,9 +18,10 @@ from sklearn.utils.metadata_routing import process_routing
 from mfhpo._validation import check_count, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
+from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
 from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
-from mfhpo_sklearn.new_data import BesideNewData, interval_for_new_data
+from mfhpo_sklearn.results import BesideNewData
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
 
@@ -38,7 +39,7 @@ class SearchCertificate(BesideNewData, Certificate):
         `certify` was interrupted.
     new_data_interval
         About the expected score on new data of the same kind, of a fit on as many samples as a
-        split trains on. It is approximate (`mfhpo_sklearn.new_data.interval_for_new_data`);
+        split trains on. It is approximate (`mfhpo.certification.new_data`);
         infinite where too little is known.
     """
 

@@ -9,8 +9,8 @@ from typing import Any
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo_sklearn.evaluation import Evaluation
-from mfhpo_sklearn.new_data import SearchRecommendation
 from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.results import SearchRecommendation
 
 
 class GivenRace:

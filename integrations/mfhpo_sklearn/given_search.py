@@ -82,7 +82,7 @@ class MFSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo_sklearn.new_data.SearchRecommendation`).
+        (`mfhpo_sklearn.results.SearchRecommendation`).
     best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_
         As of `RaceSearchCV`, where a row is a candidate, and all scores are fresh.
     n_splits_, scorer_, n_features_in_, feature_names_in_, classes_

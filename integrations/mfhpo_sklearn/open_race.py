@@ -13,8 +13,8 @@ from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate, SearchSpace, has_levels
 from mfhpo.search.race import SEARCH_BLOCK
 from mfhpo_sklearn.evaluation import Evaluation
-from mfhpo_sklearn.new_data import RaceSearchRecommendation
 from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.results import RaceSearchRecommendation
 from mfhpo_sklearn.shortlist import key_of
 from mfhpo_sklearn.space import Parameters
 

@@ -22,13 +22,13 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from mfhpo._validation import check_count, check_limit
+from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
 from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
 from mfhpo_sklearn.given_race import GivenRace
-from mfhpo_sklearn.new_data import SearchRecommendation, interval_for_new_data
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.results import Results, Row
+from mfhpo_sklearn.results import Results, Row, SearchRecommendation
 from mfhpo_sklearn.splits import Splits, in_words
 
 Race = GivenRace | OpenRace

@@ -99,7 +99,7 @@ class RaceSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo_sklearn.new_data.RaceSearchRecommendation`).
+        (`mfhpo_sklearn.results.RaceSearchRecommendation`).
     best_params_, best_score_, best_index_, best_estimator_, refit_time_
         As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its
         target. The score is the mean on fresh splits, as far as there are any.

@@ -174,7 +174,6 @@ GIVEN = {
     "docs/how-to/ray.md": ["has 17 values, at delta 0.05"],
     "docs/how-to/replicates.md": ["at delta 0.05, a race"],
     "docs/how-to/report.md": ["| 0 | done", "| 1 | the", "| 2 | an", "| 3 | there", "| 4 | the"],
-    "docs/how-to/scikit-learn.md": ["Nadeau and Bengio (2003)"],
     "docs/how-to/trackers.md": [
         "above 1, or outside",
         "Version 0.21",

@@ -8,9 +8,9 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
+from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.racing.claims import FIXED
 from mfhpo_sklearn import MFSearchCV, RaceSearchCV, certify
-from mfhpo_sklearn.new_data import interval_for_new_data
 from mfhpo_sklearn.splits import Splits
 
 X, y = make_classification(n_samples=150, n_features=6, flip_y=0.2, random_state=0)
