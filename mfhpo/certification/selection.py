@@ -10,9 +10,10 @@ Bayes moves them towards their weighted mean, by the positive-part estimate of D
 (1986) of how much the true ones spread. That is too much where one configuration is far ahead, so
 the observed means are moved two thirds of that way.
 
-This is no exact correction. Its tests hold it to half a standard error of bias, whether
-configurations are tied, spread out, or one is ahead; the plain mean has up to 1.4. Where one is
-clearly ahead, its root mean squared error is larger than that of the plain mean, by at most a
+This is no exact correction. For fixed numbers of values, its tests hold it to half a standard error
+of bias, whether configurations are tied, spread out, or one is ahead; the plain mean has up to 1.4.
+That a race stops once the winner looks good is left out, so that a race of two equal ones keeps
+about half a standard error, of 0.8. Where one is clearly ahead, its root mean squared error is larger than that of the plain mean, by at most a
 quarter.
 """
 
