@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty quickstart-cost certificate-cost delta certify peers replay sklearn-search new-data clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -155,6 +155,9 @@ certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 21
 
 sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## RaceSearchCV beside scikit-learn's searches on five data sets
 	$(RUN) -m benchmarks.sklearn_search --output $(RESULTS)/sklearn_search.json $(ARGS)
+
+new-data: $(VENV)/.for-benchmarks | $(RESULTS) ## how often the interval for new data holds that scikit-learn's answers print
+	$(RUN) -m benchmarks.new_data_interval --output $(RESULTS)/new_data_interval.json $(ARGS)
 
 replay: $(VENV)/.for-benchmarks $(VENV)/.for-ray ## show that a refactoring changes no choice: ARGS="--output FILE" before it, "--against FILE" after; needs make data
 	$(RUN) -m benchmarks.replay --data "$(DATA)" $(ARGS)

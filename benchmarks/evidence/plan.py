@@ -82,6 +82,7 @@ BENCHMARKS = (
     ),
     Benchmark("quickstart", "benchmarks.quickstart", "--seeds 1 --splits 20"),
     Benchmark("sklearn_search", "benchmarks.sklearn_search", "--seeds 1 --splits 5"),
+    Benchmark("new_data_interval", "benchmarks.new_data_interval", "--runs 60"),
     Benchmark("ray_tune", "benchmarks.ray_tune", "--runs 1 --repeats 1", data="yahpo"),
     Benchmark("overhead", "benchmarks.overhead", "--trials 200 --repeats 1"),
     Benchmark("import_time", "benchmarks.import_time", "--rounds 3"),

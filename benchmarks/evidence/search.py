@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.evidence.tables import is_there, only, paragraph, percent, result, table
+from benchmarks.evidence.tables import distinct, is_there, only, paragraph, percent, result, table
 from benchmarks.hpo.judged import NAME as JUDGED
 from benchmarks.hpo.problems.table import FOLDER, Table
 from benchmarks.hpo.statistics import ranking
@@ -295,6 +295,31 @@ def scikit_learn() -> str:
     return table(head, rows, words=2)
 
 
+def new_data() -> str:
+    """How often the interval for new data holds, by kind of data and shape of the splits."""
+    found: list[dict[str, Any]] = result("new_data_interval")["records"]
+    shapes = dict.fromkeys((row["splits"], row["test share"]) for row in found)
+    lines = []
+    for setting in distinct(found, "setting"):
+        for truth, words in (("procedure", "fitted on new data"), ("model", "handed over")):
+            here = [row for row in found if row["setting"] == setting]
+            shares = [percent(row[f"corrected, {truth}"], 1) for row in here]
+            lines.append([setting, words, *shares])
+    head = [f"{splits} splits, {percent(share)} for the test" for splits, share in shapes]
+    nominal = 1.0 - result("new_data_interval")["delta"]
+    shares = [row[f"corrected, {truth}"] for row in found for truth in ("procedure", "model")]
+    plain = [row["plain, procedure"] for row in found]
+    least, most = min(shares), max(shares)
+    said = (
+        f"{percent(nominal)} are nominal; {found[0]['runs']} data sets were drawn of each kind. "
+        f"It is off by {100.0 * (nominal - least):.1f} points where it is too narrow, and by "
+        f"{100.0 * (most - nominal):.1f} where it is too wide, at most. Student's interval for "
+        f"independent scores holds in {percent(min(plain))} to {percent(max(plain))}."
+    )
+    lines_of_all = table(["data, model", "the model is", *head], lines, words=2)
+    return f"{lines_of_all}\n\n{paragraph(said)}"
+
+
 def limits() -> str:
     """What limits of time save a search with runaway configurations."""
     found: dict[str, Any] = result("search_limits")
@@ -329,6 +354,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "losses on judged tasks": losses(JUDGED),
     "small spaces": small_spaces,
     "scikit-learn's searches": scikit_learn,
+    "new data": new_data,
     "search limits": limits,
     "architectures": partial(comparison, "hpo_nas", "NAS"),
     "comparison on recorded trainings": partial(comparison, "hpo_recorded", "scikit-learn"),

@@ -18,20 +18,32 @@ from sklearn.utils.metadata_routing import process_routing
 from mfhpo._validation import check_count, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
+from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
 from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
+from mfhpo_sklearn.results import BesideNewData
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
 
 
 @dataclass(frozen=True)
-class SearchCertificate(Certificate):
+class SearchCertificate(BesideNewData, Certificate):
     """Which setting of a search to be content with, and how sure that is.
 
-    A `mfhpo.certification.certificate.Certificate` with ``best_estimator_``: the estimator with the
-    winning setting, fitted on all data; None with ``refit=False``, or if `certify` was interrupted.
+    The other fields are those of `mfhpo.certification.certificate.Certificate`.
+
+    Parameters
+    ----------
+    best_estimator_
+        The estimator with the winning setting, fitted on all data; None with ``refit=False``, or if
+        `certify` was interrupted.
+    new_data_interval
+        About the expected score on new data of the same kind, of a fit on as many samples as a
+        split trains on. It is approximate (`mfhpo.certification.new_data`);
+        infinite where too little is known.
     """
 
+    new_data_interval: tuple[float, float] = field(default=(-math.inf, math.inf), kw_only=True)
     best_estimator_: Any = field(default=None, repr=False, compare=False)
 
     @property
@@ -41,7 +53,7 @@ class SearchCertificate(Certificate):
 
     @property
     def best_score_(self) -> float:
-        """Its mean score on fresh splits."""
+        """Its plain mean score on fresh splits (`corrected_mean` allows for the choice)."""
         return self.mean
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,7 +89,7 @@ def certify(
     best of them is known, and returns it with its mean score, an interval and the probability of
     being wrong. With probability at least 1 - `delta`, no setting of the shortlist is better by
     more than `epsilon`, on average over random splits of this data set. Nothing is said about other
-    settings, or about other data.
+    settings. For new data of the same kind there is an approximate interval beside it.
 
     Parameters
     ----------
@@ -119,8 +131,9 @@ def certify(
     Returns
     -------
     SearchCertificate
-        ``print`` it. ``best_params_``, ``best_estimator_``, ``mean``, ``interval``, ``certified``,
-        ``within``; beside it what the search's own winner had promised, and turned out to be.
+        ``print`` it. ``best_params_``, ``best_estimator_``, ``mean``, ``corrected_mean``,
+        ``interval``, ``certified``, ``within``, ``new_data_interval``; beside it what the search's
+        own winner had promised, and turned out to be.
 
     Raises
     ------
@@ -177,6 +190,7 @@ def certify(
         for candidate in shortlist.candidates
     ]
     until = math.inf if timeout is None else time.monotonic() + timeout
+    scores: list[list[float]] = [[] for _ in estimators]
     interrupted = False
     try:
         with workers(search.n_jobs if n_jobs is None else n_jobs) as parallel:
@@ -187,7 +201,7 @@ def certify(
                     (estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
                     for pull in pulls
                 ]
-                _tell(race, pulls, evaluations(parallel, tasks))
+                _tell(race, pulls, evaluations(parallel, tasks), scores)
     except KeyboardInterrupt:
         if not race.counts.any():
             raise
@@ -212,15 +226,29 @@ def certify(
             best = None
             words = "the last fit was interrupted, so there is no best_estimator_"
             answer = replace(answer, notices=(*answer.notices, words))
-    return SearchCertificate(**vars(answer), best_estimator_=best)
+    train, test = splits[0]
+    about_new_data = interval_for_new_data(
+        [] if answer.winner is None else scores[answer.winner], len(test) / len(train), delta
+    )
+    return SearchCertificate(**vars(answer), best_estimator_=best, new_data_interval=about_new_data)
 
 
-def _tell(race: Certification, pulls: list[Pull], found: Iterator[tuple[int, Evaluation]]) -> None:
-    """Tell what came of a round; raises what all settings raise in the first one."""
+def _tell(
+    race: Certification,
+    pulls: list[Pull],
+    found: Iterator[tuple[int, Evaluation]],
+    scores: list[list[float]],
+) -> None:
+    """Tell what came of a round, and keep the scores of each arm.
+
+    Raises what all settings raise in the first round.
+    """
     is_first = race.evaluations == 0
     errors = []
     for place, evaluation in found:
         race.tell(pulls[place], evaluation.score)
+        if evaluation.score is not None:
+            scores[pulls[place].arm].append(evaluation.score)
         if evaluation.error is not None:
             errors.append(evaluation.error)
     if is_first and len(errors) == len(pulls):

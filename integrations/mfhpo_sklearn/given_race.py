@@ -8,9 +8,9 @@ from typing import Any
 
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Pull
-from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.results import SearchRecommendation
 
 
 class GivenRace:
@@ -77,13 +77,13 @@ class GivenRace:
         """The row of each arm in the results."""
         return {arm: arm for arm in range(len(self._candidates))}
 
-    def answer(self, assumption: str) -> UserRecommendation:
+    def answer(self, assumption: str) -> SearchRecommendation:
         """The best answer so far."""
         answer = self.policy.recommend()
         params = {} if answer.arm is None else self.params(answer.arm)
         level = self._resource.levels[answer.fidelity]
         answer = replace(answer, assumptions=(assumption, *answer.assumptions))
-        return UserRecommendation.of(answer, 1.0, params, level)
+        return SearchRecommendation.of(answer, 1.0, params, level)
 
     @property
     def phase(self) -> str:

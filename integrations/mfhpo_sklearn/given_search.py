@@ -40,8 +40,8 @@ class MFSearchCV(PolicySearchCV):
     with "eliminate".
 
     What it guarantees: with probability at least 1 - `delta`, no setting is better than the
-    certified one by more than `epsilon`, on average over random splits of these data. Nothing is
-    said about other data.
+    certified one by more than `epsilon`, on average over random splits of these data. For new data
+    of the same kind there is an approximate interval beside it.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class MFSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo.racing.recommendation.UserRecommendation`).
+        (`mfhpo_sklearn.results.SearchRecommendation`).
     best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_
         As of `RaceSearchCV`, where a row is a candidate, and all scores are fresh.
     n_splits_, scorer_, n_features_in_, feature_names_in_, classes_

@@ -12,9 +12,9 @@ from mfhpo.problem import Observation, Pull
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate, SearchSpace, has_levels
 from mfhpo.search.race import SEARCH_BLOCK
-from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.results import RaceSearchRecommendation
 from mfhpo_sklearn.shortlist import key_of
 from mfhpo_sklearn.space import Parameters
 
@@ -153,7 +153,7 @@ class OpenRace:
         """The row of each arm in the results."""
         return {arm: row for row, arm in enumerate(sorted(self._params))}
 
-    def answer(self, assumption: str) -> UserRecommendation:
+    def answer(self, assumption: str) -> RaceSearchRecommendation:
         """The best answer so far."""
         answer = self.policy.recommend()
         params = {} if answer.arm is None else self.params(answer.arm)
@@ -167,7 +167,7 @@ class OpenRace:
         if self._single is not None:
             reason = "a single setting has scores, so there is nothing to compare it with"
             answer = replace(answer, finished=True, reason=reason)
-        return UserSearchRecommendation(
+        return RaceSearchRecommendation(
             **vars(UserRecommendation.of(answer, 1.0, params, level)), **found
         )
 

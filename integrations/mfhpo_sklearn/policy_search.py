@@ -22,13 +22,13 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from mfhpo._validation import check_count, check_limit
+from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
-from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
 from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.results import Results, Row
+from mfhpo_sklearn.results import Results, Row, SearchRecommendation
 from mfhpo_sklearn.splits import Splits, in_words
 
 Race = GivenRace | OpenRace
@@ -52,7 +52,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     resource: str | None
     levels: Sequence[Any] | None
     random_state: Any
-    certificate_: UserRecommendation
+    certificate_: SearchRecommendation
 
     @abc.abstractmethod
     def _taken(self) -> set[str]:
@@ -247,7 +247,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             raise ValueError(f"{what} ended the search before any fit gave a score; give more.")
         for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
             self.__dict__.pop(earlier, None)
-        self.certificate_ = race.answer(f"{task.splits.words}, {race.sharing}")
+        target = len(resource.levels) - 1
+        answer = race.answer(f"{task.splits.words}, {race.sharing}")
+        train, test = resource.part_of(task.splits[0], target)
+        about_new_data = interval_for_new_data(
+            results.scores_of(arm, target), len(test) / len(train), answer.delta
+        )
+        self.certificate_ = replace(answer, new_data_interval=about_new_data)
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
             race.rows,
@@ -255,7 +261,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             lambda each, level: race.params(each) | resource.settings(level),
             None if resource.name is None else resource.levels,
         )
-        self.best_params_ = race.params(arm) | resource.settings(len(resource.levels) - 1)
+        self.best_params_ = race.params(arm) | resource.settings(target)
         self.best_score_ = self.certificate_.mean
         self.scorer_ = task.scorer
         self.multimetric_ = False

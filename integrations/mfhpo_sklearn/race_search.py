@@ -37,8 +37,9 @@ class RaceSearchCV(PolicySearchCV):
 
     What it guarantees: with probability at least 1 - `delta`, no setting of the shortlist is better
     than the certified one by more than `epsilon`, on average over random splits of these data.
-    ``best_score_`` is the mean on the fresh splits alone. Nothing is said about settings outside
-    the shortlist, or about other data.
+    ``best_score_`` is the plain mean on the fresh splits alone; ``certificate_`` gives it corrected
+    for the choice of the best, too. For new data of the same kind there is an approximate interval.
+    Nothing is said about settings outside the shortlist.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ class RaceSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo.search.recommendation.UserSearchRecommendation`).
+        (`mfhpo_sklearn.results.RaceSearchRecommendation`).
     best_params_, best_score_, best_index_, best_estimator_, refit_time_
         As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its
         target. The score is the mean on fresh splits, as far as there are any.

@@ -1,4 +1,4 @@
-"""What a search keeps of its evaluations, and ``cv_results_`` in scikit-learn's form."""
+"""What a search keeps: its answer, its evaluations, ``cv_results_`` in scikit-learn's form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,56 @@ import numpy as np
 import numpy.typing as npt
 
 from mfhpo.problem import Pull
+from mfhpo.racing.recommendation import UserRecommendation
+from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_sklearn.evaluation import Evaluation
+
+
+class BesideNewData:
+    """An answer about the data at hand, with the interval for new data beside its own."""
+
+    delta: float
+    new_data_interval: tuple[float, float]
+
+    def __str__(self) -> str:
+        low, high = self.new_data_interval
+        said = "nothing is known yet"
+        if math.isfinite(high - low):
+            said = (
+                f"in [{low:.5g}, {high:.5g}], wrong with probability about {self.delta:g} "
+                f"(approximate: corrected resampled variance, Nadeau and Bengio 2003)"
+            )
+        return (
+            f"{super().__str__()}\n"
+            f"  these data  interval and claim are about random splits of these data\n"
+            f"  new data    the score on new data of the same kind: {said}"
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchRecommendation(BesideNewData, UserRecommendation):
+    """Which setting to be content with, and how sure that is.
+
+    The other fields are those of `mfhpo.racing.recommendation.UserRecommendation`.
+
+    Parameters
+    ----------
+    new_data_interval
+        About the expected score on new data of the same kind, of a fit on as many samples as a
+        split trains on. It is approximate (`mfhpo.certification.new_data`), and infinite
+        where too little is known.
+    """
+
+    new_data_interval: tuple[float, float] = (-math.inf, math.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
+    """Which of the settings that a search has tried to be content with, and how sure that is.
+
+    The fields are those of `SearchRecommendation` and of
+    `mfhpo.search.recommendation.UserSearchRecommendation`.
+    """
 
 
 @dataclass(frozen=True)
@@ -44,6 +93,11 @@ class Results:
         """Whether any fit gave a score of its own, not that of `error_score`."""
         found = (row.evaluation for row in self.rows)
         return any(one.error is None and one.score is not None for one in found)
+
+    def scores_of(self, arm: int, level: int) -> list[float]:
+        """The scores of an arm at a level: those that may count in a claim, or else all."""
+        here = [row for row in self.rows if (row.pull.arm, row.pull.fidelity) == (arm, level)]
+        return _scores([row for row in here if row.is_fresh]) or _scores(here)
 
     def table(
         self,
@@ -127,6 +181,10 @@ class _Summary:
         """Larger is better; without any score, worst."""
         has_score = not math.isnan(self.mean)
         return has_score, self.is_fresh, self.level, self.mean if has_score else 0.0
+
+
+def _scores(rows: Sequence[Row]) -> list[float]:
+    return [row.evaluation.score for row in rows if row.evaluation.score is not None]
 
 
 def _mean(values: Sequence[float]) -> float:

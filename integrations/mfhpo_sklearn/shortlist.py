@@ -70,7 +70,7 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
         luckiest=luckiest,
         scorer=scorer,
         about=f"the {len(candidates)} best of {n_settings} settings",
-        words=f"{words}; no mean below contains these scores",
+        words=f"{words}; the means below use new evaluations only",
     )
 
 

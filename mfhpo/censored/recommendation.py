@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from mfhpo.problem import Recommendation, plain
-from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.claims import FIXED, wrong_in_words
 from mfhpo.racing.recommendation import short
 
 AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
@@ -147,6 +147,7 @@ class UserLimitRecommendation:
             f"BEST SO FAR: {params or 'nothing'}, {limit}",
             f"  gain        {self.gain:.5g}  in [{low:.5g}, {high:.5g}], time charged",
             f"  interval    {bounds_in_words(self.delta, self.estimated)}",
+            f"  about       {FIXED}",
         ]
         for point in self.survival:
             if point.limit == self.limit:

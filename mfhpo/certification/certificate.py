@@ -8,7 +8,7 @@ from typing import Any
 
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.problem import plain
-from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.claims import FIXED, corrected_in_words, wrong_in_words
 from mfhpo.racing.failures import outcomes_in_words
 from mfhpo.racing.recommendation import never_in_words, short
 
@@ -45,6 +45,10 @@ class Certificate:
         What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
     assumptions, conditions, unseen, notices
         See `mfhpo.problem.Answer`; `unseen` is empty too if nothing rests on rare outcomes.
+    corrected_mean
+        An estimate of what the winner is worth, corrected for its having been chosen by the same
+        evaluations (`mfhpo.certification.selection`). `mean` is the plain mean, which is too good
+        by up to 1.4 standard errors where eight candidates are equally good. NaN without a winner.
     """
 
     candidates: tuple[CandidateResult, ...]
@@ -64,6 +68,7 @@ class Certificate:
     conditions: tuple[str, ...] = field(default=(), kw_only=True)
     unseen: str = field(default="", kw_only=True)
     notices: tuple[str, ...] = field(default=(), kw_only=True)
+    corrected_mean: float = field(default=math.nan, kw_only=True)
 
     @property
     def not_compared(self) -> tuple[CandidateResult, ...]:
@@ -82,7 +87,7 @@ class Certificate:
 
     @property
     def mean(self) -> float:
-        """Mean of the winner's new evaluations; NaN without any."""
+        """Mean of the winner's new evaluations, which also chose the winner; NaN without any."""
         return math.nan if self.winner is None else self.candidates[self.winner].mean
 
     @property
@@ -122,10 +127,13 @@ class Certificate:
             return ["NOT CERTIFIED: no candidate gave a value", f"  because     {self.reason}"]
         winner = self.candidates[self.winner]
         params = ", ".join(f"{name}={short(value)}" for name, value in winner.params.items())
+        value = f"{_value(winner)}, of {_evaluations(winner)}"
+        corrected = corrected_in_words(self.corrected_mean, winner.mean, self.compared)
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, {params}",
-            f"  value       {_value(winner)}, of {_evaluations(winner)}",
+            f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
+            f"  about       {FIXED}",
         ]
         if not self.certified:
             epsilon = "one standard deviation of the noise"

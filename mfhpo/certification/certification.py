@@ -17,8 +17,10 @@ from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
+from mfhpo.certification.selection import excess_in_blocks, excess_of
 from mfhpo.certification.tolerance import tolerance
 from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.identification.likelihood.block_policy import BlockPolicy
 from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, SubGaussian
@@ -124,6 +126,7 @@ class Certification:
         self.counts: IntArray = np.zeros(n, dtype=np.int64)
         self.failures: IntArray = np.zeros(n, dtype=np.int64)
         self._lows, self._highs = np.full(n, np.inf), np.full(n, -np.inf)
+        self._values: list[list[float]] = [[] for _ in range(n)]
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
@@ -175,6 +178,7 @@ class Certification:
             self.failures[arm] += 1
             return
         self.counts[arm] += 1
+        self._values[arm].append(value)
         self._lows[arm] = min(self._lows[arm], value)
         self._highs[arm] = max(self._highs[arm], value)
 
@@ -244,6 +248,7 @@ class Certification:
             conditions=(*answer.conditions, *self._constant_candidates()),
             unseen=self._unseen(results, winner) if rests_on_what_was_seen else "",
             notices=answer.notices,
+            corrected_mean=self._corrected_mean(results, winner),
         )
         return certificate.without_claim() if hidden else certificate
 
@@ -273,6 +278,25 @@ class Certification:
                 )
             )
         return tuple(results)
+
+    def _corrected_mean(self, results: Sequence[CandidateResult], winner: int | None) -> float:
+        """Return the winner's mean without what it owes to being chosen among these."""
+        if winner is None:
+            return math.nan
+        mean, policy = results[winner].mean, self.policy
+        rivals = [
+            arm
+            for arm, result in enumerate(results)
+            if arm != winner and result.standing == "not told apart" and result.evaluations
+        ]
+        arms = [winner, *rivals]
+        if self._in_blocks and isinstance(policy, BlockPolicy):
+            blocks = policy._blocks.seen(winner)[: results[winner].evaluations]
+            found = excess_in_blocks(policy._blocks.values[arms][:, blocks], 0)
+        else:
+            values = [self._values[arm][: results[arm].evaluations] for arm in arms]
+            found = excess_of([self._sign * np.array(each) for each in values], 0)
+        return mean - self._sign * found
 
     def _constant_candidates(self) -> list[str]:
         vary = self._vary

@@ -3,6 +3,12 @@
 import math
 from collections.abc import Sequence
 
+FIXED = (
+    "the interval covers what varies between evaluations of the same configuration, and not what "
+    "the objective keeps fixed, such as folds, a test set or a seed"
+)
+"""What an interval is about, in every answer that has one."""
+
 
 def joined(parts: Sequence[str]) -> str:
     """Several phrases as a list in a sentence: "a, b and c"."""
@@ -20,6 +26,19 @@ def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
     """
     words = f"wrong with probability at most {delta:g}"
     return f"{words} if {joined(conditions)}" if conditions else words
+
+
+def corrected_in_words(corrected: float, mean: float, compared: int) -> str:
+    """Return what a winner's mean is when corrected for the choice; "" where that is the same.
+
+    Examples
+    --------
+    >>> corrected_in_words(0.9081, mean=0.912, compared=8)
+    '0.9081 when corrected for having been chosen as the best of 8'
+    """
+    if math.isnan(corrected) or f"{corrected:.5g}" == f"{mean:.5g}":
+        return ""
+    return f"{corrected:.5g} when corrected for having been chosen as the best of {compared}"
 
 
 def unseen_share(evaluations: int, delta: float) -> float:

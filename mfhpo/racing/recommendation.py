@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from mfhpo.problem import Answer, Recommendation
-from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.claims import FIXED, wrong_in_words
 
 AnswerT = TypeVar("AnswerT", bound="UserRecommendation")
 
@@ -86,6 +86,7 @@ class UserRecommendation(Answer):
             f"{head}: {params}",
             mean,
             claim,
+            f"  about       {FIXED}",
             f"  {'because' if self.certifies else 'note':12}{self.reason}",
             f"  cost        {self.cost:.6g} in {self.trials} trials{self._failures_in_words()}",
         ]

@@ -400,7 +400,7 @@ class SearchRace(Policy):
         words = (
             f"of {self.tried} configurations that were tried, the search brought "
             f"{len(self.search.finished_arms())} to the target; {n} of these may be the best by "
-            f"what it knew; no mean below contains its values"
+            f"what it knew; the means below use new evaluations only"
         )
         certification.policy.withheld = self.withheld
         answer = certification.certificate(f"the shortlist of {n} configurations", words)

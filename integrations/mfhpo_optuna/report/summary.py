@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mfhpo import Bounded, SubGaussian
 from mfhpo.censored.recommendation import bounds_in_words
-from mfhpo.racing.claims import wrong_in_words
+from mfhpo.racing.claims import FIXED, corrected_in_words, wrong_in_words
 from mfhpo.racing.declaration import as_noise
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
@@ -196,6 +196,11 @@ def _of_shortlist(
             interval = tuple(luckiest["interval"])
             values.append(Measured(f"what {same} is worth", luckiest["mean"], interval))
     facts = _claim(certificate, best["interval"], status)
+    corrected = certificate.get("corrected_mean")  # None in an answer of an earlier version
+    if corrected is not None:
+        compared = sum(one["standing"] != "failed" for one in candidates)
+        words = corrected_in_words(corrected, best["mean"], compared)
+        facts += [("corrected", words)] if words else []
     if "cost" in answer:
         facts += _paid(answer, ledger)
     facts.append(("for the certificate", _evaluations(certificate["evaluations"], "new ")))
@@ -234,6 +239,7 @@ def _of_limits(answer: Mapping[str, Any], reading: StudyReading) -> Summary:
     gain = Measured("gain of a trial, time charged", answer["gain"], tuple(answer["interval"]))
     facts = [
         ("interval", bounds_in_words(answer["delta"], answer.get("estimated", ""))),
+        ("about", FIXED),
         ("paid", f"{answer['seconds']:.4g} seconds in {trials_text(answer['trials'])}"),
         ("stopped", f"{answer['censored']:.0%} of the trials"),
         ("state", answer["reason"]),
@@ -311,6 +317,7 @@ def _claim(
         facts.append(("how sure", f"{wrong}; the intervals may be wrong with the same probability"))
     elif interval[0] is not None:
         facts.append(("interval", wrong_in_words(delta, conditions)))
+    facts.append(("about", FIXED))
     facts.append(("because", answer["reason"]))
     if answer["unseen"]:
         facts.append(("not excluded", answer["unseen"]))

@@ -244,4 +244,4 @@ def _words(
     if n_trials > n_completed:
         n_left_out = n_trials - n_completed
         words += f"; {n_left_out} trial{'s' * (n_left_out != 1)} left out ({why})"
-    return f"{words}; no mean below contains these values"
+    return f"{words}; the means below use new evaluations only"

@@ -1,9 +1,11 @@
 import math
 
+import numpy as np
 import optuna
 import pytest
 
 from mfhpo import EstimatedNoise, Fidelity
+from mfhpo.racing.claims import FIXED
 from mfhpo_optuna import IISESampler, RaceSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import read_study
@@ -24,6 +26,23 @@ def test_a_shortlist_before_its_first_look_has_no_interval():
     assert summary.values[0].bounds is None
     assert not {"how sure", "interval"} & dict(summary.facts).keys()
     assert dict(summary.facts)["for the certificate"] == "2 new evaluations"
+
+
+def test_a_shortlist_of_settings_alike_has_a_corrected_value():
+    rng = np.random.default_rng(0)
+
+    def alike(trial):
+        return 0.0 * trial.suggest_float("x", 0, 1) + rng.normal()
+
+    sampler = RaceSampler(trials=80, certify_share=0.7, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.optimize(alike)
+    certificate = sampler.recommendation(study).certificate
+    facts = dict(summarised(study).facts)
+    assert certificate.corrected_mean > certificate.mean  # smaller values are better
+    assert facts["corrected"] in str(certificate)
+    assert facts["corrected"].startswith(f"{certificate.corrected_mean:.5g} when corrected")
+    assert facts["about"] == FIXED
 
 
 def test_a_budget_in_trials_is_paid_in_trials(counted):

@@ -1,0 +1,45 @@
+"""An interval for the score on new data of the same kind, beside the one about the data at hand."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import stdtrit
+
+
+def interval_for_new_data(
+    scores: Sequence[float], test_per_train: float, delta: float
+) -> tuple[float, float]:
+    """Return an approximate interval for the expected score on new data of the same kind.
+
+    Scores on splits of the same data are not independent, because the splits share samples. The
+    corrected resampled variance of their mean is (1 / J + n_test / n_train) * s^2 for J scores of
+    variance s^2 (Nadeau and Bengio 2003, Section 4.1); Student's t has J - 1 degrees of freedom.
+
+    Parameters
+    ----------
+    scores
+        Of one setting on random splits, shape (J,).
+    test_per_train
+        Test samples of a split by its training samples.
+    delta
+        About the probability that the interval misses, in (0, 1).
+
+    Returns
+    -------
+    tuple of float
+        Infinite for fewer than two scores, and for equal ones: they say nothing about the spread.
+
+    Examples
+    --------
+    >>> low, high = interval_for_new_data([0.8, 0.9, 0.85, 0.85], test_per_train=0.25, delta=0.05)
+    >>> round(low, 3), round(high, 3)
+    (0.758, 0.942)
+    """
+    n = len(scores)
+    if n < 2 or np.ptp(scores) == 0.0:
+        return -math.inf, math.inf
+    variance = (1.0 / n + test_per_train) * float(np.var(scores, ddof=1))
+    half = float(stdtrit(n - 1, 1.0 - delta / 2.0)) * math.sqrt(variance)
+    mean = float(np.mean(scores))
+    return mean - half, mean + half

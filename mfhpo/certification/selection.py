@@ -1,0 +1,123 @@
+"""How much too high a winner's mean is because the same evaluations chose the winner.
+
+The mean that came out largest is, on average, too large by
+
+    E[Y_w - mu_w | Y_w > Y_i for all i],    Y_i ~ N(mu_i, v_i) independent,
+
+where v_i is the variance of the mean Y_i. The true means mu_i are not known. The observed means
+spread more than the true ones, so that the excess would come out too small with these. Empirical
+Bayes moves them towards their weighted mean, by the positive-part estimate of DerSimonian and Laird
+(1986) of how much the true ones spread. That is too much where one configuration is far ahead, so
+the observed means are moved two thirds of that way.
+
+This is no exact correction. For fixed numbers of values, its tests hold it to half a standard error
+of bias, whether configurations are tied, spread out, or one is ahead; the plain mean has up to 1.4.
+That a race stops once the winner looks good is left out, so that a race of two equal ones keeps
+about half a standard error, of 0.8. Where one is clearly ahead, its root mean squared error is
+larger than that of the plain mean, by at most a quarter.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from mfhpo.knowledge.arrays import FloatArray
+
+# How far the observed means are moved. Measured: the bias that is left with ties is then about as
+# large as the one of the other sign where one configuration is three standard errors ahead.
+_SHARE = 2.0 / 3.0
+
+# The least variance, as a share of the largest: smaller ones change nothing but the rounding.
+_LEAST_SHARE = 1e-6
+
+# Points of the standard normal at which the expectation is summed, in standard deviations.
+_POINTS = np.linspace(-7.0, 7.0, 281)
+
+
+def excess(means: npt.ArrayLike, variances: npt.ArrayLike, winner: int) -> float:
+    """Return by how much the winner's mean is too large on average, having been chosen for it.
+
+    Parameters
+    ----------
+    means, variances
+        The observed means, where larger is better, and the variance of each of these means, shape
+        (K,).
+    winner
+        Position of the one that was chosen. Rivals with larger means have no part in the excess.
+
+    Returns
+    -------
+    float
+        The excess; 0 without a rival or without noise.
+
+    Examples
+    --------
+    The largest of eight means of equal configurations is too large by 1.4 standard errors, and one
+    that is far ahead by nothing:
+
+    >>> excess([0.0] * 8, [1.0] * 8, winner=0).__round__(2)
+    1.42
+    >>> excess([9.0] + [0.0] * 7, [1.0] * 8, winner=0).__round__(2)
+    0.0
+    """
+    y, v = np.asarray(means, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    rivals = np.flatnonzero((y <= y[winner]) & (np.arange(len(y)) != winner))
+    if not rivals.size or not (v > 0.0).all():
+        return 0.0
+    v = np.maximum(v, _LEAST_SHARE * v.max())
+    likely = y + _SHARE * (_shrunk(y, v) - y)
+    scale = float(np.sqrt(v[winner]))
+    ahead = likely[winner] + scale * _POINTS[:, None] - likely[rivals]
+    weights = np.exp(-0.5 * _POINTS**2) * ndtr(ahead / np.sqrt(v[rivals])).prod(axis=1)
+    return scale * float(_POINTS @ weights / weights.sum())
+
+
+def excess_of(values: Sequence[FloatArray | Sequence[float]], winner: int) -> float:
+    """Return the excess of the winner's mean, given the independent values of each configuration.
+
+    Equal values, or a single one, say nothing about the spread: such a configuration gets the
+    others' mean variance.
+    """
+    counts = np.array([np.size(each) for each in values])
+    own = np.array([np.var(each, ddof=1) if np.ptp(each) > 0.0 else 0.0 for each in values])
+    if not own.any():
+        return 0.0
+    own[own == 0.0] = own[own > 0.0].mean()
+    return excess([np.mean(each) for each in values], own / counts, winner)
+
+
+def excess_in_blocks(values: FloatArray, winner: int) -> float:
+    """Return the excess of the winner's mean, given values in blocks, NaN where there are none.
+
+    What a block does to all alike has no part in who is chosen. So the means in the blocks that all
+    share count, with the variance that is left when rows and blocks are accounted for. The blocks
+    that the winner does not share are no part of the choice.
+
+    Parameters
+    ----------
+    values
+        Shape (K, B), of the blocks that the winner's mean rests on.
+    """
+    shared = values[:, ~np.isnan(values).any(axis=0)]
+    n_rows, n_shared = shared.shape
+    if n_rows < 2 or n_shared < 2:
+        return 0.0
+    apart = shared - shared.mean(axis=0)
+    left = apart - apart.mean(axis=1, keepdims=True)
+    variance = float((left**2).sum()) / ((n_rows - 1) * (n_shared - 1))
+    of_shared = excess(apart.mean(axis=1), np.full(n_rows, variance / n_shared), winner)
+    return of_shared * float(n_shared / values.shape[1])
+
+
+def _shrunk(means: FloatArray, variances: FloatArray) -> FloatArray:
+    """The means, moved towards their weighted mean as far as noise alone explains their spread."""
+    weights = 1.0 / variances
+    total = weights.sum()
+    centre = weights @ means / total
+    surplus = weights @ (means - centre) ** 2 - (len(means) - 1)
+    spread = max(0.0, float(surplus / (total - weights @ weights / total)))
+    weights = 1.0 / (variances + spread)
+    centre = weights @ means / weights.sum()
+    return np.asarray(centre + spread / (spread + variances) * (means - centre))
