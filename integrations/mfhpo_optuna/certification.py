@@ -165,7 +165,8 @@ def certify(
     >>> def objective(trial):
     ...     x = trial.suggest_float("x", -1, 1)
     ...     return x**2 + 0.2 * np.random.default_rng(seed_of(trial)).normal()
-    >>> study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    >>> sampler = optuna.samplers.TPESampler(seed=0)
+    >>> study = optuna.create_study(study_name="noisy parabola", sampler=sampler)
     >>> study.optimize(objective, n_trials=50)
     >>> answer = certify(study, objective, top=4)
     >>> answer.certified, answer.luckiest_result.claim < 0.0 < answer.interval[1]

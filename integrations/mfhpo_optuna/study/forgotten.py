@@ -7,7 +7,6 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
-from scipy.stats import rankdata
 
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -105,7 +104,8 @@ def _depends_on_place(results: FloatArray) -> bool:
     By Spearman's correlation, and by von Neumann's ratio of ranks (Bartels 1982).
     """
     n = len(results)
-    ranks = rankdata(results) - (n + 1) / 2.0
+    _, place_of, counts = np.unique(results, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - counts / 2.0 - n / 2.0)[place_of]  # equal ones share theirs
     places = np.arange(n) - (n - 1) / 2.0
     squares = float(ranks @ ranks)
     if squares == 0.0:
