@@ -19,7 +19,7 @@ _WIDE = 10_000
 # So many different values are looked at, once. Nearly all given or drawn races have as many arms.
 _LOOKED_AT = 30
 # Standard errors of Spearman's correlation, and of the likeness of neighbours, beyond which results
-# depend on where the values lie: seeds do so in 3 % of cases.
+# depend on where the values lie: those of seeds seem to in 2 % of cases.
 _MONOTONE, _NEIGHBOURS = 2.6, 2.05
 
 
