@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.study.arms import draw_arms
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
-    from mfhpo_optuna.study.seeds import seed_of
+    from mfhpo_optuna.study.trials.seeds import seed_of
     from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
     from mfhpo_optuna.visualization import (
         plot_dissatisfaction,
@@ -111,7 +111,7 @@ _MODULES = {
     "plot_gain": "mfhpo_optuna.visualization",
     "plot_race": "mfhpo_optuna.visualization",
     "publish_to_dashboard": "mfhpo_optuna.report.dashboard",
-    "seed_of": "mfhpo_optuna.study.seeds",
+    "seed_of": "mfhpo_optuna.study.trials.seeds",
     "time_limited": "mfhpo_optuna.time_limits.time_limited",
     "training_of": "mfhpo_optuna.samplers.race_sampler",
     "write_report": "mfhpo_optuna.report.page",

@@ -19,10 +19,22 @@ from mfhpo_optuna import (
 )
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 
-NAMES = """
-    split fold seed random_state rng cv replicate repeat
-    data_split fold_2 Seed splitSeed model__random_state cv_fold
-""".split()
+NAMES = [
+    "split",
+    "fold",
+    "seed",
+    "random_state",
+    "rng",
+    "cv",
+    "replicate",
+    "repeat",
+    "data_split",
+    "fold_2",
+    "Seed",
+    "splitSeed",
+    "model__random_state",
+    "cv_fold",
+]
 SEED = IntDistribution(0, 2**31 - 1)
 N = 60
 
