@@ -188,7 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
         PLAYERS, fidelity="epochs", budget=options.trainings * EPOCHS, seed=options.seed
     )
     study = optuna.create_study(
-        study_name="digits", directions=["maximize", "maximize"], sampler=sampler
+        study_name="attack and defence", directions=["maximize", "maximize"], sampler=sampler
     )
     study.optimize(objective)  # stops by itself
 
