@@ -106,7 +106,8 @@ def certify(
         them is no noise; the claim is about the mean over replicates. Configurations of the study
         that differ in nothing else are one candidate, and `sigma` has no part in it. If it
         has few values, such as five folds, the race ends when all were used, certified or not.
-        None: evaluations are independent.
+        None: evaluations are independent. A parameter that looks like a replicate then gives a
+        `ForgottenReplicateWarning`, and the answer a notice.
     delta, sigma, measure, max_failures
         See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises what
         is in `catch`, returns NaN or infinity, or prunes itself.

@@ -36,7 +36,7 @@ class ForgottenReplicate:
     def __init__(self, owned: Collection[str]) -> None:
         self._owned = frozenset(owned)
         self._first: dict[str, Any] = {}  # value of each parameter
-        # Results by value, for each wide range at each level; None once they were looked at.
+        # Results by value, for each wide range at each level.
         self._results: dict[tuple[str, str], dict[int, float]] = {}
         self._looked_at: set[str] = set()
         self.notice = ""  # what was found, in words
