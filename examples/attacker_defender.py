@@ -26,7 +26,7 @@ import optuna
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from mfhpo_optuna import NashSampler, plot_dissatisfaction, plot_equilibrium
+from mfhpo_optuna import NashSampler, plot_dissatisfaction, plot_equilibrium, seed_of
 
 Array = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -142,7 +142,7 @@ def objective(trial: optuna.Trial) -> tuple[float, float]:
     share = trial.suggest_float("share", 0.0, 1.0)
     epochs = trial.suggest_int("epochs", 3, EPOCHS)  # the sampler decides this one
     attack, defence = Attack(radius, steps), Defence(strength, share)
-    clean, robust = play(defence, [attack], trial.number, epochs)
+    clean, robust = play(defence, [attack], seed_of(trial), epochs)
     return attacker_gets(attack, robust), defender_gets(clean, robust)
 
 
@@ -154,7 +154,7 @@ def compare(found: Attack, defences: dict[str, Defence], fresh: int) -> None:
     """Print what defences are worth on splits not yet seen, under this attack and the best one."""
     radii, steps = np.linspace(0.0, LARGEST, 13), range(1, MOST_STEPS + 1)
     grid = [Attack(float(radius), n) for radius, n in product(radii, steps)]
-    first = 1_000_000  # no trial has such a number
+    first = 1_000_000
     print(f"{fresh} fresh splits, {EPOCHS} epochs:")
     for name, defence in defences.items():
         # The attack that is best by luck is not to be judged where it was lucky.
@@ -187,7 +187,9 @@ def main(arguments: list[str] | None = None) -> int:
     sampler = NashSampler(
         PLAYERS, fidelity="epochs", budget=options.trainings * EPOCHS, seed=options.seed
     )
-    study = optuna.create_study(directions=["maximize", "maximize"], sampler=sampler)
+    study = optuna.create_study(
+        study_name="attack and defence", directions=["maximize", "maximize"], sampler=sampler
+    )
     study.optimize(objective)  # stops by itself
 
     answer = sampler.equilibrium(study)

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.svm import SVC
 
-from mfhpo_optuna import certify
+from mfhpo_optuna import certify, seed_of
 
 pixels, digit = load_digits(return_X_y=True)
 pixels, digit = pixels[:300], digit[:300]
@@ -29,7 +29,7 @@ def accuracy(split: int, **settings: float) -> float:
 
 def objective(trial: optuna.Trial) -> float:
     return accuracy(
-        split=trial.number,  # another split in every trial: else there is no noise to be seen
+        split=seed_of(trial),  # another split in every trial: else there is no noise to be seen
         C=trial.suggest_float("C", 0.01, 100.0, log=True),
         gamma=trial.suggest_float("gamma", 1e-5, 1e-1, log=True),
     )

@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from mfhpo_optuna import RaceSampler, plot_race, training_of
+from mfhpo_optuna import RaceSampler, plot_race, seed_of, training_of
 
 ROUNDS = 81  # of a whole training
 FRESH = 60  # splits on which promises are checked in the end
@@ -62,7 +62,7 @@ def objective(trial: optuna.Trial) -> float:
         "lambda_l2": trial.suggest_float("lambda_l2", 0.01, 100.0, log=True),
     }
     rounds = trial.suggest_int("rounds", 3, ROUNDS)  # the sampler decides this one
-    training = trainings.setdefault(training_of(trial), Training(split=trial.number))
+    training = trainings.setdefault(training_of(trial), Training(split=seed_of(trial)))
     return training.loss_after(rounds, **settings)
 
 
@@ -94,7 +94,7 @@ def main() -> None:
         checkpoints=True,
         seed=options.seed,
     )
-    study = optuna.create_study(direction="minimize", sampler=sampler)
+    study = optuna.create_study(study_name="tumours", direction="minimize", sampler=sampler)
     study.optimize(objective)  # stops by itself
 
     answer = sampler.recommendation(study)

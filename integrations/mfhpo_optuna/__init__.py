@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
     from mfhpo_optuna.study.arms import draw_arms
+    from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
+    from mfhpo_optuna.study.trials.seeds import seed_of
     from mfhpo_optuna.time_limits.time_limited import TimeLimited, time_limited
     from mfhpo_optuna.visualization import (
         plot_dissatisfaction,
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DashboardCallback",
     "Fidelity",
+    "ForgottenReplicateWarning",
     "IISEPruner",
     "IISESampler",
     "MFEliminationPruner",
@@ -69,6 +72,7 @@ __all__ = [
     "plot_gain",
     "plot_race",
     "publish_to_dashboard",
+    "seed_of",
     "time_limited",
     "training_of",
     "write_report",
@@ -78,6 +82,7 @@ __all__ = [
 _MODULES = {
     "DashboardCallback": "mfhpo_optuna.report.dashboard",
     "Fidelity": "mfhpo.knowledge.fidelity",
+    "ForgottenReplicateWarning": "mfhpo_optuna.study.forgotten",
     "IISEPruner": "mfhpo_optuna.pruners.iise_pruner",
     "IISESampler": "mfhpo_optuna.samplers.best_arm",
     "MFEliminationPruner": "mfhpo_optuna.pruners.elimination_pruner",
@@ -106,6 +111,7 @@ _MODULES = {
     "plot_gain": "mfhpo_optuna.visualization",
     "plot_race": "mfhpo_optuna.visualization",
     "publish_to_dashboard": "mfhpo_optuna.report.dashboard",
+    "seed_of": "mfhpo_optuna.study.trials.seeds",
     "time_limited": "mfhpo_optuna.time_limits.time_limited",
     "training_of": "mfhpo_optuna.samplers.race_sampler",
     "write_report": "mfhpo_optuna.report.page",

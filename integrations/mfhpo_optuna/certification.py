@@ -6,12 +6,14 @@ after a kill, and can be shared by several processes.
 """
 
 import itertools
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import optuna
 from optuna.pruners import NopPruner
+from optuna.trial import TrialState
 
 from mfhpo._validation import check_limit
 from mfhpo.certification.certificate import Certificate
@@ -20,7 +22,8 @@ from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
-from mfhpo_optuna.study.attributes import SAMPLER_KEY, SHORTLIST_KEY
+from mfhpo_optuna.study.attributes import FIDELITY_KEY, SAMPLER_KEY, SHORTLIST_KEY
+from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
 
@@ -78,8 +81,8 @@ def certify(
         level.
     objective
         The objective that the study was run with. It must be noisy in the way that matters: a new
-        seed or split in every call, such as one derived from ``trial.number`` (which goes on from
-        the study's numbers). Its ``should_prune`` says no.
+        seed or split in every call, such as `mfhpo_optuna.seed_of` gives. Its ``trial.number``
+        goes on from the study's numbers, and its ``should_prune`` says no.
     top
         How many configurations to compare, at least 2: the best by the mean of their values in the
         study, that of the best trial among them.
@@ -103,7 +106,8 @@ def certify(
         them is no noise; the claim is about the mean over replicates. Configurations of the study
         that differ in nothing else are one candidate, and `sigma` has no part in it. If it
         has few values, such as five folds, the race ends when all were used, certified or not.
-        None: evaluations are independent.
+        None: evaluations are independent. A parameter that looks like a replicate then gives a
+        `ForgottenReplicateWarning`, and the answer a notice.
     delta, sigma, measure, max_failures
         See `mfhpo.certification.certification.Certification`. An evaluation fails if it raises what
         is in `catch`, returns NaN or infinity, or prunes itself.
@@ -157,12 +161,13 @@ def certify(
     Examples
     --------
     >>> import numpy as np, optuna
-    >>> from mfhpo_optuna import certify
+    >>> from mfhpo_optuna import certify, seed_of
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
     >>> def objective(trial):
     ...     x = trial.suggest_float("x", -1, 1)
-    ...     return x**2 + 0.2 * np.random.default_rng(trial.number).normal()
-    >>> study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    ...     return x**2 + 0.2 * np.random.default_rng(seed_of(trial)).normal()
+    >>> sampler = optuna.samplers.TPESampler(seed=0)
+    >>> study = optuna.create_study(study_name="noisy parabola", sampler=sampler)
     >>> study.optimize(objective, n_trials=50)
     >>> answer = certify(study, objective, top=4)
     >>> answer.certified, answer.luckiest_result.claim < 0.0 < answer.interval[1]
@@ -199,8 +204,11 @@ def certify(
         )
 
     make_certification(0)  # raises for bad arguments before anything is recorded
+    forgotten = _forgotten_replicate(study, fidelity, replicate)
+    if forgotten.notice:
+        warnings.warn(forgotten.notice, ForgottenReplicateWarning, stacklevel=2)
     sampler = ReplicateSampler(
-        shortlist, make_certification, options, lease=lease, progress=progress
+        shortlist, make_certification, options, forgotten, lease=lease, progress=progress
     )
     record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
     first_number = int(record.user_attrs[SHORTLIST_KEY]["first_number"])
@@ -214,6 +222,20 @@ def certify(
     sampler.conclude(record, is_reader=timeout == 0)
     answer = sampler.race(record).certificate()
     return StudyCertificate(**vars(answer), study_name=record.study_name)
+
+
+def _forgotten_replicate(
+    study: optuna.Study, fidelity: str | Fidelity | None, replicate: str | None
+) -> ForgottenReplicate:
+    """Look among the study's parameters for a replicate, if none is declared."""
+    if fidelity is None:
+        fidelity = study.user_attrs.get(FIDELITY_KEY)
+    forgotten = ForgottenReplicate(() if fidelity is None else (as_fidelity(fidelity).name,))
+    if replicate is None:
+        for trial in study.get_trials(deepcopy=False):
+            value = trial.values[0] if trial.state == TrialState.COMPLETE else None
+            forgotten.learn(trial.params, trial.distributions, value)
+    return forgotten
 
 
 def _open_record(

@@ -52,4 +52,5 @@ class UserSearchRecommendation(UserRecommendation):
             lines.append(f"  mean        {self.mean:.5g}{at}, not certified")
         lines.append(f"  because     {self.reason}")
         lines.append(f"  cost        {self.cost:.6g} in {self.trials} trials")
+        lines += [f"  notice      {notice}" for notice in self.notices]
         return "\n".join([*lines, tried])

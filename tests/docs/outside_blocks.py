@@ -191,7 +191,11 @@ GIVEN = {
     "docs/how-to/declare.md": ["32 drawn from the space", "| 0.05 |"],
     "docs/how-to/pytorch.md": ["a run of 9 epochs", "the first 9 epochs of 27"],
     "docs/how-to/ray.md": ["has 17 values, at delta 0.05"],
-    "docs/how-to/replicates.md": ["at delta 0.05, a race"],
+    "docs/how-to/replicates.md": [
+        "at delta 0.05, a race",
+        "more than 10,000 whole numbers",
+        "the first 30 results",
+    ],
     "docs/how-to/report.md": ["| 0 | done", "| 1 | the", "| 2 | an", "| 3 | there", "| 4 | the"],
     "docs/how-to/trackers.md": [
         "above 1, or outside",

@@ -68,13 +68,15 @@ def write_report(
     Examples
     --------
     >>> import numpy as np, optuna, tempfile
-    >>> from mfhpo_optuna import IISESampler, write_report
+    >>> from mfhpo_optuna import IISESampler, seed_of, write_report
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
     >>> def objective(trial):
     ...     x = trial.suggest_float("x", -1, 1)
     ...     epochs = trial.suggest_int("epochs", 1, 9)
-    ...     return x**2 + np.random.default_rng(trial.number).normal(0, 0.1 / epochs)
-    >>> study = optuna.create_study(sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0))
+    ...     return x**2 + np.random.default_rng(seed_of(trial)).normal(0, 0.1 / epochs)
+    >>> study = optuna.create_study(
+    ...     study_name="parabola", sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0)
+    ... )
     >>> study.optimize(objective)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_report(study, f"{folder}/report.html").status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -246,6 +247,7 @@ class DeclaredSampler(FidelitySampler):
 def _recommendation(race: FidelityRace) -> StudyRecommendation:
     assert race.policy is not None
     answer = race.policy.recommend()
+    answer = replace(answer, notices=(*answer.notices, *race.notices))
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
     level = race.levels[answer.fidelity] if race.owns_fidelity else None
     return StudyRecommendation.of(answer, race.sign, params, level, race.certifies)

@@ -1,6 +1,7 @@
 """The sampler that all policies share that choose a time limit for every trial."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,5 +142,6 @@ class LimitSampler(PolicySampler[LimitedRace]):
 
 def _recommendation(race: LimitedRace) -> StudyLimitRecommendation:
     answer = race.policy.recommend()
+    answer = replace(answer, assumptions=(*answer.assumptions, *race.notices))
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
     return StudyLimitRecommendation.of(answer, race.sign, params)

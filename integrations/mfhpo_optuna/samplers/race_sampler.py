@@ -137,7 +137,13 @@ class RaceSampler(FidelitySampler):
         """
         with self._lock:
             answer = super().recommendation(study)
-            return RaceRecommendation(**vars(answer), **self._race_of(study)[1].findings())
+            read, race = self._race_of(study)
+            findings = race.findings()
+            certificate = findings["certificate"]
+            if certificate is not None:
+                notices = (*certificate.notices, *read.notices)
+                findings["certificate"] = replace(certificate, notices=notices)
+            return RaceRecommendation(**vars(answer), **findings)
 
     def conclude(self, study: optuna.Study) -> None:
         """Give the answer as at the budget's end, without waiting for that.

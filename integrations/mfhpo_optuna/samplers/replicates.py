@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import optuna
@@ -17,11 +18,12 @@ from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import Replicates, contains
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.shortlist import StudyShortlist
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.study_race import FORGOTTEN, StudyRace
 
 # In the tag of a pull: that it is for a certificate, and begins anew.
 CERTIFIES = "certifies"
@@ -30,7 +32,7 @@ CERTIFIES = "certifies"
 class Replicate(optuna.Trial):
     """A trial under a number that the search has not used: `first_number` is added to its own.
 
-    Objectives that derive their seed from ``trial.number`` would otherwise draw the search's noise
+    Objectives that derive their seed from it would otherwise draw the search's noise
     once more, whose luck has made the shortlist.
     """
 
@@ -56,8 +58,12 @@ class ReplicateRace(StudyRace):
         shortlist: StudyShortlist,
         certification: Certification,
         replicates: Replicates | None,
+        forgotten: ForgottenReplicate,
     ) -> None:
         super().__init__(study, arms, lease, replicates)
+        self._forgotten = forgotten
+        if forgotten.notice:
+            self.warned.add(FORGOTTEN)
         self.shortlist = shortlist
         self.certification = certification
         self.policy = certification.policy
@@ -65,7 +71,8 @@ class ReplicateRace(StudyRace):
 
     def certificate(self) -> Certificate:
         """The answer so far."""
-        return self.certification.certificate(self.shortlist.about, self.shortlist.words)
+        answer = self.certification.certificate(self.shortlist.about, self.shortlist.words)
+        return replace(answer, notices=(*answer.notices, *self.notices))
 
     def progress(self) -> Progress:
         """Candidates left, evaluations, and the leader with its interval."""
@@ -142,7 +149,8 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
     """Evaluates the candidates of a shortlist until the best of them is certified.
 
     `make_certification` makes the race, given a seed, and `options` are what it was given beside
-    it, which all processes must share; for the rest see `SamplerOptions`.
+    it, which all processes must share. `forgotten` knows the search's trials. For the rest see
+    `SamplerOptions`.
     """
 
     def __init__(
@@ -150,12 +158,14 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         shortlist: StudyShortlist,
         make_certification: Callable[[int], Certification],
         options: Mapping[str, Any],
+        forgotten: ForgottenReplicate,
         *,
         lease: float | None,
         progress: ProgressLike,
     ) -> None:
         self._shortlist = shortlist
         self._make_certification = make_certification
+        self._forgotten = forgotten
         super().__init__(
             owned=() if shortlist.replicate is None else (shortlist.replicate,),
             arms=len(shortlist.candidates),
@@ -225,8 +235,15 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             arms.adopt(arm, dict(candidate.params), distributions, whole=True)
         seed, name = self._seed_of(study), self._shortlist.replicate
         replicates = None if name is None else Replicates(name, seed)
-        certification = self._make_certification(seed)
-        return ReplicateRace(study, arms, self._lease, self._shortlist, certification, replicates)
+        return ReplicateRace(
+            study,
+            arms,
+            self._lease,
+            self._shortlist,
+            self._make_certification(seed),
+            replicates,
+            self._forgotten,
+        )
 
     def _check(self, study: optuna.Study, race: ReplicateRace) -> None:
         if race.never_asked:
@@ -278,6 +295,6 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "
     "objective seems to use a fixed random seed or split. Draw a new one in every evaluation (seed "
-    "it with the replicate, with trial.number, or not at all) and certify again; if the objective "
-    "really has no noise, say so with sigma=0"
+    "it with the replicate, with mfhpo_optuna.seed_of(trial), or not at all) and certify again; if "
+    "the objective really has no noise, say so with sigma=0"
 )

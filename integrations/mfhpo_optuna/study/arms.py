@@ -78,7 +78,7 @@ class Arms:
     def __init__(self, arms: ArmsLike, owned: Collection[str], seed: int) -> None:
         self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)
         self._arms = [_Arm(params) for params in _listed(arms, owned, seed)]
-        self._owned = frozenset(owned)
+        self.owned = frozenset(owned)
         self._hypercube = _LatinHypercube(len(self._arms), seed)
         self._owner: dict[str, int] = {}
 
@@ -167,7 +167,7 @@ class Arms:
         return sorted(set(self._arms[arm].params) - set(params)) if self.declared else []
 
     def _without_owned(self, params: Params) -> Params:
-        return {name: value for name, value in params.items() if name not in self._owned}
+        return {name: value for name, value in params.items() if name not in self.owned}
 
     def known_as(self, fixed: Mapping[str, Any]) -> int | None:
         """The first arm whose parameters are known to be these."""

@@ -29,6 +29,7 @@ from mfhpo_optuna.study.attributes import (
     WITHHELD_KEY,
     parameters_before,
 )
+from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
@@ -41,6 +42,8 @@ from mfhpo_optuna.study.trials.under_way import Running, UnderWay, default_lease
 # Trials of an arm, without a value between them, that its storage may spoil: further ones count as
 # failures.
 _MOST_SPOILT = 10
+
+FORGOTTEN = "forgotten replicate"  # among what the user was warned about
 
 _OTHERS_DECIDE = "what is to be evaluated next depends on trials under way"
 
@@ -81,6 +84,7 @@ class StudyRace(abc.ABC):
         # What the user was warned about, also by an earlier race in whose place this one goes on.
         self.warned: set[str] = set()
         self._replicates = replicates
+        self._forgotten = ForgottenReplicate(arms.owned)
         self._n_replicates: int | None = None  # until an objective has asked for one
         self._has_value: set[tuple[int, int]] = set()  # which arms in which blocks
         self._news = TrialNews()
@@ -224,6 +228,7 @@ class StudyRace(abc.ABC):
         if ARM_KEY not in trial.user_attrs:
             return self._is_single(trial)
         self._note_replicates(trial.distributions)
+        self._look_for_replicate(trial, value if state == TrialState.COMPLETE else None)
         pull = self._noted(trial)
         self.begun_by.setdefault(pull.arm, trial)
         if state != TrialState.COMPLETE:
@@ -231,6 +236,18 @@ class StudyRace(abc.ABC):
         elif value is not None:
             self._spoilt.pop(pull.arm, None)
         return self._take_in(trial, pull, state, value, seconds)
+
+    def _look_for_replicate(self, trial: FrozenTrial, value: float | None) -> None:
+        """Warn once of a parameter that may be a replicate, if none was declared."""
+        if self._replicates is None:
+            self._forgotten.learn(trial.params, trial.distributions, value)
+            if self._forgotten.notice:
+                self._warn_once(FORGOTTEN, self._forgotten.notice, ForgottenReplicateWarning)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What the study's trials say against the answer, beside what the policy says."""
+        return (self._forgotten.notice,) if self._forgotten.notice else ()
 
     def _passes_over(self, trial: FrozenTrial) -> bool:
         """Let a trial that its storage has spoilt say nothing but what its arm is.
@@ -511,11 +528,11 @@ class StudyRace(abc.ABC):
             return not any(left.startswith(f"{who}: ") for left in self.warned)
         return issubclass(category, NoiseContradictedWarning) and CONTRADICTED not in self.warned
 
-    def _warn_once(self, about: str, message: str) -> None:
+    def _warn_once(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
         """Warn, unless the user was warned about the same in this study."""
         if about not in self.warned:
             self.warned.add(about)
-            warnings.warn(message, stacklevel=6)
+            warnings.warn(message, category, stacklevel=6)
 
     def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
         """Whether a finished trial really evaluated the arm that it was to; arms learn from it."""

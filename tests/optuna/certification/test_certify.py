@@ -215,7 +215,7 @@ def test_what_was_enqueued_outside_the_range_is_left_out():
 @pytest.mark.filterwarnings("ignore:repeated evaluations")
 def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     study = searched()
-    with pytest.warns(NoNoiseWarning, match=r"trial\.number") as caught:
+    with pytest.warns(NoNoiseWarning, match=r"seed_of\(trial\)") as caught:
         answer = certify(study, lambda trial: trial.suggest_float("x", -1, 1) ** 2, top=4)
     assert any("sigma=0" in str(warning.message) for warning in caught)
     assert answer.finished
