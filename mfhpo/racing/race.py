@@ -88,6 +88,7 @@ class RacingPolicy(Policy):
         self.delta = check_probability("delta", delta)
         self.budget = math.inf if budget is None else float(budget)
         self._max_failures = check_count("max_failures", max_failures, 1)
+        self.seed = seed
         n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
         order = np.random.default_rng(seed).permutation(n_arms)
         self._pilot = Pilot(
