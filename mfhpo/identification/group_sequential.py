@@ -46,8 +46,9 @@ class GroupSequential(BlockPolicy):
     """A race at the target level that is looked at a few times.
 
     The arms that are left are evaluated in rounds, each in a random order that depends on the seed.
-    Each look takes twice as many evaluations of each arm as the one before; it may eliminate arms and certify the leader. Before the first look the
-    answer is the first arm that gave a value: a few values do not change the order of the arms.
+    Each look takes twice as many evaluations of each arm as the one before; it may eliminate arms
+    and certify the leader. Before the first look the answer is the first arm that gave a value: a
+    few values do not change the order of the arms.
 
     The race ends with the certificate: it waits for no repeats, and evaluates a winner until the
     first look only. A declared sigma that the values contradict is given up, with a warning.
