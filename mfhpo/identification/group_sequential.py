@@ -41,6 +41,8 @@ FIRST_LOOK = 5
 LEAST_FIRST_LOOK = 2
 """Fewer do not show any noise."""
 
+_ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
+
 
 class GroupSequential(BlockPolicy):
     """A race at the target level that is looked at a few times.
@@ -410,7 +412,7 @@ class GroupSequential(BlockPolicy):
         if not math.isfinite(radius):
             return None
         lead = min(float(ahead[worst]), radius) + self.epsilon
-        if lead <= 0.0:
+        if lead <= _ROUNDING * radius:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(max(1.0, radius / lead))))
         size = self._size(self.looks - 1 + looks)

@@ -73,10 +73,12 @@ def test_an_arm_that_alone_fails_leaves(make, workers):
 def test_others_are_asked_first_where_one_has_failed(make):
     policy = make(3)
     policy.tell(Pull(0, 0, block=0), FAILED)
-    assert [(pull.arm, pull.block) for pull in policy.ask(3)] == [(1, 0), (2, 0), (0, 1)]
+    asked = [(pull.arm, pull.block) for pull in policy.ask(3)]
+    assert set(asked[:2]) == {(1, 0), (2, 0)}
+    assert asked[2][1] == 1
     policy.tell(Pull(1, 0, block=0), FAILED)
     policy.tell(Pull(2, 0, block=0), Observation(1.0))
-    assert [(pull.arm, pull.block) for pull in policy.ask(2)] == [(0, 0), (1, 0)]
+    assert {(pull.arm, pull.block) for pull in policy.ask(2)} == {(0, 0), (1, 0)}
 
 
 @both
@@ -93,7 +95,8 @@ def test_what_is_void_does_not_depend_on_the_order(make):
         assert np.flatnonzero(policy._blocks.void).tolist() == [1]
         assert policy.active.tolist() == [0, 1, 2]
         asked.add(tuple((pull.arm, pull.block) for pull in policy.ask(3)))
-    assert asked == {((0, 3), (1, 3), (2, 4))}
+    [pulls] = asked
+    assert (set(pulls[:2]), pulls[2]) == ({(0, 3), (1, 3)}, (2, 4))
 
 
 @both
@@ -152,7 +155,7 @@ def test_a_look_is_at_the_replicates_that_are_not_void(n_blocks):
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_four_folds_of_five_suffice(workers):
-    policy = make_elimination(4)
+    policy = make_elimination(4, delta=0.1)
     policy.most_blocks = 5
     policy, told = race(
         make_elimination, policy, lambda pull: pull.block == 4, workers, resume_every=400
