@@ -347,7 +347,7 @@ def test_equal_values_may_hide_others():
     tell_all(race, 2, [0.25, 0.75])
     fail(race, 2)
     tell_all(race, 0, [0.25] * 5)
-    tell_all(race, 1, [0.75] * 5)
+    tell_all(race, 1, [0.3] * 5)
     answer = answer_of(race)
     assert race.policy.looks == 1
     assert standings(race)[:2] == ["not told apart", "best so far"]
@@ -355,16 +355,16 @@ def test_equal_values_may_hide_others():
     assert math.isinf(answer.within)
     assert half_widths(answer)[:2] == [math.inf, math.inf]
     tell_all(race, 0, [0.25] * 10)
-    tell_all(race, 1, [*[0.75] * 4, 0.25, *[0.75] * 10])
+    tell_all(race, 1, [*[0.3] * 4, 0.05, *[0.3] * 10])
     answer = answer_of(race)
     assert race.policy.looks == 2
-    # Of the second the variance is .025; .9 of its values are equal, and the others differ by .5.
+    # Of the second the variance is .00625; .9 of its values are equal, and one differs by .25.
     # All of the first are equal: they may differ as the second one's do.
     level = 0.05 / 4 / 2
     unseen = 1.0 - level**0.1
-    variance = 0.025 + unseen * (0.9 * 0.25 + 0.025)
+    variance = 0.00625 + unseen * (0.9 * 0.0625 + 0.00625)
     radius = stats.t.isf(level, 9) * math.sqrt(variance / 10)
-    assert answer.within == pytest.approx(radius - 0.45)
+    assert answer.within == pytest.approx(radius - 0.025)
 
 
 def test_equal_values_whose_mean_is_rounded_are_not_believed():
