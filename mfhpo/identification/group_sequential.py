@@ -30,7 +30,7 @@ from scipy.special import stdtrit
 
 from mfhpo._validation import check_count
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
-from mfhpo.identification.likelihood.ties import Samples, usual_variance
+from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
 from mfhpo.problem import Problem, Pull
@@ -289,7 +289,7 @@ class GroupSequential(BlockPolicy):
         seen = self._blocks.values[:, ~self._blocks.void]
         looked_at = np.where(np.arange(seen.shape[1]) < self._looked_at[:, None], seen, np.nan)
         largest = float(np.nanmax(np.abs(looked_at), initial=0.0))
-        return Samples.of(values, largest, usual_variance(looked_at))
+        return Samples.of(values, largest, usual_step(looked_at))
 
     def _differences(self, leader: int, others: IntArray) -> Samples:
         """How far the leader was ahead of others; in blocks, by differences in the same ones."""
@@ -302,6 +302,7 @@ class GroupSequential(BlockPolicy):
             counts=own.counts[1:],
             means=own.means[0] - own.means[1:],
             variances=own.variances[0] + own.variances[1:],
+            steps=own.steps[0] + own.steps[1:],
             hidden=own.hidden[0] + own.hidden[1:],
         )
 

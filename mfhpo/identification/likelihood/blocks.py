@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo.identification.likelihood.one_sided import Pairs
-from mfhpo.identification.likelihood.ties import Samples, usual_variance
+from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.variances import agreement
 from mfhpo.racing.roster import Roster
@@ -253,7 +253,7 @@ class Blocks:
         both = ~np.isnan(differences)
         own_values = np.where(np.arange(len(self.rounds)) < shared[:, None], values, np.nan)
         largest = float(np.nanmax(np.abs(self.values), initial=0.0))
-        samples = Samples.of(differences, largest, usual_variance(own_values))
+        samples = Samples.of(differences, largest, usual_step(own_values))
         variances, degrees = self._variances(leader, others, samples, both)
         # Each of the noise of an arm's values, of which a difference has two.
         variances = 2.0 * variances + samples.hidden_at(math.exp(-wanted))

@@ -28,6 +28,9 @@ class Samples:
         Number of values and their mean, 0 where there is none.
     variances
         Sample variances, 0 where rounding explains what values vary by.
+    steps
+        The mean square by which values differ from the most frequent one, where more than half are
+        equal to it; else the variance.
     hidden
         The variance that equal values hide, for each unit of the share that may be unseen.
     """
@@ -35,14 +38,15 @@ class Samples:
     counts: IntArray
     means: FloatArray
     variances: FloatArray
+    steps: FloatArray
     hidden: FloatArray
 
     @classmethod
     def of(cls, values: FloatArray, largest: float, usual: float) -> Self:
         """Describe samples of values or of differences, shape (n, size), NaN where there is none.
 
-        `largest` is the largest value that was rounded, and `usual` the variance of a sample that
-        varies (see `usual_variance`).
+        `largest` is the largest value that was rounded, and `usual` the step of samples without two
+        different values (see `usual_step`).
         """
         rounding = _ROUNDING * largest
         present = ~np.isnan(values)
@@ -54,11 +58,11 @@ class Samples:
         others = counts - sizes
         variances = np.where(others <= 0, 0.0, variances)
         apart = np.where(present, values - modes[:, None], 0.0)
-        squares = (apart**2).sum(axis=1)
-        squares = np.where(others > 0, squares / np.maximum(others, 1), usual)
-        shares = sizes / np.maximum(counts, 1)
-        hidden = np.where(2 * sizes > counts, shares * squares, 0.0)
-        return cls(counts, means, variances, hidden)
+        squares = (apart**2).sum(axis=1) / np.maximum(others, 1)
+        often = 2 * sizes > counts
+        steps = np.where(others > 0, np.where(often, squares, variances), usual)
+        hidden = np.where(often, sizes / np.maximum(counts, 1) * steps, 0.0)
+        return cls(counts, means, variances, steps, hidden)
 
     def hidden_at(self, level: float) -> FloatArray:
         """The variance that equal values may hide with a probability above the level, (n,)."""
@@ -71,15 +75,14 @@ class Samples:
         return np.asarray(self.variances == 0.0)
 
 
-def usual_variance(values: FloatArray) -> float:
-    """The mean variance of the rows that vary, shape (K, n), NaN where there is no value.
+def usual_step(values: FloatArray) -> float:
+    """The mean step of the rows that vary, shape (K, n), NaN where there is no value.
 
     It is infinite if none does.
     """
     largest = float(np.nanmax(np.abs(values), initial=0.0))
-    variances = Samples.of(values, largest, 0.0).variances
-    vary = variances > 0.0
-    return float(variances[vary].mean()) if vary.any() else np.inf
+    samples = Samples.of(values, largest, 0.0)
+    return float(samples.steps[~samples.constant].mean()) if not samples.constant.all() else np.inf
 
 
 def _most_frequent(values: FloatArray, rounding: float) -> tuple[IntArray, FloatArray]:
