@@ -1,4 +1,4 @@
-"""Claims of races in blocks and by looks where values are coarse, or the order within one counts."""
+"""Claims of races in blocks and by looks, where values are coarse or the order matters."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,10 @@ def make_independent(n, **options):
     return GroupSequential(Problem(n, costs=(1.0,)), **options)
 
 
-both = pytest.mark.parametrize("make", [make_looks, make_elimination], ids=["looks", "elimination"])
+ids = ["looks", "elimination"]
+both = pytest.mark.parametrize("make", [make_looks, make_elimination], ids=ids)
+slowly = pytest.param(make_elimination, marks=pytest.mark.slow)
+in_many_races = pytest.mark.parametrize("make", [make_looks, slowly], ids=ids)
 
 
 def play(policy, draw, most):
@@ -52,7 +55,7 @@ def test_every_arm_is_first_as_often_and_every_second_order_is_reversed(make):
     assert make(3, seed=0).ask(30) != make(3, seed=1).ask(30)
 
 
-@both
+@in_many_races
 @pytest.mark.parametrize("n_arms", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_the_first_in_a_block_gets_a_bonus(make, n_arms):
     wrong = 0
@@ -70,7 +73,7 @@ def test_the_first_in_a_block_gets_a_bonus(make, n_arms):
     assert wrong <= few(0.05)
 
 
-@both
+@in_many_races
 @pytest.mark.parametrize("delta", [0.05, pytest.param(0.01, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("epsilon", [0.0, pytest.param(0.001, marks=pytest.mark.slow)])
 def test_settings_nearly_alike_on_fifty_rows(make, delta, epsilon):
@@ -107,7 +110,7 @@ def test_accuracies_near_one(make, delta):
     assert missed <= few(delta)
 
 
-@both
+@in_many_races
 def test_the_best_fails_on_a_fixed_tenth_of_the_replicates(make):
     stayed = 0
     for seed in range(RACES):

@@ -234,17 +234,16 @@ def test_failures_on_one_replicate_are_one_failure(make):
 
 @both
 @pytest.mark.parametrize("workers", [1, 4])
-def test_the_best_stays_if_it_fails_on_a_tenth_of_the_replicates(make, workers):
+def test_the_best_stays_if_it_fails_on_some_replicates(make, workers):
     def fails(pull):
-        return pull.arm == 3 and pull.block % 10 == 2
+        return pull.arm == 3 and pull.block % 3 == 1
 
     policy, told = race(make, make(4, delta=1e-6), fails, workers)
     answer = policy.recommend()
     assert (answer.arm, answer.certified, answer.not_compared) == (3, True, ())
-    blocks = {block for _, block in told}
-    assert {2, 12} <= blocks
-    assert all(told.count((3, block)) == 2 for block in blocks if block % 10 == 2)
-    assert answer.failures == sum(1 for arm, block in told if arm == 3 and block % 10 == 2)
+    assert told.count((3, 1)) == 2
+    assert max(told.count(pull) for pull in told) == 2
+    assert answer.failures == sum(arm == 3 and block % 3 == 1 for arm, block in told)
 
 
 @both
@@ -253,7 +252,7 @@ def test_the_race_ends_if_replicates_are_few_and_some_fail(make):
     policy.most_blocks = 6
     policy, told = race(make, policy, lambda pull: pull.arm == 0 and pull.block in (1, 4), most=30)
     assert policy.finished
-    assert policy.recommend().certified
+    assert policy.recommend().arm == 1
     assert len(told) <= 14
 
 
