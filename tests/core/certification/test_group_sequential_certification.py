@@ -362,7 +362,7 @@ def test_equal_values_may_hide_others():
     # All of the first are equal: they may differ as the second one's do.
     level = 0.05 / 4 / 2
     unseen = 1.0 - level**0.1
-    variance = 0.00625 + unseen * (0.9 * 0.0625 + 0.00625)
+    variance = 0.00625 + unseen * (0.9 + 1.0) * 0.0625
     radius = stats.t.isf(level, 9) * math.sqrt(variance / 10)
     assert answer.within == pytest.approx(radius - 0.025)
 
