@@ -8,6 +8,7 @@ shortlist, so they are biased by their own luck: no mean contains them.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -125,8 +126,7 @@ class Certification:
         self.candidates = tuple(candidates)
         self.counts: IntArray = np.zeros(n, dtype=np.int64)
         self.failures: IntArray = np.zeros(n, dtype=np.int64)
-        self._lows, self._highs = np.full(n, np.inf), np.full(n, -np.inf)
-        self._values: list[list[float]] = [[] for _ in range(n)]
+        self._values: list[list[float]] = [[] for _ in candidates]
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
         noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
@@ -179,8 +179,6 @@ class Certification:
             return
         self.counts[arm] += 1
         self._values[arm].append(value)
-        self._lows[arm] = min(self._lows[arm], value)
-        self._highs[arm] = max(self._highs[arm], value)
 
     @property
     def evaluations(self) -> int:
@@ -204,7 +202,7 @@ class Certification:
 
     @property
     def _vary(self) -> BoolArray:
-        return np.asarray(self._highs > self._lows)
+        return np.array([any(v != values[0] for v in values) for values in self._values])
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
         """The answer so far.
@@ -219,7 +217,7 @@ class Certification:
         winner = None if math.isnan(answer.mean) else answer.arm
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self.counts[arm]]
-            winner = max(seen, key=lambda arm: self._sign * self._lows[arm], default=None)
+            winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
         certified = answer.certified and not hidden
         within = math.inf
         if winner is not None and not silent and answer.compared > 1:
@@ -247,7 +245,7 @@ class Certification:
             assumptions=answer.assumptions,
             conditions=(*answer.conditions, *self._constant_candidates()),
             unseen=self._unseen(results, winner) if rests_on_what_was_seen else "",
-            notices=answer.notices,
+            notices=(*answer.notices, *self._coarse_values()),
             corrected_mean=self._corrected_mean(results, winner),
         )
         return certificate.without_claim() if hidden else certificate
@@ -304,6 +302,25 @@ class Certification:
         if self._noiseless or not (constant and vary.any()):
             return []
         return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
+
+    def _coarse_values(self) -> list[str]:
+        """A notice if scores in [0, 1] are so coarse that normal noise is a poor description."""
+        coarse = [
+            candidate.name
+            for candidate, values in zip(self.candidates, self._values, strict=True)
+            if len(values) >= _LEAST_REPEATS
+            and 2 * Counter(values).most_common(1)[0][1] > len(values)
+        ]
+        lies_within = all(0.0 <= value <= 1.0 for values in self._values for value in values)
+        if self._noiseless or self._is_bounded or not (coarse and lies_within):
+            return []
+        remedy = "take a finer score or more data"
+        if not self._in_blocks:
+            remedy = f"declare Bounded(0, 1) if no value can lie outside, or {remedy}"
+        return [
+            f"more than half of the values of {joined(coarse)} are equal, and all values lie in "
+            f"[0, 1]: claims that rest on normal noise may be wrong; {remedy}"
+        ]
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
         """Which rare outcomes the values of the winner and its closest rival cannot exclude."""

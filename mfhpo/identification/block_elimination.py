@@ -41,7 +41,7 @@ class BlockElimination(BlockPolicy):
     race is over, and a winner needs no more values than that.
 
     Pulls carry a `block`, and one without is refused (ValueError). An evaluation that fails is
-    repeated in its block, if the block gives any value (see `BlockPolicy`).
+    repeated once in its block, if the block gives any value (see `BlockPolicy`).
 
     Parameters
     ----------
@@ -138,13 +138,14 @@ class BlockElimination(BlockPolicy):
         if winner is not None:
             if pull.block != blocks.first_open(winner, taken.get(winner, set())):
                 return False  # it is for a comparison
-            expected = pull.block - int(blocks.void[: pull.block].sum())
+            out = blocks.void | blocks.given_up[winner]
+            expected = pull.block - int(out[: pull.block].sum())
             counts = int(self._evidence.counts[winner, self.problem.target])
             return expected >= counts + sum(self._values_lacking(winner).values())
         # All arms take part in the first rounds, whatever comes.
         if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
             return False
-        waiting = int((blocks.n_values - blocks.counts())[self._in_round].sum())
+        waiting = int((blocks.n_settled - blocks.counts())[self._in_round].sum())
         return waiting > max(sum(map(len, blocks.members)), len(pending))
 
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
@@ -165,17 +166,24 @@ class BlockElimination(BlockPolicy):
         winner = self.winner
         probed = [*self._blocks.rounds, *self._probes] if self._probes else []
         wanted = probed + self._blocks.doubtful().tolist()
-        for arm in self._in_round.tolist() if wanted else ():
-            closed = taken.get(arm, set()).union(np.flatnonzero(self._blocks.closed(arm)).tolist())
-            for block in wanted:
-                if self._exists(block) and block not in closed:
-                    return Pull(arm, self.problem.target, block=block)
-        arms = self._in_round.tolist() if winner is None else [winner]
-        firsts = [(self._blocks.first_open(arm, taken.get(arm, set())), arm) for arm in arms]
-        left = [(block, arm) for block, arm in firsts if self._exists(block)]
+        in_round = self._in_round
+        is_open = ~self._blocks.closed(in_round)
+        for block in filter(self._exists, wanted):
+            arms = [
+                a for a in in_round[is_open[:, block]].tolist() if block not in taken.get(a, ())
+            ]
+            if arms:
+                return self._first_pull(arms, block)
+        candidates = in_round.tolist() if winner is None else [winner]
+        firsts = {arm: self._blocks.first_open(arm, taken.get(arm, set())) for arm in candidates}
+        left = set(filter(self._exists, firsts.values()))
         if not left:
             return None
-        block, arm = min(left, key=lambda each: self._blocks.place(each[0]))
+        block = min(left, key=self._blocks.place)
+        return self._first_pull([arm for arm in candidates if firsts[arm] == block], block)
+
+    def _first_pull(self, arms: Sequence[int], block: int) -> Pull:
+        arm = self._first_in_turn(np.array(arms), block)
         return Pull(arm, self.problem.target, block=block)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
@@ -224,7 +232,9 @@ class BlockElimination(BlockPolicy):
         lacking = super()._lacking(winner)
         if self.most_blocks is None:
             return lacking
-        left = int(self._most_values - self._evidence.counts[winner, self.problem.target])
+        given_up = self._blocks.given_up[winner] & ~self._blocks.void
+        most = self._most_values - int(given_up[: self.most_blocks].sum())
+        left = int(most - self._evidence.counts[winner, self.problem.target])
         return {m: min(missing, left) for m, missing in lacking.items() if left > 0}
 
     # Learning.
@@ -239,12 +249,15 @@ class BlockElimination(BlockPolicy):
         # poor. That the winner has enough of them, and what it is worth, rests on these.
         target, took = self.problem.target, False
         while True:
-            begun = int(self._evidence.counts[arm, target])
-            value = self._blocks.first_values(np.array([arm]), begun + 1)[0, begun:]
-            if not value.size or np.isnan(value[0]):
+            value = self._blocks.value_after(arm, int(self._evidence.counts[arm, target]))
+            if value is None:
                 return took
-            super()._take_value(arm, target, float(value[0]))
+            super()._take_value(arm, target, value)
             took = True
+
+    def _count_failure(self, arm: int, fidelity: int) -> None:
+        self._take_first_values(arm)  # the gap before them may never be filled
+        super()._count_failure(arm, fidelity)
 
     def _judge(self, fidelity: int) -> None:
         if self._has_ended:
@@ -262,7 +275,7 @@ class BlockElimination(BlockPolicy):
         return winner is not None and not self._lacking(winner)
 
     def _complete_block(self) -> int | None:
-        """The block of the next round, if all that take part have a value there."""
+        """The block of the next round, if it is complete for all that take part."""
         if self._blocks.set_aside(self._in_round):
             for arm in range(self.problem.n_arms):
                 self._take_first_values(arm)
@@ -270,7 +283,7 @@ class BlockElimination(BlockPolicy):
         if len(arms) < 2 or (self._blocks.counts()[arms] < len(done)).any():
             return None
         for block in self._probes or [self._blocks.next_round]:
-            if block not in done and bool(self._blocks.has(arms, block).all()):
+            if block not in done and self._blocks.is_complete(arms, block):
                 return block
         return None
 
@@ -304,7 +317,7 @@ class BlockElimination(BlockPolicy):
         if not seen.size:
             self._design = active.copy()
             return
-        leader = int(seen[np.argmax(blocks.means(seen))])
+        leader = int(seen[np.argmax(blocks.standings(seen, blocks.rounds))])
         others = active[active != leader]
         evidence = self._evidence_against(leader, others, self.epsilon)
         rival = others[[np.argmin(evidence)]]
@@ -334,7 +347,7 @@ class BlockElimination(BlockPolicy):
         seen = active[blocks.counts()[active] >= len(blocks.rounds)]
         if not blocks.rounds or not seen.size:
             return surest_at_target(self._evidence, active, self.bias)
-        return int(seen[np.argmax(blocks.means(seen))])
+        return int(seen[np.argmax(blocks.standings(seen, blocks.rounds))])
 
     @property
     def _n_values(self) -> IntArray:

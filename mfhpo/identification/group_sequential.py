@@ -13,6 +13,9 @@ best arm, each on one side. So with probability 1 - delta the best is never foun
 is within epsilon of all that are left is within epsilon of the best. The intervals of the arms' own
 means, at level delta / (2^j K) on two sides, are another event of the same probability.
 
+Values that are equal prove nothing: see `mfhpo.identification.likelihood.ties`. An arm that has no
+value in a block is compared with another one in the blocks of the look that both have values in.
+
 An arm whose evaluations fail too often leaves (`mfhpo.racing.failures`). The claim is then about
 the others, and nothing is certified if it may have been the best by its values.
 """
@@ -27,6 +30,7 @@ from scipy.special import stdtrit
 
 from mfhpo._validation import check_count
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
+from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import EstimatedNoise, Gaussian, declared_sigmas
 from mfhpo.problem import Problem, Pull
@@ -37,19 +41,16 @@ FIRST_LOOK = 5
 LEAST_FIRST_LOOK = 2
 """Fewer do not show any noise."""
 
-# Normal values are never all equal. Rounded ones may be, by chance: an interval of no width is only
-# believed after so many.
-_COUNT_WITHOUT_SPREAD = 10
-
-_ROUNDING = 1e-14  # of the largest value: what means and differences of equal values vary by
+_ROUNDING = 1e-9  # of a radius: a lead that is no larger is a tie
 
 
 class GroupSequential(BlockPolicy):
     """A race at the target level that is looked at a few times.
 
-    The arms that are left are evaluated in turn. Each look takes twice as many evaluations of each
-    arm as the one before; it may eliminate arms and certify the leader. Before the first look the
-    answer is the first arm that gave a value: a few values do not change the order of the arms.
+    The arms that are left are evaluated in rounds, each in a random order that depends on the seed.
+    Each look takes twice as many evaluations of each arm as the one before; it may eliminate arms
+    and certify the leader. Before the first look the answer is the first arm that gave a value: a
+    few values do not change the order of the arms.
 
     The race ends with the certificate: it waits for no repeats, and evaluates a winner until the
     first look only. A declared sigma that the values contradict is given up, with a warning.
@@ -68,8 +69,9 @@ class GroupSequential(BlockPolicy):
     blocks
         Whether pulls carry a block, whose replicate all arms share (see `BlockElimination`). A look
         is then at the first so many blocks, which all arms have values in. An evaluation that fails
-        is repeated in its block, if the block gives any value (see `BlockPolicy`). What is declared
-        of the noise is not used, and an epsilon of None contains what replicates do to all arms.
+        is repeated once in its block, if the block gives any value (see `BlockPolicy`). What is
+        declared of the noise is not used, and an epsilon of None contains what replicates do to all
+        arms.
     **options
         See `BestArmPolicy`, without `measure` and `radius`.
 
@@ -162,16 +164,20 @@ class GroupSequential(BlockPolicy):
         arms = self.active if self.winner is None else np.array([self.winner])
         if not arms.size:
             return None
-        taken, closed = self._present(pending)[arms], self._blocks.closed(arms)
+        taken, closed = self._settled(pending)[arms], self._blocks.closed(arms)
         taken[:, : closed.shape[1]] |= closed
         firsts = np.argmin(taken, axis=1)
         block = int(firsts.min())
-        arm = int(arms[np.argmin(firsts)])
-        return Pull(arm, self.problem.target, block=block) if self._exists(block) else None
+        if not self._exists(block):
+            return None
+        arm = self._first_in_turn(arms[firsts == block], block)
+        return Pull(arm, self.problem.target, block=block)
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         target = self.problem.target
-        return Pull(int(arms[np.argmin(counts[arms, target])]), target)
+        of_arms = counts[arms, target]
+        fewest = int(of_arms.min())
+        return Pull(self._first_in_turn(arms[of_arms == fewest], fewest), target)
 
     @property
     def finished(self) -> bool:
@@ -205,23 +211,23 @@ class GroupSequential(BlockPolicy):
     def _expected(self, pending: Sequence[Pull] = ()) -> IntArray:
         """Number of values of each arm once what is under way has ended, shape (K,).
 
-        In blocks, it is that of the first ones that are not void, without a gap.
+        In blocks, it is the number of the first ones that are not void and are settled.
         """
-        present = self._present(pending)
-        counted = np.delete(present, np.flatnonzero(self._blocks.void), axis=1)
+        settled = self._settled(pending)
+        counted = np.delete(settled, np.flatnonzero(self._blocks.void), axis=1)
         return np.asarray(np.argmin(counted, axis=1))
 
-    def _present(self, pending: Sequence[Pull]) -> BoolArray:
-        """Where arms have values once what is under way has ended, shape (K, B)."""
+    def _settled(self, pending: Sequence[Pull]) -> BoolArray:
+        """Where arms have values or never will once what is under way has ended, shape (K, B)."""
         n_arms, n_blocks = self._blocks.values.shape
-        present = np.zeros((n_arms, n_blocks + len(pending) + 1), dtype=bool)
-        present[:, :n_blocks] = ~np.isnan(self._blocks.values)
+        settled = np.zeros((n_arms, n_blocks + len(pending) + 1), dtype=bool)
+        settled[:, :n_blocks] = self._blocks.settled
         for pull in pending:
             self._check(pull)
-            block = int(np.argmin(present[pull.arm])) if pull.block is None else pull.block
-            if block < present.shape[1] and self._exists(block):
-                present[pull.arm, block] |= pull.fidelity == self.problem.target
-        return present
+            block = int(np.argmin(settled[pull.arm])) if pull.block is None else pull.block
+            if block < settled.shape[1] and self._exists(block):
+                settled[pull.arm, block] |= pull.fidelity == self.problem.target
+        return settled
 
     def _size(self, look: int) -> int:
         return self._first_look << look
@@ -257,48 +263,67 @@ class GroupSequential(BlockPolicy):
         arms = self.active
         self._looked_at[arms] = self._size(self.looks)
         self.looks += 1
-        means, variances = self._at_look(arms)
-        leader = self._leader = int(arms[np.argmax(means)])
+        samples = self._at_look(arms)
+        leader = self._leader = int(arms[np.argmax(self._standings(arms))])
         if len(arms) == 1:
             return
         if self._finds_epsilon:
-            self._epsilon = float(np.sqrt(variances.mean()))
+            several = samples.counts >= LEAST_FIRST_LOOK
+            self._epsilon = math.sqrt(samples.variances[several].mean()) if several.any() else 0.0
         if not self._evidence.noise.unaudited:  # else a declared sigma may be far too small
             others, ahead, radii = self._lead()
             self._roster.eliminate(others[ahead > radii], leader)
         self._certify()
 
-    def _at_look(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Means and variances of the values that one look took of each of these arms."""
-        values = self._blocks.first_values(arms, int(self._looked_at[arms[0]]))
-        return values.mean(axis=1), _variances(values, values)
+    def _standings(self, arms: IntArray) -> FloatArray:
+        """The means of arms that the last look compared, shape (n,), without effects of blocks."""
+        blocks = np.flatnonzero(~self._blocks.void)[: int(self._looked_at[arms[0]])]
+        return self._blocks.standings(arms, blocks.tolist())
 
-    def _variances_of_differences(self, leader: int, others: IntArray) -> FloatArray:
-        """The sums of both variances; in blocks, those of the differences in the same ones."""
+    def _at_look(self, arms: IntArray) -> Samples:
+        """The values that one look took of each of these arms."""
+        return self._samples(self._blocks.first_values(arms, int(self._looked_at[arms[0]])))
+
+    def _samples(self, values: FloatArray) -> Samples:
+        """Describe values or differences of them that were looked at."""
+        seen = self._blocks.values[:, ~self._blocks.void]
+        looked_at = np.where(np.arange(seen.shape[1]) < self._looked_at[:, None], seen, np.nan)
+        largest = float(np.nanmax(np.abs(looked_at), initial=0.0))
+        return Samples.of(values, largest, usual_step(looked_at))
+
+    def _differences(self, leader: int, others: IntArray) -> Samples:
+        """How far the leader was ahead of others; in blocks, by differences in the same ones."""
+        arms = np.append(leader, others)
         if self._in_blocks:
-            arms = np.append(leader, others)
             values = self._blocks.first_values(arms, int(self._looked_at[leader]))
-            return _variances(values[0] - values[1:], values)
-        variances = self._at_look(np.append(leader, others))[1]
-        return np.asarray(variances[1:] + variances[0])
+            return self._samples(values[0] - values[1:])
+        own = self._at_look(arms)
+        return Samples(
+            counts=own.counts[1:],
+            means=own.means[0] - own.means[1:],
+            variances=own.variances[0] + own.variances[1:],
+            steps=own.steps[0] + own.steps[1:],
+            hidden=own.hidden[0] + own.hidden[1:],
+        )
 
-    def _radii(
-        self, size: int, variances: FloatArray, shares: int, of_two: bool = False
-    ) -> FloatArray:
-        """Radii on one side of means, or of differences of two, with such variances of a value.
+    def _radii(self, size: int, samples: Samples, shares: int, of_two: bool = False) -> FloatArray:
+        """Radii on one side of the means of samples, or of differences of two.
 
         The level of the look that took so many values is divided into equal shares.
         """
         look = (size // self._first_look).bit_length()
         level = self.delta / (2.0**look * shares)
-        if look <= self._looks_given_up or (self._sigma is None and size < LEAST_FIRST_LOOK):
-            return np.full(variances.shape, np.inf)
+        counts = samples.counts
+        if look <= self._looks_given_up:
+            return np.full(counts.shape, np.inf)
         if self._sigma is not None:
             times = 2.0 if of_two else 1.0
             width = self._sigma * math.sqrt(2.0 * times * math.log(1.0 / level) / size)
-            return np.full(variances.shape, width)
-        radii = -stdtrit(size - 1, level) * np.sqrt(variances / size)
-        return np.where((variances == 0.0) & (size < _COUNT_WITHOUT_SPREAD), np.inf, radii)
+            return np.full(counts.shape, width)
+        quantiles = -stdtrit(np.maximum(counts - 1, 1), level)
+        variances = samples.variances + samples.hidden_at(level)
+        radii = quantiles * np.sqrt(variances / np.maximum(counts, 1))
+        return np.where(counts >= LEAST_FIRST_LOOK, radii, np.inf)
 
     def _lead(self) -> tuple[IntArray, FloatArray, FloatArray]:
         """The others, by how much the leader is ahead of each, and radii of that, shape (n,) each.
@@ -313,11 +338,9 @@ class GroupSequential(BlockPolicy):
         size = int(self._looked_at[leader])
         compared = self._looked_at[others] == size
         if compared.any():
-            means, _ = self._at_look(np.append(leader, others[compared]))
-            sums = self._variances_of_differences(leader, others[compared])
-            shares = self.problem.n_arms - 1
-            ahead[compared] = means[0] - means[1:]
-            radii[compared] = self._radii(size, sums, shares, of_two=True)
+            differences = self._differences(leader, others[compared])
+            ahead[compared] = differences.means
+            radii[compared] = self._radii(size, differences, self.problem.n_arms - 1, of_two=True)
         return others, ahead, radii
 
     @property
@@ -348,9 +371,10 @@ class GroupSequential(BlockPolicy):
         size = int(self._looked_at[arm])
         if fidelity != self.problem.target or not size or self._roster.withdrawn[arm]:
             return *super().summary(arm, fidelity)[:2], math.inf
-        means, variances = self._at_look(np.array([arm]))
-        [radius] = self._radii(size, variances, 2 * self.problem.n_arms).tolist()
-        return size, float(means[0]), radius
+        sample = self._at_look(np.array([arm]))
+        [radius] = self._radii(size, sample, 2 * self.problem.n_arms).tolist()
+        [count], [mean] = sample.counts.tolist(), sample.means.tolist()
+        return count, mean if count else math.nan, radius
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Bounds on the arm's mean at the target, valid at all looks with the others."""
@@ -389,7 +413,7 @@ class GroupSequential(BlockPolicy):
         if not math.isfinite(radius):
             return None
         lead = min(float(ahead[worst]), radius) + self.epsilon
-        if lead <= 0.0:
+        if lead <= _ROUNDING * radius:
             return math.inf
         looks = max(1, math.ceil(2.0 * math.log2(max(1.0, radius / lead))))
         size = self._size(self.looks - 1 + looks)
@@ -407,11 +431,3 @@ class GroupSequential(BlockPolicy):
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._blocks.load_state_dict(state["blocks"])
         self._measure = self._first_look
-
-
-def _variances(values: FloatArray, rounded: FloatArray) -> FloatArray:
-    """Variances of rows, shape (n,); 0 where the rounding of some numbers explains them."""
-    errors = values - values.mean(axis=1, keepdims=True)
-    squares = (errors**2).sum(axis=1) / max(values.shape[1] - 1, 1)
-    rounding = _ROUNDING * np.abs(rounded).max()
-    return np.where(np.ptp(values, axis=1) <= rounding, 0.0, squares)

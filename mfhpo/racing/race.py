@@ -88,6 +88,7 @@ class RacingPolicy(Policy):
         self.delta = check_probability("delta", delta)
         self.budget = math.inf if budget is None else float(budget)
         self._max_failures = check_count("max_failures", max_failures, 1)
+        self.seed = seed
         n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
         order = np.random.default_rng(seed).permutation(n_arms)
         self._pilot = Pilot(
@@ -439,8 +440,9 @@ class RacingPolicy(Policy):
         failures = at_this if at_all else int(counted.sum())
         too_often = fails_too_often(values, failures, self._max_failures, at_all - values)
         if too_often and not self._roster.withdrawn[arm]:
+            failed, given = int(self._failures[arm].sum()), int(self._n_values[arm])
             warnings.warn(
-                f"{self.labels.arm(arm)} leaves the race: {failures} of {failures + values} pulls "
+                f"{self.labels.arm(arm)} leaves the race: {failed} of {failed + given} pulls "
                 f"gave no value (they failed, were pruned, ran out of time or gave no finite "
                 f"number), the last at {self.labels.fidelity(fidelity)}; mend the objective "
                 f"for this configuration, or raise max_failures={self._max_failures}",

@@ -129,6 +129,7 @@ class SearchRace(Policy):
             "epsilon": epsilon,
             "sigma": sigma,
             "max_failures": check_count("max_failures", max_failures, 1),
+            "seed": search._seed,
         }
         self._sign = sign
         self._params = params

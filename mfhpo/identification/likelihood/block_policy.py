@@ -1,6 +1,7 @@
-"""What policies in blocks share: the first value of an arm in a block counts, and void blocks."""
+"""What policies in blocks share: the order within a block, failures, and void blocks."""
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,23 @@ from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Observation, Problem, Pull
 
+_STREAM = 1  # of random numbers, apart from others that are drawn from a seed and a number
+
 
 class BlockPolicy(BestArmPolicy):
     """A race whose arms are compared in blocks, which share their replicate: a split or a seed.
 
+    The order in which arms are evaluated in a block is random and depends on the seed. Every second
+    block takes the reverse of the one before. So a bonus for the first evaluation, such as a
+    cache that the others find filled or empty, favours nobody.
+
     A replicate may be bad for everybody. An arm that fails in a block where nobody has a value is
     not evaluated there again before another one has a value. If all arms that are compared have
     failed there, the block is void: it takes no part from then on, whatever comes later.
+
+    An arm that fails in a block where another has a value is evaluated there once more. After a
+    second failure it has no value there for good, and is compared in the other blocks. To
+    `mfhpo.racing.failures`, both are one failure: a replicate is no worse for being tried twice.
 
     Failures in void blocks make no arm leave, unless the void blocks alone are too many by
     `mfhpo.racing.failures`: then the objective fails, and the race must end.
@@ -62,10 +73,14 @@ class BlockPolicy(BestArmPolicy):
         self._judge(self.problem.target)
 
     def _counted_failures(self, arm: int) -> IntArray:
-        counted, target = self._failures[arm].copy(), self.problem.target
-        alike, void = self._blocks.failures_alike(arm)
-        counted[target] = max(counted[target] - alike, void)
-        return np.asarray(counted)
+        counted = super()._counted_failures(arm).copy()
+        if self._in_blocks:
+            counted[self.problem.target] = max(self._blocks.failures_of(arm))
+        return counted
+
+    def _first_in_turn(self, arms: IntArray, block: int) -> int:
+        """Which of these arms is evaluated first in a block."""
+        return int(arms[np.argmin(_turns(self.seed, self.problem.n_arms, block)[arms])])
 
     def _exists(self, block: int) -> bool:
         return self.most_blocks is None or block < self.most_blocks
@@ -83,3 +98,13 @@ class BlockPolicy(BestArmPolicy):
 
     def _conditions(self) -> tuple[str, ...]:
         return BLOCK_CONDITIONS if self._in_blocks else super()._conditions()
+
+
+@lru_cache(maxsize=512)
+def _turns(seed: int, n_arms: int, block: int) -> IntArray:
+    """When the turn of each arm is in a block, shape (K,); reversed in every second one."""
+    turns = np.random.default_rng([seed, block // 2, _STREAM]).permutation(n_arms)
+    if block % 2:
+        turns = n_arms - 1 - turns
+    turns.setflags(write=False)
+    return turns

@@ -10,7 +10,10 @@ The set of a round depends on earlier rounds alone. Given these, the differences
 normal whatever the block's effect is, and the difference of one pair is independent of the
 differences that are orthogonal to it. Of r rounds, the squares of the last one around the means of
 those before have the weight (r - 1) / r and count for as many degrees of freedom, but for the first
-two, which all arms take part in, in full.
+two, which all arms take part in, in full. Arms that lack a value in any round have no part in these
+squares, since the effects of blocks would not cancel out.
+
+Differences that are equal prove nothing: see `mfhpo.identification.likelihood.ties`.
 """
 
 import math
@@ -21,16 +24,19 @@ import numpy as np
 
 from mfhpo.identification.likelihood.agreement import agreement
 from mfhpo.identification.likelihood.one_sided import Pairs
+from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.racing.roster import Roster
 
-# Two arms are often equal up to a constant: their variance is then their own. Rounded differences
-# may be equal by chance, so that this is only believed after so many rounds.
-_ROUNDS_WITHOUT_SPREAD = 10
-_TINY = 1e-24  # of the squared values: what rounding makes of equal differences
+# Rounds after which arms whose values were all equal count as alike.
+_ROUNDS_ALIKE = 10
+
+# Evaluations of an arm in a block that may fail: the second one is a retry.
+_MOST_FAILURES = 2
 
 BLOCK_CONDITIONS = (
     "replicates are drawn independently, and the differences of arms on the same one are normal",
+    "evaluations on a replicate change each other by no more than a random order evens out",
 )
 """What must be true for a certificate that compares arms in blocks."""
 
@@ -43,25 +49,25 @@ class Blocks:
     values
         Of every arm in every block, NaN where there is none, shape (K, B).
     failed, void
-        Which arm ever failed in which block, shape (K, B), and the blocks that take no part for
-        good, shape (B,): see `set_aside`.
+        How often an arm failed in a block, at most twice, shape (K, B), and the blocks that take no
+        part for good, shape (B,): see `set_aside`.
     rounds, members, squares
-        Of each complete round: its block, the arms that took part, and the squares that arms and
-        blocks do not explain.
+        Of each complete round: its block, the arms with values in it and all before, and the
+        squares that arms and blocks do not explain.
     """
 
     def __init__(self, n_arms: int) -> None:
         self.values: FloatArray = np.full((n_arms, 0), np.nan)
-        self.failed: BoolArray = np.zeros((n_arms, 0), dtype=bool)
+        self.failed: IntArray = np.zeros((n_arms, 0), dtype=np.int64)
         self.void: BoolArray = np.zeros(0, dtype=bool)
         self.rounds: list[int] = []
         self.members: list[list[int]] = []
         self.squares: list[float] = []
 
     def add(self, arm: int, block: int, value: float) -> bool:
-        """Note a value; False if the arm has one in the block already, or the block is void."""
+        """Note a value; False if the arm has one there or was given up, or the block is void."""
         self._reach(block)
-        if self.void[block] or not np.isnan(self.values[arm, block]):
+        if self.void[block] or self.settled[arm, block]:
             return False
         self.values[arm, block] = value
         return True
@@ -69,7 +75,7 @@ class Blocks:
     def fail(self, arm: int, block: int) -> None:
         """Note a failure."""
         self._reach(block)
-        self.failed[arm, block] = True
+        self.failed[arm, block] = min(self.failed[arm, block] + 1, _MOST_FAILURES)
 
     def _reach(self, block: int) -> None:
         n_blocks = self.values.shape[1]
@@ -83,9 +89,19 @@ class Blocks:
     def _empty(self) -> BoolArray:
         return np.asarray(np.isnan(self.values).all(axis=0))
 
+    @property
+    def given_up(self) -> BoolArray:
+        """Where an arm failed so often that it has no value for good, shape (K, B)."""
+        return np.asarray((self.failed >= _MOST_FAILURES) & np.isnan(self.values))
+
+    @property
+    def settled(self) -> BoolArray:
+        """Where an arm has a value or will have none, shape (K, B)."""
+        return np.asarray((self.failed >= _MOST_FAILURES) | ~np.isnan(self.values))
+
     def set_aside(self, arms: IntArray) -> bool:
         """Make blocks void in which all these arms failed and nobody has a value; if any is new."""
-        failed = self.failed[arms]
+        failed = self.failed[arms] > 0
         new = ~self.void & self._empty & failed.any(axis=0) & failed.all(axis=0)
         self.void |= new
         return bool(new.any())
@@ -94,29 +110,36 @@ class Blocks:
         """The blocks in which some arm failed and nobody has a value so far, shape (n,)."""
         return np.flatnonzero(~self.void & self._empty & self.failed.any(axis=0))
 
-    def failures_alike(self, arm: int) -> tuple[int, int]:
-        """Number of blocks without any value that an arm failed in, and of those that are void."""
-        failed = self.failed[arm]
-        return int(failed[self._empty].sum()), int(failed[self.void].sum())
+    def failures_of(self, arm: int) -> tuple[int, int]:
+        """In how many blocks with any value, and in how many void ones, an arm failed."""
+        failed = self.failed[arm] > 0
+        return int(failed[~self._empty].sum()), int(failed[self.void].sum())
 
     def closed(self, arms: IntArray | int) -> BoolArray:
         """Where these arms are not evaluated (again), shape (n, B), or (B,) for one arm.
 
         An arm that failed waits until another has a value there: the block may be to blame.
         """
-        waits = self.failed[arms] & self._empty
-        return np.asarray(~np.isnan(self.values[arms]) | waits | self.void)
+        waits = (self.failed[arms] > 0) & self._empty
+        return np.asarray(self.settled[arms] | waits | self.void)
 
     def first_values(self, arms: IntArray, n: int) -> FloatArray:
         """The values of arms in the first n blocks that are not void, shape (len(arms), n)."""
         return np.asarray(self.values[arms][:, np.flatnonzero(~self.void)[:n]])
+
+    def value_after(self, arm: int, n: int) -> float | None:
+        """The arm's value that follows its first n, unless one before it may still come."""
+        value = self.values[arm, ~(self.void | self.given_up[arm])][n : n + 1]
+        return None if not value.size or np.isnan(value[0]) else float(value[0])
 
     @property
     def words(self) -> str:
         """What the claim is about."""
         n_void = int(self.void.sum())
         left_out = f", without {n_void} on which every evaluation failed" if n_void else ""
-        return f"the mean over replicates, which the arms shared{left_out}"
+        lacking = "; two arms are compared on those where both gave a value"
+        given_up = lacking if self.given_up.any() else ""
+        return f"the mean over replicates, which the arms shared{left_out}{given_up}"
 
     def seen(self, arm: int) -> IntArray:
         """The blocks in which an arm has a value, in their order, shape (n,)."""
@@ -126,6 +149,11 @@ class Blocks:
     def n_values(self) -> IntArray:
         """How many values each arm has, shape (K,)."""
         return np.asarray((~np.isnan(self.values)).sum(axis=1))
+
+    @property
+    def n_settled(self) -> IntArray:
+        """In how many blocks each arm has a value or will have none, shape (K,)."""
+        return np.asarray(self.settled.sum(axis=1))
 
     def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
         """The first block that is open for the arm, of complete rounds if there is one.
@@ -151,19 +179,18 @@ class Blocks:
         done[self.rounds] = True
         return int(np.argmin(done))
 
-    def has(self, arms: IntArray, block: int) -> BoolArray:
-        """Which of the arms have a value in a block, shape (n,)."""
-        if block >= self.values.shape[1]:
-            return np.zeros(len(arms), dtype=bool)
-        return np.asarray(~np.isnan(self.values[arms, block]))
+    def is_complete(self, arms: IntArray, block: int) -> bool:
+        """Whether all these arms have values in a block, but for those that will have none."""
+        return block < self.values.shape[1] and bool(self.settled[arms, block].all())
 
     def counts(self) -> IntArray:
-        """In how many of the first rounds each arm has values, without a gap, shape (K,)."""
-        present = ~np.isnan(self.values[:, self.rounds])
-        return np.asarray(np.cumprod(present, axis=1, dtype=np.int64).sum(axis=1))
+        """How many of the first rounds are settled for each arm, without a gap, shape (K,)."""
+        settled = self.settled[:, self.rounds]
+        return np.asarray(np.cumprod(settled, axis=1, dtype=np.int64).sum(axis=1))
 
     def complete_round(self, block: int, arms: IntArray) -> None:
-        """Take in the next round, in whose block these arms have values, as in all before."""
+        """Take in the next round, whose block is complete for these arms, as all before."""
+        arms = arms[~np.isnan(self.values[arms][:, [*self.rounds, block]]).any(axis=1)]
         done = len(self.rounds)
         squares = 0.0
         if done and len(arms):
@@ -180,9 +207,24 @@ class Blocks:
     def are_alike(self, arms: IntArray) -> bool:
         """Whether these arms have had exactly the same values in all of a good many rounds."""
         n_rounds = len(self.rounds)
-        if n_rounds < _ROUNDS_WITHOUT_SPREAD or self.counts()[arms].min() < n_rounds:
+        if n_rounds < _ROUNDS_ALIKE or self.counts()[arms].min() < n_rounds:
             return False
-        return bool((np.ptp(self.values[arms][:, self.rounds], axis=0) == 0.0).all())
+        values = self.values[arms][:, self.rounds]
+        return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
+
+    def standings(self, arms: IntArray, blocks: Collection[int]) -> FloatArray:
+        """The arms' means over blocks, shape (n,), -inf without a value there.
+
+        If any lacks a value, they are means of what is left without the mean of each block.
+        """
+        values = self.values[arms][:, list(blocks)]
+        present = ~np.isnan(values)
+        if not present.all():
+            sums = np.where(present, values, 0.0).sum(axis=0)
+            values = values - sums / np.maximum(present.sum(axis=0), 1)
+        counts = present.sum(axis=1)
+        means = np.where(present, values, 0.0).sum(axis=1) / np.maximum(counts, 1)
+        return np.where(counts > 0, means, -np.inf)
 
     def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
         """An arm that left for its failures, and is better than the winner where both have values.
@@ -204,37 +246,37 @@ class Blocks:
         It is minus infinity where nothing is known, or the other seems to be better.
         """
         values, shared = self.values[:, self.rounds], self.counts()
-        counts = np.minimum(shared[others], shared[leader])
+        compared = np.minimum(shared[others], shared[leader])
         differences = values[leader] - values[others]
-        both = np.arange(len(self.rounds)) < counts[:, None]
-        differences = np.where(both, differences, 0.0)
-        means = differences.sum(axis=1) / np.maximum(counts, 1)
-        own = (np.where(both, differences - means[:, None], 0.0) ** 2).sum(axis=1) / 2.0
-        variances, degrees = self._variances(leader, others, own, counts, both)
-        gaps = means + epsilon
-        # Rounded differences may all be equal by chance.
-        may_vary = (variances > self._tiny) | (counts >= _ROUNDS_WITHOUT_SPREAD)
-        told = (gaps > 0.0) & (counts > 0) & (degrees > 0.0) & may_vary
+        within = np.arange(len(self.rounds)) < compared[:, None]
+        differences = np.where(within, differences, np.nan)
+        both = ~np.isnan(differences)
+        own_values = np.where(np.arange(len(self.rounds)) < shared[:, None], values, np.nan)
+        largest = float(np.nanmax(np.abs(self.values), initial=0.0))
+        samples = Samples.of(differences, largest, usual_step(own_values))
+        variances, degrees = self._variances(leader, others, samples, both)
+        # Each of the noise of an arm's values, of which a difference has two.
+        variances = 2.0 * variances + samples.hidden_at(math.exp(-wanted))
+        gaps = samples.means + epsilon
+        known = (samples.counts > 0) & (degrees > 0.0) & np.isfinite(variances) & (variances > 0.0)
+        told = (gaps > 0.0) & known
         found = np.full(len(others), -np.inf)
         if told.any():
             pairs = Pairs(
                 gaps[told],
-                counts[None, told].astype(float),
-                2.0 * variances[None, told],
+                samples.counts[None, told].astype(float),
+                variances[None, told],
                 degrees[told],
             )
             found[told] = pairs.evidence(prior, wanted)
         return found
 
-    @property
-    def _tiny(self) -> float:
-        """What rounding makes of a variance of 0."""
-        return _TINY * float(np.nanmax(self.values**2, initial=0.0))
-
     def _variances(
-        self, leader: int, others: IntArray, own: FloatArray, counts: IntArray, both: BoolArray
+        self, leader: int, others: IntArray, differences: Samples, both: BoolArray
     ) -> tuple[FloatArray, FloatArray]:
-        """The noise's variance for pairs with these squares, and its degrees of freedom."""
+        """The noise's variance for pairs with these differences, and its degrees of freedom."""
+        counts = differences.counts
+        own = differences.variances * np.maximum(counts - 1, 0) / 2.0
         sizes = np.array([len(arms) for arms in self.members], dtype=np.float64)
         weights = np.arange(len(sizes)) / np.arange(1.0, len(sizes) + 1.0)
         weights[1:2] = 1.0
@@ -248,8 +290,8 @@ class Blocks:
         caught_up = (both & ~took_part).any(axis=1)
         of_others = np.maximum(sum(self.squares) - np.where(caught_up, 0.0, own), 0.0)
         shared = np.minimum(credits, self._agreement(leader))
-        constant = own <= self._tiny * counts
-        shared = np.where(constant & (counts >= _ROUNDS_WITHOUT_SPREAD), 0.0, shared)
+        # Two arms are often equal up to a constant: their variance is then their own.
+        shared = np.where(differences.constant, 0.0, shared)
         degrees = shared + np.maximum(counts - 1.0, 0.0)
         from_others = np.divide(of_others, credits, out=np.zeros(len(own)), where=credits > 0.0)
         total = np.where(shared > 0.0, np.where(np.isinf(shared), 0.0, shared) * from_others, 0.0)
@@ -262,7 +304,7 @@ class Blocks:
         find hard differ less from each other than from the rest.
         """
         counts, values = self.counts(), self.values[:, self.rounds]
-        present = np.arange(len(self.rounds)) < counts[:, None]
+        present = (np.arange(len(self.rounds)) < counts[:, None]) & ~np.isnan(values)
         n_present = np.maximum(present.sum(axis=0), 1)
         blocks = np.where(present, values, 0.0).sum(axis=0) / n_present
         n_arms = float(n_present.max())
@@ -270,7 +312,7 @@ class Blocks:
         paired = np.delete(present & present[leader], leader, axis=0)
         differences = np.delete(values[leader] - values, leader, axis=0)
         return min(
-            agreement(squares, counts),
+            agreement(squares, present.sum(axis=1)),
             agreement(_squares(differences, paired), paired.sum(axis=1)),
         )
 
@@ -289,8 +331,8 @@ class Blocks:
         """Take up a saved state."""
         self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
         # States of earlier versions have no failures and void blocks.
-        failed, void = state.get("failed", False), state.get("void", False)
-        self.failed = np.zeros(self.values.shape, dtype=bool) | np.array(failed, dtype=bool)
+        failed, void = state.get("failed", 0), state.get("void", False)
+        self.failed = np.zeros(self.values.shape, dtype=np.int64) + np.array(failed, dtype=np.int64)
         self.void = np.zeros(self.values.shape[1], dtype=bool) | np.array(void, dtype=bool)
         self.members = [list(arms) for arms in state["members"]]
         self.rounds, self.squares = list(state["rounds"]), list(state["squares"])

@@ -94,3 +94,30 @@ def test_conditions_follow_what_is_declared():
     ):
         race = race_of(by_looks, sigma=sigma)
         assert words in race.certificate("both", "by hand").conditions
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        (by_looks, {}, "declare Bounded(0, 1) if no value can lie outside"),
+        (Certification, {}, "declare Bounded(0, 1) if no value can lie outside"),
+        (in_blocks, {}, "take a finer score or more data"),
+        (by_looks, {"sigma": Bounded(0.0, 1.0)}, None),
+        (by_looks, {"sigma": 0.0}, None),
+    ],
+)
+@pytest.mark.parametrize(("largest", "finest"), [(1.0, 0.0), (1.2, 0.0), (1.0, 0.001)])
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
+def test_coarse_scores(kind, options, said, largest, finest):
+    race = race_of(kind, **options)
+    for block in range(6):
+        for arm, value in enumerate((largest - 0.02 * (block == 2), 0.9 - 0.02 * (block % 3))):
+            tell(race, arm, value - finest * block, block)
+    notices = [words for words in race.certificate("both", "by hand").notices if "equal" in words]
+    if said is None or largest > 1.0 or finest:
+        assert notices == []
+    else:
+        [words] = notices
+        assert words.startswith("more than half of the values of row 0 are equal")
+        assert said in words
+        assert ("Bounded" in words) == ("Bounded" in said)

