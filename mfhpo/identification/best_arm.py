@@ -11,8 +11,9 @@ import numpy as np
 
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.bias import Bias, BiasContradictedWarning, find_contradiction
-from mfhpo.knowledge.noise import SubGaussian
+from mfhpo.knowledge.bias import Bias, BiasAudit, BiasContradictedWarning
+from mfhpo.knowledge.confidence import MixtureRadius
+from mfhpo.knowledge.noise import Gaussian, SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import remaining_pulls
 from mfhpo.racing.claims import evaluations_to_see, joined
@@ -22,6 +23,14 @@ from mfhpo.racing.race import RacingPolicy
 # A certificate that takes the noise for normal waits until its arm's outcomes of this share would
 # have been seen: a few values cannot tell a frequent divergence from luck.
 _SHARE_TO_SEE = 1.0 / 6.0
+
+_UNIT_RADIUS = MixtureRadius(1.0)
+
+# An arm's evaluations at a level that only show whether the bias bounds hold take at most this
+# share of what the race has cost, and cost no more than so many at the target: what takes more is
+# not looked for.
+_SHARE_OF_AUDIT = 0.25
+_MOST_TO_AUDIT = 40.0
 
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
@@ -143,7 +152,7 @@ class BestArmPolicy(RacingPolicy):
         if not self._roster.active.any():
             return True
         winner = self.winner
-        if winner is not None and not self._lacking(winner):
+        if winner is not None and not self._awaits(winner):
             return True
         left = self.budget - self._cost - self.held_cost
         if math.isinf(left):
@@ -214,7 +223,7 @@ class BestArmPolicy(RacingPolicy):
     def _certified(self) -> bool:
         """Whether there is a winner, measured, that was compared with something."""
         winner = self.winner
-        if winner is None or self._lacking(winner):
+        if winner is None or self._awaits(winner):
             return False
         return self._certificate is not None or not self._alone
 
@@ -258,9 +267,88 @@ class BestArmPolicy(RacingPolicy):
     def _pull_of_winner(self, winner: int) -> Pull | None:
         target = self.problem.target
         lacking = self._lacking(winner)
-        if not lacking or self._evidence.counts[winner, target] < self._measure:
+        if not lacking:
+            return self._pull_to_audit(winner, self._evidence.counts) or Pull(winner, target)
+        if self._evidence.counts[winner, target] < self._measure:
             return Pull(winner, target)
         return Pull(winner, min(lacking, key=self._cost_of))
+
+    def _awaits(self, winner: int) -> bool:
+        """Whether the race goes on although it has a winner."""
+        counts = self._evidence.counts
+        return bool(self._lacking(winner)) or self._pull_to_audit(winner, counts) is not None
+
+    def _next_pull(self, counts: IntArray) -> Pull | None:
+        if not self._piloting and len(self.active) > 1 and self.winner is None:
+            leader = self._leader_to_audit()
+            pull = None if leader is None else self._pull_to_audit(leader, counts)
+            if pull is not None:
+                return pull
+        return super()._next_pull(counts)
+
+    def _leader_to_audit(self) -> int | None:
+        """The arm that is evaluated at dearer levels on the way, to compare it with itself."""
+        return None
+
+    def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
+        """The next pull that shows whether the declared bias bounds hold for the leading arm.
+
+        Order bounds are about two arms, so the other one is pulled too that was most at the target.
+        """
+        bias, target = self.bias, self.problem.target
+        if not (self._audit and self._waits_for_audit and self._waits_for_repeats):
+            return None
+        if bias is None or bias.source != "declared":
+            return None
+        arms = np.array([leader])
+        if bias.kind == "order":
+            roster = self._roster
+            others = np.flatnonzero(~(roster.withdrawn | roster.merged))
+            others = others[others != leader]
+            if not others.size:
+                return None
+            order = np.lexsort((counts[others].sum(axis=1), counts[others, target]))
+            arms = np.append(arms, others[order[-1]])
+        variances, _ = self._spread_of(arms)
+        # Where an arm has no values yet, they may spread as those of others do.
+        variances = np.where(np.isfinite(variances), variances, self._evidence.noise_scales() ** 2)
+        variances = np.where(np.isnan(variances), np.nanmax(variances, initial=0.0), variances)
+        costs = np.array([self._cost_of(m) for m in range(target + 1)])
+        allowance = _SHARE_OF_AUDIT * self._cost
+        left = self.budget - self._cost - self.held_cost
+        for m in np.flatnonzero(self._evidence.counts[:, :target].any(axis=0))[::-1].tolist():
+            if costs[m] > costs[target]:
+                continue  # it is dearer than what it stands for
+            levels = [m, target]
+            seen, prices = counts[arms][:, levels], np.tile(costs[levels], (len(arms), 1))
+            needed = self._bias_audit.needed(bias.bounds[m], seen, variances[:, levels], prices)
+            missing = np.maximum(needed - seen, 0.0)
+            if not 0.0 < float((missing * prices).sum()) <= _MOST_TO_AUDIT * costs[target]:
+                continue
+            due = (missing > 0.0) & ((seen + 1) * prices <= allowance) & (prices <= left)
+            if due.any():
+                place = np.argmax(np.where(due, missing / needed, 0.0))
+                row, column = np.unravel_index(int(place), due.shape)
+                return Pull(int(arms[row]), levels[int(column)])
+        return None
+
+    def _spread_of(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Variances of the values, and their degrees of freedom, shape (n, M) each.
+
+        Estimated ones are the arms' own. Others are those that the radii suppose.
+        """
+        noise, seen = self._evidence.noise, self._evidence.counts[arms]
+        variances, degrees = np.full(seen.shape, np.inf), np.full(seen.shape, np.inf)
+        for m, counts in enumerate(seen.T):
+            if noise.is_estimated_at(m) or isinstance(self.problem.noise, Gaussian):
+                degrees[:, m] = counts - 1.0
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    own = self._evidence._statistics.squares[arms, m] / degrees[:, m]
+                variances[:, m] = np.where(counts > 1, own, np.inf)
+            else:
+                radii = self._evidence.half_widths(arms, m)
+                variances[:, m] = (radii / _UNIT_RADIUS(np.maximum(counts, 1), noise.level)) ** 2
+        return variances, degrees
 
     def _judge_anew(self) -> None:
         self._certificate = None
@@ -285,11 +373,11 @@ class BestArmPolicy(RacingPolicy):
         seen = np.flatnonzero((counts[:, fidelity] > 0) & ((counts > 0).sum(axis=1) > 1))
         if not seen.size:
             return
-        n_fidelities = self.problem.n_fidelities
-        means = self._evidence.all_means(seen)
-        radii = np.stack([self._evidence.half_widths(seen, m) for m in range(n_fidelities)], axis=1)
+        means, spread = self._evidence.all_means(seen), self._spread_of(seen)
         contradicted = False
-        while found := find_contradiction(self.bias, fidelity, means, radii, seen.tolist()):
+        while found := self._bias_audit.find(
+            self.bias, fidelity, means, counts[seen], spread, seen.tolist()
+        ):
             contradicted = True
             warnings.warn(
                 found.describe(self.labels.arm, self.labels.fidelity),
@@ -302,6 +390,11 @@ class BestArmPolicy(RacingPolicy):
         self._plan()
         self._reinstate()
         self._judge_anew()
+
+    @property
+    def _bias_audit(self) -> BiasAudit:
+        assert self.bias is not None
+        return BiasAudit(self.bias.kind, self.problem.n_arms, self.problem.n_fidelities)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
@@ -338,7 +431,7 @@ class BestArmPolicy(RacingPolicy):
             reason = f"{len(self.active)} arms are not told apart yet"
             if self._piloting:
                 reason = "the pilot is not complete"
-        elif self._lacking(winner):
+        elif self._awaits(winner):
             reason = "the winner is evaluated more often, to see what a few values cannot show"
             if self._evidence.counts[winner, self.problem.target] < self._measure:
                 reason = "the winner's value at the target is still being measured"
