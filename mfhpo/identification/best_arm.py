@@ -29,8 +29,8 @@ _UNIT_RADIUS = MixtureRadius(1.0)
 # An arm's evaluations at a level that only show whether the bias bounds hold take at most this
 # share of what the race has cost, and cost no more than so many at the target: what takes more is
 # not looked for.
-_SHARE_OF_AUDIT = 0.25
-_MOST_TO_AUDIT = 40.0
+_SHARE_OF_AUDIT = 0.4
+_MOST_TO_AUDIT = 60.0
 
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:

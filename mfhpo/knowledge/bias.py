@@ -25,7 +25,7 @@ _UNIT_RADIUS = MixtureRadius(1.0)
 # Bounds are to be found too small where a bias is half as large again. That succeeds with a
 # probability of about 80 % once this many uncertainties are no more than that half.
 _EXCESS = 0.5
-_UNCERTAINTIES = 1.25
+_UNCERTAINTIES = 1.5
 
 
 class BiasContradictedWarning(UserWarning):
@@ -173,9 +173,11 @@ class BiasAudit:
 
     For max bounds, the difference of an arm's means at two fidelities is compared with the sum of
     their bounds; for order bounds, how far two arms' differences are apart. The uncertainty is that
-    of `MixtureRadius` for the difference, whose variance is the sum of the means' variances. It
-    holds at all numbers of values with normal noise, if these do not depend on the values. The
-    level .02 is shared by all arms (or ordered pairs of arms) and pairs of fidelities.
+    of `MixtureRadius` for the difference, whose variance is the sum of the means' variances. With
+    normal noise of known variance it holds at all numbers of values that do not depend on the
+    values. Where variances are estimated, Student's quantile takes the place of the normal one,
+    with the smallest degrees of freedom of the means, which is conservative (Mickey and Brown
+    1966). The level .05 is shared by all arms (or ordered pairs of arms) and pairs of fidelities.
 
     Parameters
     ----------
@@ -203,8 +205,7 @@ class BiasAudit:
         errors = np.sqrt(parts.sum(axis=1))
         pulls = np.maximum((scales[noisy] / errors) ** 2, 1.0)
         quantiles = _UNIT_RADIUS(pulls, self._level) * np.sqrt(pulls)
-        with np.errstate(divide="ignore"):
-            freedom = errors**4 / (parts**2 / degrees[noisy]).sum(axis=1)
+        freedom = degrees[noisy].min(axis=1)
         estimated = np.isfinite(freedom)
         quantiles[estimated] = -stdtrit(freedom[estimated], ndtr(-quantiles[estimated]))
         scales[noisy] = quantiles * errors
