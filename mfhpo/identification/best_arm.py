@@ -29,7 +29,7 @@ _UNIT_RADIUS = MixtureRadius(1.0)
 # An arm's evaluations at a level that only show whether the bias bounds hold take at most this
 # share of what the race has cost, and cost no more than so many at the target: what takes more is
 # not looked for.
-_SHARE_OF_AUDIT = 0.4
+_SHARE_OF_AUDIT = 0.5
 _MOST_TO_AUDIT = 60.0
 
 
@@ -309,10 +309,9 @@ class BestArmPolicy(RacingPolicy):
                 return None
             order = np.lexsort((counts[others].sum(axis=1), counts[others, target]))
             arms = np.append(arms, others[order[-1]])
-        variances, _ = self._spread_of(arms)
-        # Where an arm has no values yet, they may spread as those of others do.
-        variances = np.where(np.isfinite(variances), variances, self._evidence.noise_scales() ** 2)
-        variances = np.where(np.isnan(variances), np.nanmax(variances, initial=0.0), variances)
+        scales = self._evidence.noise_scales()
+        # Where there are no repeats yet, values may spread as at other levels.
+        variances = np.where(np.isnan(scales), np.fmax.reduce(scales), scales) ** 2
         costs = np.array([self._cost_of(m) for m in range(target + 1)])
         allowance = _SHARE_OF_AUDIT * self._cost
         left = self.budget - self._cost - self.held_cost
@@ -320,8 +319,9 @@ class BestArmPolicy(RacingPolicy):
             if costs[m] > costs[target]:
                 continue  # it is dearer than what it stands for
             levels = [m, target]
-            seen, prices = counts[arms][:, levels], np.tile(costs[levels], (len(arms), 1))
-            needed = self._bias_audit.needed(bias.bounds[m], seen, variances[:, levels], prices)
+            seen = counts[arms][:, levels]
+            prices, spread = (np.tile(row[levels], (len(arms), 1)) for row in (costs, variances))
+            needed = self._bias_audit.needed(bias.bounds[m], seen, spread, prices)
             missing = np.maximum(needed - seen, 0.0)
             if not 0.0 < float((missing * prices).sum()) <= _MOST_TO_AUDIT * costs[target]:
                 continue
