@@ -26,9 +26,9 @@ _SHARE_TO_SEE = 1.0 / 6.0
 
 _UNIT_RADIUS = MixtureRadius(1.0)
 
-# An arm's evaluations at a level that only show whether the bias bounds hold take at most this
-# share of what the race has cost, and cost no more than so many at the target: what takes more is
-# not looked for.
+# What shows whether the declared bias bounds hold must be paid for. So much of the race's cost may
+# have gone into an arm's evaluations at one level, and the price may be that of so many at the
+# target; what takes more is not looked for.
 _SHARE_OF_AUDIT = 0.5
 _MOST_TO_AUDIT = 60.0
 
@@ -59,10 +59,13 @@ class BestArmPolicy(RacingPolicy):
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
         each fidelity that it has values of), and the values at different fidelities with the bias
         bounds. Where the noise is taken for normal, a race ends only after so many values of its
-        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05). It
-        cannot see all: an arm that left at a cheap fidelity was never seen at a dearer one, and
-        `MFTopTwo` and `MFGrad` may decide without ever going there, so that bounds half again as
-        large as declared can pass unnoticed. "bias": sigma is believed, and nothing is waited for.
+        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05).
+        Where bias bounds are declared, the winner (with order bounds, also its closest rival) is
+        evaluated at cheap fidelities and at the target until a bias half as large again as its
+        bound is mostly found; `MFTopTwo` and `MFGrad` begin with that on the way. This takes at
+        most half of what the race costs, and is left out where it takes more than 60 evaluations
+        at the target, as for bounds far below the noise. An arm that left at a cheap fidelity is
+        not evaluated at a dearer one. "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
