@@ -209,7 +209,7 @@ class BiasAudit:
         estimated = np.isfinite(freedom)
         quantiles[estimated] = -stdtrit(freedom[estimated], ndtr(-quantiles[estimated]))
         scales[noisy] = quantiles * errors
-        return scales
+        return np.asarray(scales)
 
     def find(
         self,
@@ -234,10 +234,10 @@ class BiasAudit:
             seen = np.flatnonzero(known[:, pair].all(axis=1))
             if other == fidelity or not seen.size:
                 continue
-            cells = np.ix_(seen, pair)
-            of_pair = spread[0][cells], counts[cells], spread[1][cells]
+            cells = np.ix_(seen, np.array(pair))
+            variances, pulls, degrees = spread[0][cells], counts[cells], spread[1][cells]
             difference = means[seen, fidelity] - means[seen, other]
-            uncertainty = self._uncertainty(*of_pair)
+            uncertainty = self._uncertainty(variances, pulls, degrees)
             if bias.kind == "max":
                 first = int(np.argmax(np.abs(difference) - uncertainty))
                 involved = [first]
@@ -249,8 +249,13 @@ class BiasAudit:
                     continue
                 involved = [high, low]
                 observed = float(difference[high] - difference[low])
-                of_four = [array[involved].reshape(1, -1) for array in of_pair]
-                total = float(self._uncertainty(*of_four)[0])
+                total = float(
+                    self._uncertainty(
+                        variances[involved].reshape(1, -1),
+                        pulls[involved].reshape(1, -1),
+                        degrees[involved].reshape(1, -1),
+                    )[0]
+                )
             allowed = bias.bounds[fidelity] + bias.bounds[other]
             # What rounding alone can make of equal numbers is no contradiction.
             rounding = 1e-12 * (allowed + float(np.abs(means[cells]).max()))
