@@ -108,7 +108,7 @@ def race_with_declared_bias(policy, factor, seed, bound=0.1, **options):
 def test_declared_bounds_that_are_half_again_too_small_are_noticed(policy):
     # In at least 80 % of races; and no more than delta of the claims and intervals are wrong, both
     # but for the 1 % quantile of the binomial distribution.
-    races, noticed, wrong, missed = 30, 0, 0, 0
+    races, noticed, wrong, missed = 20, 0, 0, 0
     for seed in range(races):
         made = race_with_declared_bias(policy, 1.5, seed)
         answer = made.recommend()
@@ -124,7 +124,7 @@ def test_declared_bounds_that_are_half_again_too_small_are_noticed(policy):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("policy", POLICIES)
 def test_declared_bounds_that_hold_with_equality_are_left_alone(policy):
-    races = 30
+    races = 20
     races_of = [race_with_declared_bias(policy, 1.0, seed) for seed in range(races)]
     found = sum(made.bias.source == "widened" for made in races_of)
     assert found <= binom.ppf(0.99, races, 0.01)
