@@ -316,7 +316,7 @@ class BestArmPolicy(RacingPolicy):
         # Where there are no repeats yet, values may spread as at other levels.
         variances = np.where(np.isnan(scales), np.fmax.reduce(scales), scales) ** 2
         costs = np.array([self._cost_of(m) for m in range(target + 1)])
-        allowance = _SHARE_OF_AUDIT * self._cost
+        allowance = _SHARE_OF_AUDIT * float(self._evidence.counts.sum(axis=0) @ costs)
         left = self.budget - self._cost - self.held_cost
         for m in np.flatnonzero(self._evidence.counts[:, :target].any(axis=0))[::-1].tolist():
             if costs[m] > costs[target]:
