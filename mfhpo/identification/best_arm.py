@@ -11,8 +11,9 @@ import numpy as np
 
 from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.bias import Bias, BiasContradictedWarning, find_contradiction
-from mfhpo.knowledge.noise import SubGaussian
+from mfhpo.knowledge.bias import Bias, BiasAudit, BiasContradictedWarning
+from mfhpo.knowledge.confidence import MixtureRadius
+from mfhpo.knowledge.noise import Gaussian, SubGaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import SAME, remaining_pulls
 from mfhpo.racing.claims import evaluations_to_see, joined
@@ -25,6 +26,14 @@ _SHARE_TO_SEE = 1.0 / 6.0
 
 # A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
 _REPEATS_TO_SEE_NOISE = 10
+
+_UNIT_RADIUS = MixtureRadius(1.0)
+
+# What shows whether the declared bias bounds hold must be paid for. So much of the race's cost may
+# have gone into an arm's evaluations at one level, and the price may be that of so many at the
+# target; what takes more is not looked for.
+_SHARE_OF_AUDIT = 0.5
+_MOST_TO_AUDIT = 60.0
 
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
@@ -53,10 +62,13 @@ class BestArmPolicy(RacingPolicy):
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
         each fidelity that it has values of), and the values at different fidelities with the bias
         bounds. Where the noise is taken for normal, a race ends only after so many values of its
-        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05). It
-        cannot see all: an arm that left at a cheap fidelity was never seen at a dearer one, and
-        `MFTopTwo` and `MFGrad` may decide without ever going there, so that bounds half again as
-        large as declared can pass unnoticed. "bias": sigma is believed, and nothing is waited for.
+        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05).
+        Where bias bounds are declared, the winner (with order bounds, also its closest rival) is
+        evaluated at cheap fidelities and at the target until a bias half as large again as its
+        bound is mostly found; `MFTopTwo` and `MFGrad` begin with that on the way. This takes at
+        most half of what the race costs, and is left out where it takes more than 60 evaluations
+        at the target, as for bounds far below the noise. An arm that left at a cheap fidelity is
+        not evaluated at a dearer one. "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
@@ -146,7 +158,7 @@ class BestArmPolicy(RacingPolicy):
         if not self._roster.active.any():
             return True
         winner = self.winner
-        if winner is not None and not self._lacking(winner):
+        if winner is not None and not self._awaits(winner):
             return True
         if winner is None and self._noise_is_hidden:
             return True
@@ -229,7 +241,7 @@ class BestArmPolicy(RacingPolicy):
     def _certified(self) -> bool:
         """Whether there is a winner, measured, that was compared with something."""
         winner = self.winner
-        if winner is None or self._lacking(winner):
+        if winner is None or self._awaits(winner):
             return False
         return self._certificate is not None or not self._alone
 
@@ -273,9 +285,88 @@ class BestArmPolicy(RacingPolicy):
     def _pull_of_winner(self, winner: int) -> Pull | None:
         target = self.problem.target
         lacking = self._lacking(winner)
-        if not lacking or self._evidence.counts[winner, target] < self._measure:
+        if not lacking:
+            return self._pull_to_audit(winner, self._evidence.counts) or Pull(winner, target)
+        if self._evidence.counts[winner, target] < self._measure:
             return Pull(winner, target)
         return Pull(winner, min(lacking, key=self._cost_of))
+
+    def _awaits(self, winner: int) -> bool:
+        """Whether the race goes on although it has a winner."""
+        counts = self._evidence.counts
+        return bool(self._lacking(winner)) or self._pull_to_audit(winner, counts) is not None
+
+    def _next_pull(self, counts: IntArray) -> Pull | None:
+        if not self._piloting and len(self.active) > 1 and self.winner is None:
+            leader = self._leader_to_audit()
+            pull = None if leader is None else self._pull_to_audit(leader, counts)
+            if pull is not None:
+                return pull
+        return super()._next_pull(counts)
+
+    def _leader_to_audit(self) -> int | None:
+        """The arm that is evaluated at dearer levels on the way, to compare it with itself."""
+        return None
+
+    def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
+        """The next pull that shows whether the declared bias bounds hold for the leading arm.
+
+        Order bounds are about two arms, so the other one is pulled too that was most at the target.
+        """
+        bias, target = self.bias, self.problem.target
+        if not (self._audit and self._waits_for_audit and self._waits_for_repeats):
+            return None
+        if bias is None or bias.source != "declared":
+            return None
+        arms = np.array([leader])
+        if bias.kind == "order":
+            roster = self._roster
+            others = np.flatnonzero(~(roster.withdrawn | roster.merged))
+            others = others[others != leader]
+            if not others.size:
+                return None
+            order = np.lexsort((counts[others].sum(axis=1), counts[others, target]))
+            arms = np.append(arms, others[order[-1]])
+        scales = self._evidence.noise_scales()
+        # Where there are no repeats yet, values may spread as at other levels.
+        variances = np.where(np.isnan(scales), np.fmax.reduce(scales), scales) ** 2
+        costs = np.array([self._cost_of(m) for m in range(target + 1)])
+        allowance = _SHARE_OF_AUDIT * float(self._evidence.counts.sum(axis=0) @ costs)
+        left = self.budget - self._cost - self.held_cost
+        for m in np.flatnonzero(self._evidence.counts[:, :target].any(axis=0))[::-1].tolist():
+            if costs[m] > costs[target]:
+                continue  # it is dearer than what it stands for
+            levels = [m, target]
+            seen = counts[arms][:, levels]
+            prices, spread = (np.tile(row[levels], (len(arms), 1)) for row in (costs, variances))
+            needed = self._bias_audit.needed(bias.bounds[m], seen, spread, prices)
+            missing = np.maximum(needed - seen, 0.0)
+            if not 0.0 < float((missing * prices).sum()) <= _MOST_TO_AUDIT * costs[target]:
+                continue
+            due = (missing > 0.0) & ((seen + 1) * prices <= allowance) & (prices <= left)
+            if due.any():
+                place = np.argmax(np.where(due, missing / needed, 0.0))
+                row, column = np.unravel_index(int(place), due.shape)
+                return Pull(int(arms[row]), levels[int(column)])
+        return None
+
+    def _spread_of(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Variances of the values, and their degrees of freedom, shape (n, M) each.
+
+        Estimated ones are the arms' own. Others are those that the radii suppose.
+        """
+        noise, seen = self._evidence.noise, self._evidence.counts[arms]
+        variances, degrees = np.full(seen.shape, np.inf), np.full(seen.shape, np.inf)
+        for m, counts in enumerate(seen.T):
+            if noise.is_estimated_at(m) or isinstance(self.problem.noise, Gaussian):
+                degrees[:, m] = counts - 1.0
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    own = self._evidence._statistics.squares[arms, m] / degrees[:, m]
+                variances[:, m] = np.where(counts > 1, own, np.inf)
+            else:
+                radii = self._evidence.half_widths(arms, m)
+                variances[:, m] = (radii / _UNIT_RADIUS(np.maximum(counts, 1), noise.level)) ** 2
+        return variances, degrees
 
     def _judge_anew(self) -> None:
         self._certificate = None
@@ -300,11 +391,11 @@ class BestArmPolicy(RacingPolicy):
         seen = np.flatnonzero((counts[:, fidelity] > 0) & ((counts > 0).sum(axis=1) > 1))
         if not seen.size:
             return
-        n_fidelities = self.problem.n_fidelities
-        means = self._evidence.all_means(seen)
-        radii = np.stack([self._evidence.half_widths(seen, m) for m in range(n_fidelities)], axis=1)
+        means, spread = self._evidence.all_means(seen), self._spread_of(seen)
         contradicted = False
-        while found := find_contradiction(self.bias, fidelity, means, radii, seen.tolist()):
+        while found := self._bias_audit.find(
+            self.bias, fidelity, means, counts[seen], spread, seen.tolist()
+        ):
             contradicted = True
             warnings.warn(
                 found.describe(self.labels.arm, self.labels.fidelity),
@@ -317,6 +408,11 @@ class BestArmPolicy(RacingPolicy):
         self._plan()
         self._reinstate()
         self._judge_anew()
+
+    @property
+    def _bias_audit(self) -> BiasAudit:
+        assert self.bias is not None
+        return BiasAudit(self.bias.kind, self.problem.n_arms, self.problem.n_fidelities)
 
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
@@ -353,7 +449,7 @@ class BestArmPolicy(RacingPolicy):
             reason = f"{len(self.active)} arms are not told apart yet"
             if self._piloting:
                 reason = "the pilot is not complete"
-        elif self._lacking(winner):
+        elif self._awaits(winner):
             reason = "the winner is evaluated more often, to see what a few values cannot show"
             if self._evidence.counts[winner, self.problem.target] < self._measure:
                 reason = "the winner's value at the target is still being measured"

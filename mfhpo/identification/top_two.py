@@ -73,6 +73,9 @@ class MFTopTwo(LikelihoodRatioPolicy):
         self._n_told += 1
         super()._take_note(arm)
 
+    def _leader_to_audit(self) -> int | None:
+        return None if self._standing is None else self._standing.leader
+
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         first = self._first_pull(counts, arms)
         if first is not None:

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
+from scipy.special import ndtr, stdtrit
 
 from mfhpo._validation import check_nonnegative
-from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.confidence import MixtureRadius, pulls_until
 
 Kind = Literal["max", "order"]
+
+# Probability with which bounds that hold are ever found to be too small, too large a difference in
+# either direction counted; a bound that holds with equality can only be exceeded in one.
+_AUDIT_LEVEL = 0.05
+
+_UNIT_RADIUS = MixtureRadius(1.0)
+
+# Bounds are to be found too small where a bias is half as large again. That succeeds with a
+# probability of about 80 % once this many uncertainties are no more than that half.
+_EXCESS = 0.5
+_UNCERTAINTIES = 1.5
 
 
 class BiasContradictedWarning(UserWarning):
@@ -128,11 +141,11 @@ def estimate_bias(differences: FloatArray, kind: Kind, n_arms: int, level: float
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Observations that no means within the bias bounds can explain, radii included.
+    """Observations that no means within the bias bounds can explain.
 
     The bound at `fidelity`, the cheaper one, is in doubt by comparison with the `reference`. The
-    arm (max bounds) or two arms (order bounds) differ by what was `observed`, give or take the sum
-    of their radii; `widened_to` is the largest bound that this allows, radii included.
+    arm (max bounds) or two arms (order bounds) differ by what was `observed`, give or take the
+    `uncertainty`; `widened_to` is the largest bound that this allows.
     """
 
     fidelity: int
@@ -155,49 +168,139 @@ class Contradiction:
         )
 
 
-def find_contradiction(
-    bias: Bias, fidelity: int, means: FloatArray, radii: FloatArray, arms: Sequence[int]
-) -> Contradiction | None:
-    """Find the largest contradiction of the bias bounds at `fidelity` beyond the radii, if any.
+class BiasAudit:
+    """Compares the same arms at two fidelities with the bias bounds.
 
-    While all confidence intervals and all bounds hold, nothing is ever found. Means and radii have
-    the shape (n, M), a row for each of `arms`; an infinite radius marks what was not seen.
+    For max bounds, the difference of an arm's means at two fidelities is compared with the sum of
+    their bounds; for order bounds, how far two arms' differences are apart. The uncertainty is that
+    of `MixtureRadius` for the difference, whose variance is the sum of the means' variances. With
+    normal noise of known variance it holds at all numbers of values that do not depend on the
+    values. Where variances are estimated, Student's quantile takes the place of the normal one,
+    with the smallest degrees of freedom of the means, which is conservative (Mickey and Brown
+    1966). The level .05 is shared by all arms (or ordered pairs of arms) and pairs of fidelities.
+
+    Parameters
+    ----------
+    kind
+        Kind of the bounds.
+    n_arms, n_fidelities
+        Number of arms K and of fidelities M in the race.
     """
-    worst: Contradiction | None = None
-    largest_excess = 0.0
-    for other in range(len(bias.bounds)):
-        uncertainty = radii[:, fidelity] + radii[:, other]
-        seen = np.flatnonzero(np.isfinite(uncertainty))
-        if other == fidelity or not seen.size:
-            continue
-        uncertainty = uncertainty[seen]
-        difference = means[seen, fidelity] - means[seen, other]
-        if bias.kind == "max":
-            first = int(np.argmax(np.abs(difference) - uncertainty))
-            involved: tuple[int, ...] = (first,)
-            observed = abs(float(difference[first]))
-            total = float(uncertainty[first])
-        else:
-            high = int(np.argmax(difference - uncertainty))
-            low = int(np.argmin(difference + uncertainty))
-            involved = (high, low)
-            observed = float(difference[high] - difference[low])
-            total = float(uncertainty[high] + uncertainty[low])
-        allowed = bias.bounds[fidelity] + bias.bounds[other]
-        # What rounding alone can make of equal numbers is no contradiction.
-        rounding = 1e-12 * (allowed + float(np.abs(means[seen][:, [fidelity, other]]).max()))
-        excess = observed - total - allowed - rounding
-        if excess > largest_excess:
-            largest_excess = excess
-            cheap, reference = min(fidelity, other), max(fidelity, other)
-            worst = Contradiction(
-                fidelity=cheap,
-                reference=reference,
-                arms=tuple(int(arms[seen[row]]) for row in involved),
-                observed=observed,
-                uncertainty=total,
-                allowed=allowed,
-                # A hair more, so that rounding cannot find the same contradiction again.
-                widened_to=(observed + total) * (1.0 + 1e-9) - bias.bounds[reference],
-            )
-    return worst
+
+    def __init__(self, kind: Kind, n_arms: int, n_fidelities: int) -> None:
+        n_pairs = n_fidelities * (n_fidelities - 1) // 2
+        n_compared = n_arms if kind == "max" else n_arms * (n_arms - 1)
+        self._level = _AUDIT_LEVEL / max(1, n_compared * n_pairs)
+
+    def _uncertainty(
+        self, variances: FloatArray, counts: IntArray, degrees: FloatArray
+    ) -> FloatArray:
+        """Of sums and differences of C means each, shape (n,).
+
+        The arguments are those of the values behind each mean, shape (n, C).
+        """
+        scales = np.sqrt(variances.sum(axis=1))
+        noisy = (scales > 0.0) & np.isfinite(scales)
+        parts = variances[noisy] / counts[noisy]
+        errors = np.sqrt(parts.sum(axis=1))
+        pulls = np.maximum((scales[noisy] / errors) ** 2, 1.0)
+        quantiles = _UNIT_RADIUS(pulls, self._level) * np.sqrt(pulls)
+        freedom = degrees[noisy].min(axis=1)
+        estimated = np.isfinite(freedom)
+        quantiles[estimated] = -stdtrit(freedom[estimated], ndtr(-quantiles[estimated]))
+        scales[noisy] = quantiles * errors
+        return np.asarray(scales)
+
+    def find(
+        self,
+        bias: Bias,
+        fidelity: int,
+        means: FloatArray,
+        counts: IntArray,
+        spread: tuple[FloatArray, FloatArray],
+        arms: Sequence[int],
+    ) -> Contradiction | None:
+        """Find the largest contradiction of the bias bounds at `fidelity`, if any.
+
+        All arrays have shape (n, M), a row for each of `arms`: means, numbers of values, and the
+        `spread`, which is the variances of the values and their degrees of freedom. A variance is
+        infinite where it is not known, and degrees of freedom are where it is declared.
+        """
+        worst: Contradiction | None = None
+        largest_excess = 0.0
+        known = (counts > 0) & np.isfinite(spread[0])
+        for other in range(len(bias.bounds)):
+            pair = [fidelity, other]
+            seen = np.flatnonzero(known[:, pair].all(axis=1))
+            if other == fidelity or not seen.size:
+                continue
+            cells = np.ix_(seen, np.array(pair))
+            variances, pulls, degrees = spread[0][cells], counts[cells], spread[1][cells]
+            difference = means[seen, fidelity] - means[seen, other]
+            uncertainty = self._uncertainty(variances, pulls, degrees)
+            if bias.kind == "max":
+                first = int(np.argmax(np.abs(difference) - uncertainty))
+                involved = [first]
+                observed, total = abs(float(difference[first])), float(uncertainty[first])
+            else:
+                high = int(np.argmax(difference - uncertainty))
+                low = int(np.argmin(difference + uncertainty))
+                if high == low:
+                    continue
+                involved = [high, low]
+                observed = float(difference[high] - difference[low])
+                total = float(
+                    self._uncertainty(
+                        variances[involved].reshape(1, -1),
+                        pulls[involved].reshape(1, -1),
+                        degrees[involved].reshape(1, -1),
+                    )[0]
+                )
+            allowed = bias.bounds[fidelity] + bias.bounds[other]
+            # What rounding alone can make of equal numbers is no contradiction.
+            rounding = 1e-12 * (allowed + float(np.abs(means[cells]).max()))
+            excess = observed - total - allowed - rounding
+            if excess > largest_excess:
+                largest_excess = excess
+                cheap, reference = min(fidelity, other), max(fidelity, other)
+                worst = Contradiction(
+                    fidelity=cheap,
+                    reference=reference,
+                    arms=tuple(int(arms[seen[row]]) for row in involved),
+                    observed=observed,
+                    uncertainty=total,
+                    allowed=allowed,
+                    # A hair more, so that rounding cannot find the same contradiction again.
+                    widened_to=(observed + total) * (1.0 + 1e-9) - bias.bounds[reference],
+                )
+        return worst
+
+    def needed(
+        self, bound: float, counts: IntArray, variances: FloatArray, costs: FloatArray
+    ) -> FloatArray:
+        """Numbers of values at which a bias half as large again as the bound is mostly found.
+
+        They are the cheapest ones that are no fewer than `counts`, and infinite where none will do.
+        All arrays have the same shape, an entry for each mean that the comparison rests on.
+        """
+        found = np.maximum(counts, 1.0)
+        total = float(variances.sum())
+        if total == 0.0:
+            return found
+        width = _EXCESS * bound / _UNCERTAINTIES / math.sqrt(total)
+        pulls = float(pulls_until(_UNIT_RADIUS, self._level, [width])[0])
+        if not math.isfinite(total * pulls):
+            return np.full(counts.shape, np.inf)
+        sigmas = np.sqrt(variances)
+        is_open = sigmas > 0.0
+        # The cheapest numbers go with sigma / sqrt(cost). What there is more of stays as it is.
+        while is_open.any():
+            left = total / pulls - float((variances[~is_open] / found[~is_open]).sum())
+            price = float((sigmas[is_open] * np.sqrt(costs[is_open])).sum())
+            wanted = sigmas / np.sqrt(costs) * price / left
+            enough = is_open & (wanted <= found)
+            if not enough.any():
+                found[is_open] = np.ceil(wanted[is_open])
+                break
+            is_open &= ~enough
+        return found

@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull, SubGaussian
+from mfhpo import (
+    IISE,
+    MFLUCB,
+    Bias,
+    MFGrad,
+    MFTopTwo,
+    Observation,
+    Problem,
+    Pull,
+    SubGaussian,
+)
 from tests.core.racing.plays import play
 
 POLICIES = (IISE, MFTopTwo, MFLUCB, MFGrad)
@@ -80,3 +90,54 @@ def test_a_glance_where_it_is_cheap_decides_on_the_order(kind):
 def test_no_glance_where_it_is_dear_or_of_unknown_cost(kind, costs):
     policy = kind(Problem(3, costs, noise=SubGaussian(0.1), n_fidelities=2))
     assert policy.ask(3) == [Pull(0, 1), Pull(1, 1), Pull(2, 1)]
+
+
+def race_with_declared_bias(policy, factor, seed, bound=0.1, **options):
+    """Arm 0 is the best. The cheap level is against it and for arm 1, by `factor` times .1."""
+    target = np.array([0.05, 0.0, 0.0])
+    means = np.stack([target + factor * 0.1 * np.array([-1.0, 1.0, 0.0]), target])
+    problem = Problem(3, (1.0, 10.0), Bias.max(bound, 0.0), **options.pop("known", {}))
+    made, rng = policy(problem, seed=seed, **options), np.random.default_rng(seed)
+    play(made, lambda pull: means[pull.fidelity, pull.arm] + 0.05 * rng.standard_normal(), most=300)
+    return made
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_declared_bounds_that_are_half_again_too_small_are_noticed(policy):
+    # In at least 80 % of races; and no more than delta of the claims and intervals are wrong, both
+    # but for the 1 % quantile of the binomial distribution.
+    races, noticed, wrong, missed = 20, 0, 0, 0
+    for seed in range(races):
+        made = race_with_declared_bias(policy, 1.5, seed)
+        answer = made.recommend()
+        noticed += any("contradicted them" in words for words in answer.assumptions)
+        low, high = answer.interval
+        wrong += answer.certified and answer.arm != 0
+        missed += answer.certified and not low <= (0.05, 0.0, 0.0)[answer.arm] <= high
+    assert noticed >= binom.ppf(0.01, races, 0.8)
+    assert max(wrong, missed) <= binom.ppf(0.99, races, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("policy", POLICIES)
+def test_declared_bounds_that_hold_with_equality_are_left_alone(policy):
+    races = 20
+    races_of = [race_with_declared_bias(policy, 1.0, seed) for seed in range(races)]
+    found = sum(made.bias.source == "widened" for made in races_of)
+    assert found <= binom.ppf(0.99, races, 0.01)
+
+
+def test_a_winner_is_compared_with_itself_where_that_can_be_paid():
+    known = {"known": {"noise": SubGaussian(0.05)}}
+    made = race_with_declared_bias(MFTopTwo, -1.0, 0, **known)
+    assert made.recommend().arm == 0
+    assert made.summary(0, 0)[0] >= 20
+    assert made.summary(0, 1)[0] >= 20
+    # Nothing is waited for where sigma is believed, or where the bound is far below the noise.
+    assert race_with_declared_bias(MFTopTwo, -1.0, 0, audit="bias", **known).cost < made.cost
+    small = race_with_declared_bias(MFTopTwo, -0.1, 0, 0.01, **known)
+    believed = race_with_declared_bias(MFTopTwo, -0.1, 0, 0.01, audit="bias", **known)
+    assert small.summary(0, 0)[0] <= believed.summary(0, 0)[0] + 20

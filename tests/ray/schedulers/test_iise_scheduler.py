@@ -66,7 +66,7 @@ class Replicates:
     ("variant", "checkpoints"), [(None, True), ("order", False), ("se", True), ("mfe", False)]
 )
 def test_with_one_slot_it_pulls_what_the_bare_policy_pulls(variant, checkpoints):
-    n_replicates = 100
+    n_replicates = 200
     # MFE goes on for very long; of it we look at the beginning.
     options = {"budget": 300.0} if variant == "mfe" else {}
     curves = curves_of()
