@@ -82,11 +82,13 @@ def outcome_of_certificate(
     scenario: Scenario,
     world: World,
     tally: Tally,
+    exact: bool = True,
     text: str | None = None,
 ) -> Outcome:
     """Judge a certificate of a shortlist, whose candidates are the arms of the world.
 
-    The `text` is that of the answer that the certificate is part of; None: its own.
+    The `text` is that of the answer that the certificate is part of; None: its own. For `exact`
+    see `outcome_of_answer`.
     """
     results = list(enumerate(certificate.candidates))
     out = {arm for arm, result in results if result.standing == "failed"}
@@ -94,7 +96,7 @@ def outcome_of_certificate(
     missed = any(_misses(result.interval, world.means[arm]) for arm, result in results)
     text = _with_places(certificate, str(certificate) if text is None else text)
     winner = certificate.winner
-    return _outcome(certificate, text, winner, missed, left, out, scenario, world, tally, True)
+    return _outcome(certificate, text, winner, missed, left, out, scenario, world, tally, exact)
 
 
 def outcome_of_finalists(
@@ -104,10 +106,11 @@ def outcome_of_finalists(
     arms: Sequence[int],
     tally: Tally,
     text: str,
+    exact: bool = True,
 ) -> Outcome:
     """Judge a certificate whose candidates are these arms of the world, in their order."""
     finalists = replace(world, means=np.asarray(world.means)[list(arms)])
-    return outcome_of_certificate(certificate, scenario, finalists, tally, text)
+    return outcome_of_certificate(certificate, scenario, finalists, tally, exact, text)
 
 
 def _misses(interval: tuple[float, float], mean: float) -> bool:

@@ -200,7 +200,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     *(
         Scenario(
             f"order in blocks, {workers} workers",
-            split_worlds.slow_divergence_on_splits,
+            split_worlds.slow_if_poor,
             0.0,
             workers=workers,
             by=(*_IN_BLOCKS, "MFSampler in blocks", "MFSearch in blocks", "RaceSearch in blocks"),

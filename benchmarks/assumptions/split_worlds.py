@@ -115,16 +115,20 @@ def forgotten(noise: float) -> Callable[[np.random.Generator], World]:
     return world
 
 
-def slow_divergence_on_splits(rng: np.random.Generator) -> World:
-    """A fifth of the better arm's evaluations take 300 times as long, and are poor."""
+def slow_if_poor(rng: np.random.Generator) -> World:
+    """Evaluations of one arm that are poor by chance take 300 times as long.
+
+    Those that are quick make it look better than the other one.
+    """
+    means, sigmas = np.array([0.0, -0.5]), (0.3, 1.5)
     seed = _seed(rng)
 
     def draw(arm: int, level: int, split: int, rng: np.random.Generator) -> Drawn:
-        diverges = arm == 1 and rng.random() < 0.2
-        value = (-5.0 if diverges else float(arm == 1)) + 0.3 * float(rng.standard_normal())
-        return value + _effect(seed, split), 300.0 if diverges else 1.0
+        luck = float(rng.standard_normal())
+        value = means[arm] + _OF_SPLIT * _effect(seed, split) + sigmas[arm] * luck
+        return float(value), 300.0 if arm == 1 and luck < -0.3 else 1.0
 
-    return World(np.array([0.0, -0.2]), draw)
+    return World(means, draw)
 
 
 def _seed(rng: np.random.Generator) -> int:
