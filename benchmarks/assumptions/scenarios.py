@@ -177,8 +177,15 @@ SCENARIOS: tuple[Scenario, ...] = (
         for epsilon in (0.0, 0.001)
         for delta in (0.05, 0.01)
     ),
-    Scenario("folds by number", split_worlds.folds(drawn=False), 0.0, by=("MFSampler", "certify")),
-    Scenario("folds drawn anew", split_worlds.folds(drawn=True), 0.0, by=("MFSampler", "certify")),
+    *(
+        Scenario(
+            f"folds {words}",
+            split_worlds.folds(drawn),
+            0.0,
+            by=("MFTopTwo", "IISE", "MFSampler", "certify", "group-sequential"),
+        )
+        for words, drawn in (("by number", False), ("drawn anew", True))
+    ),
     Scenario(
         "fails on 2 of 20 splits",
         split_worlds.failing_on_splits,
