@@ -67,7 +67,7 @@ def folds(drawn: bool) -> Callable[[np.random.Generator], World]:
     def world(rng: np.random.Generator) -> World:
         means = np.zeros(5)
         means[rng.integers(5)] = 0.1
-        of_fold = 0.2 * rng.standard_normal(_N_FOLDS)
+        of_fold = 0.1 * rng.standard_normal(_N_FOLDS)
         of_fold -= of_fold.mean()
         seed = _seed(rng)
 
@@ -75,7 +75,7 @@ def folds(drawn: bool) -> Callable[[np.random.Generator], World]:
             fold = split % _N_FOLDS
             if drawn:
                 fold = int(np.random.default_rng([seed, split]).integers(_N_FOLDS))
-            return float(means[arm] + of_fold[fold] + 0.02 * rng.standard_normal()), 1.0
+            return float(means[arm] + of_fold[fold] + 0.05 * rng.standard_normal()), 1.0
 
         return World(means, draw)
 
