@@ -171,8 +171,8 @@ SCENARIOS: tuple[Scenario, ...] = (
             split_worlds.nearly_alike,
             epsilon,
             delta=delta,
-            most=400,
-            by=(*_POLICIES, *_IN_BLOCKS),
+            # Without blocks, the noise of 50 rows hides such a difference.
+            by=_IN_BLOCKS if (epsilon, delta) != (0.001, 0.05) else (*_POLICIES, *_IN_BLOCKS),
         )
         for epsilon in (0.0, 0.001)
         for delta in (0.05, 0.01)
