@@ -8,10 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.assumptions.adapters import race_by_sampler, race_by_searcher
+from benchmarks.assumptions.adapters import (
+    race_by_sampler,
+    race_by_searcher,
+    search_by_sampler,
+    search_by_searcher,
+)
+from benchmarks.assumptions.forgotten import forgotten_by_certify, forgotten_by_sampler
 from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_of_certificate
-from benchmarks.assumptions.scenarios import SCENARIOS, Scenario, World
+from benchmarks.assumptions.scenarios import SCENARIOS, Scenario
 from benchmarks.assumptions.truth import Tally
+from benchmarks.assumptions.worlds import World
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
@@ -27,7 +34,9 @@ def _race(
     problem = Problem(
         len(world.means), costs=scenario.costs, bias=scenario.bias, noise=scenario.noise
     )
-    policy = make(problem, delta=0.05, epsilon=scenario.epsilon, seed=int(rng.integers(2**31)))
+    policy = make(
+        problem, delta=scenario.delta, epsilon=scenario.epsilon, seed=int(rng.integers(2**31))
+    )
     orders: dict[Pull, InOrder[tuple[Pull, Observation]]] = {}
     under_way: list[tuple[float, int, Pull, int, Observation]] = []
     tally, target = Tally(len(world.means)), problem.target
@@ -40,7 +49,7 @@ def _race(
             if not asked:
                 break
             [pull] = asked
-            value, seconds = world.draw(pull.arm, pull.fidelity, rng)
+            value, seconds = world.draw(pull.arm, pull.fidelity, begun, rng)
             ticket = orders.setdefault(pull, InOrder()).begin()
             heapq.heappush(under_way, (now + seconds, begun, pull, ticket, Observation(value)))
             begun += 1
@@ -60,41 +69,30 @@ def _candidates(n: int) -> list[Candidate]:
 
 
 def _shortlist(
-    make: Callable[..., Any], scenario: Scenario, world: World, rng: np.random.Generator
+    scenario: Scenario,
+    world: World,
+    rng: np.random.Generator,
+    *,
+    blocks: bool = False,
+    first_look: int | None = None,
 ) -> Outcome:
-    """By `ask` and `tell`, one evaluation after the other: order has no part in it."""
-    options = {} if isinstance(scenario.noise, EstimatedNoise) else {"sigma": _sigma(scenario)}
-    n = len(world.means)
-    race = make(
+    """By `ask` and `tell`: in blocks by all workers, in the order of their ends, else by one."""
+    n, noise = len(world.means), scenario.noise
+    options: dict[str, Any] = {}
+    if not (blocks or isinstance(noise, EstimatedNoise)):
+        options["sigma"] = getattr(noise, "sigma", noise)
+    race = Certification(
         _candidates(n),
         luckiest=0,
         maximise=True,
-        delta=0.05,
+        delta=scenario.delta,
         epsilon=scenario.epsilon,
+        seed=int(rng.integers(2**31)),
+        blocks=blocks,
+        first_look=first_look,
         **options,
     )
-    tally = Tally(n)
-    for _ in range(scenario.most):
-        pull = None if race.finished else race.ask()
-        if pull is None:
-            break
-        value, _ = world.draw(pull.arm, 0, rng)
-        race.tell(pull, value)
-        tally.add(pull.arm, value)
-    certificate = race.certificate(f"the {n} best of 100 trials", "by their values")
-    return outcome_of_certificate(certificate, scenario, world, tally)
-
-
-def _sigma(scenario: Scenario) -> Any:
-    return getattr(scenario.noise, "sigma", scenario.noise)
-
-
-def _in_blocks(scenario: Scenario, world: World, rng: np.random.Generator) -> Outcome:
-    """By all workers, told in the order of their ends: blocks are complete when all have ended."""
-    n = len(world.means)
-    race = Certification(
-        _candidates(n), luckiest=0, maximise=True, delta=0.05, epsilon=scenario.epsilon, blocks=True
-    )
+    race.policy.most_blocks = scenario.splits
     under_way: list[tuple[float, int, Pull, float | None]] = []
     tally, now, begun = Tally(n), 0.0, 0
     while not race.finished and race.evaluations < scenario.most:
@@ -102,15 +100,16 @@ def _in_blocks(scenario: Scenario, world: World, rng: np.random.Generator) -> Ou
             pull = race.ask([entry[2] for entry in under_way])
             if pull is None:
                 break
-            value, seconds = world.draw(pull.arm, 0, rng)
+            split = begun if pull.block is None else pull.block
+            value, seconds = world.draw(pull.arm, 0, split, rng)
             heapq.heappush(under_way, (now + seconds, begun, pull, value))
             begun += 1
         if not under_way:
             break
         now, _, pull, value = heapq.heappop(under_way)
         race.tell(pull, value)
-        tally.add(pull.arm, value)
-    certificate = race.certificate(f"the {n} best of 100 rows", "by their values")
+        tally.add(pull.arm, value, split=pull.block)
+    certificate = race.certificate(f"the {n} best of 100 trials", "by their values")
     return outcome_of_certificate(certificate, scenario, world, tally)
 
 
@@ -125,26 +124,57 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "IISE eliminating": lambda *race: _race(partial(IISE, estimated_bias="eliminate"), *race),
     "MFSampler": race_by_sampler,
     "MFSearch": race_by_searcher,
-    "certify": lambda *race: _shortlist(Certification, *race),
-    "group-sequential": lambda *race: _shortlist(partial(Certification, first_look=5), *race),
-    "blocks": _in_blocks,
+    "MFSampler in blocks": partial(race_by_sampler, replicate="split"),
+    "MFSearch in blocks": partial(race_by_searcher, replicate="split"),
+    "RaceSampler in blocks": search_by_sampler,
+    "RaceSearch in blocks": search_by_searcher,
+    "IISESampler": forgotten_by_sampler,
+    "certify of a study": forgotten_by_certify,
+    "certify": _shortlist,
+    "group-sequential": partial(_shortlist, first_look=5),
+    "blocks": partial(_shortlist, blocks=True),
+    "looks in blocks": partial(_shortlist, blocks=True, first_look=5),
 }
-"""Policies, a sampler of Optuna's and a searcher of Ray's, and the certificates of shortlists."""
+"""Policies, samplers of Optuna's and searchers of Ray's, and the certificates of shortlists."""
 
-_ADAPTERS = ("MFSampler", "MFSearch")
+MOST_RACES = dict.fromkeys(
+    (
+        "MFSampler",
+        "MFSampler in blocks",
+        "RaceSampler in blocks",
+        "RaceSearch in blocks",
+        "IISESampler",
+        "certify of a study",
+    ),
+    100,
+)
+"""How many races those run whose every race takes long."""
+
+_WITH_SEVERAL_WORKERS = ("MFSampler", "MFSearch")
 _OF_SHORTLISTS = ("certify", "group-sequential", "blocks")
+_WHERE_NAMED = (
+    "MFSampler in blocks",
+    "MFSearch in blocks",
+    "RaceSampler in blocks",
+    "RaceSearch in blocks",
+    "IISESampler",
+    "certify of a study",
+    "looks in blocks",
+)
 
 
 def takes_part(contestant: str, scenario: Scenario) -> bool:
-    """Whether a contestant runs a scenario.
+    """Whether a contestant runs a scenario, which may name those that do.
 
-    Samplers and searchers run those in which they have a part: with several workers. Certificates
-    of shortlists know one level only and, but for blocks, run one evaluation at a time here. Bounds
-    on the bias are estimated where there are several levels and none are declared.
+    Elsewhere, samplers and searchers run those in which they have a part: with several workers.
+    Certificates of shortlists know one level only and, but for blocks, run one evaluation at a time
+    here. Bounds on the bias are estimated where there are several levels and none are declared.
     """
+    if scenario.by is not None or contestant in _WHERE_NAMED:
+        return contestant in (scenario.by or ())
     if contestant.endswith("eliminating"):
         return len(scenario.costs) > 1 and scenario.bias is None
-    if contestant in _ADAPTERS:
+    if contestant in _WITH_SEVERAL_WORKERS:
         return scenario.workers > 1
     if contestant not in _OF_SHORTLISTS:
         return True

@@ -1,11 +1,15 @@
 """What became of one race: whether its certificate is wrong, and whether its text is true."""
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.assumptions.scenarios import Scenario, World
+import numpy as np
+
+from benchmarks.assumptions.scenarios import Scenario
 from benchmarks.assumptions.truth import Tally, claim_fails, false_facts, unseen_percent
+from benchmarks.assumptions.worlds import World
 from mfhpo.certification.certificate import Certificate
 
 
@@ -18,13 +22,16 @@ class Outcome:
     certified
         Whether it ended with a certificate.
     wrong
-        Whether that is for an arm that is not within epsilon of the best of all arms.
+        Whether that is for an arm that is not within epsilon of the best of all arms, or of the
+        shortlist that a search or `certify` has made.
     claim_fails
         Whether the printed claim is not so: about the arms that the text says were compared.
     false_facts
         Which printed facts are not so.
     missed
-        Whether the interval of a certified arm misses its mean.
+        Whether an interval that is printed, certified or not, misses its mean.
+    stays
+        Whether a best arm was neither eliminated nor left for its failures.
     evaluations
         Their number.
     noticed
@@ -39,6 +46,7 @@ class Outcome:
     claim_fails: bool
     false_facts: tuple[str, ...]
     missed: bool
+    stays: bool
     evaluations: int
     noticed: bool
     unseen_percent: float
@@ -61,41 +69,86 @@ def outcome_of_answer(
         Whether all of that counts; else some of it may wait for its turn.
     """
     withdrawn = {int(words.split()[1].rstrip(":")) for words in answer.not_compared}
-    return _outcome(answer, answer.arm, answer.epsilon, withdrawn, scenario, world, tally, exact)
+    arm = answer.arm
+    missed = arm is not None and _misses(answer.interval, world.means[arm])
+    left = set(range(len(world.means))).difference(answer.survivors)
+    return _outcome(
+        answer, str(answer), arm, missed, left, withdrawn, scenario, world, tally, exact
+    )
 
 
 def outcome_of_certificate(
-    certificate: Certificate, scenario: Scenario, world: World, tally: Tally
+    certificate: Certificate,
+    scenario: Scenario,
+    world: World,
+    tally: Tally,
+    exact: bool = True,
+    text: str | None = None,
 ) -> Outcome:
-    """Judge a certificate of a shortlist."""
-    out = {arm for arm, result in enumerate(certificate.candidates) if result.standing == "failed"}
-    return _outcome(
-        certificate, certificate.winner, certificate.epsilon, out, scenario, world, tally, True
-    )
+    """Judge a certificate of a shortlist, whose candidates are the arms of the world.
+
+    The `text` is that of the answer that the certificate is part of; None: its own. For `exact`
+    see `outcome_of_answer`.
+    """
+    results = list(enumerate(certificate.candidates))
+    out = {arm for arm, result in results if result.standing == "failed"}
+    left = {arm for arm, result in results if result.standing == "worse"} | out
+    missed = any(_misses(result.interval, world.means[arm]) for arm, result in results)
+    text = _with_places(certificate, str(certificate) if text is None else text)
+    winner = certificate.winner
+    return _outcome(certificate, text, winner, missed, left, out, scenario, world, tally, exact)
+
+
+def outcome_of_finalists(
+    certificate: Certificate,
+    scenario: Scenario,
+    world: World,
+    arms: Sequence[int],
+    tally: Tally,
+    text: str,
+    exact: bool = True,
+) -> Outcome:
+    """Judge a certificate whose candidates are these arms of the world, in their order."""
+    finalists = replace(world, means=np.asarray(world.means)[list(arms)])
+    return outcome_of_certificate(certificate, scenario, finalists, tally, exact, text)
+
+
+def _misses(interval: tuple[float, float], mean: float) -> bool:
+    low, high = interval
+    return mean < low or mean > high
+
+
+def _with_places(certificate: Certificate, text: str) -> str:
+    """The text with the places of the candidates as their names, "trial 0", "trial 1", ..."""
+    places = {result.name: place for place, result in enumerate(certificate.candidates)}
+    names = "|".join(map(re.escape, places))
+    return re.sub(rf"\b({names})\b", lambda found: f"trial {places[found[1]]}", text)
 
 
 def _outcome(
     answer: Any,
+    text: str,
     winner: int | None,
-    epsilon: float,
+    missed: bool,
+    left: Collection[int],
     out: Collection[int],
     scenario: Scenario,
     world: World,
     tally: Tally,
     exact: bool,
 ) -> Outcome:
-    text, means, certified = str(answer), world.means, bool(answer.certified)
-    wrong = missed = False
+    means, certified = world.means, bool(answer.certified)
+    wrong = False
     if certified and winner is not None:
-        wrong = bool(means[winner] < means.max() - epsilon - 1e-9)
-        low, high = answer.interval
-        missed = not low <= means[winner] <= high
+        wrong = bool(means[winner] < means.max() - answer.epsilon - 1e-9)
+    best = np.flatnonzero(means == means.max()).tolist()
     return Outcome(
         certified,
         wrong,
         claim_fails(text, winner, means, out),
-        tuple(false_facts(text, winner, tally, exact)),
-        missed,
+        tuple(false_facts(text, winner, tally, exact, scenario.delta)),
+        bool(missed),
+        not set(best) <= set(left),
         int((tally.values + tally.failures).sum()),
         bool(answer.notices or out or "widened" in text),
         unseen_percent(text),

@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from mfhpo.racing.claims import unseen_share
 
-_DELTA = 0.05
-
 _CLAIM = re.compile(r"within (?:epsilon = )?([-+.\de]+) of the best of (?:the )?(\d+)")
 _NOT_COMPARED = re.compile(r"not compared  (?:arm|trial) (\d+).*: failed (\d+) of (\d+)")
 _FAILED = re.compile(r"cost .*failed (\d+) of (\d+)")
+_COST = re.compile(r"^ +cost +(\d+) evaluations", re.MULTILINE)
+_TRIED = re.compile(r"^ +search +(\d+) configurations tried", re.MULTILINE)
 _UNSEEN = re.compile(
     r"([\d.]+) % of (?:(?:evaluations|replicates) of )?(?:this arm|(?:arm|trial) (\d+))"
     r"[^()]*\((\d+) seen\)"
@@ -29,20 +29,45 @@ class Tally:
         Number of evaluations with and without a value, shape (K,).
     at_target
         Number of values at the target, shape (K,).
+    tried
+        Number of configurations that a search has tried; None: there was no search.
     """
 
     def __init__(self, n_arms: int) -> None:
         self.values = np.zeros(n_arms, dtype=np.int64)
         self.failures = np.zeros(n_arms, dtype=np.int64)
         self.at_target = np.zeros(n_arms, dtype=np.int64)
+        self.tried: int | None = None
+        self._seen_on: set[tuple[int, int]] = set()
+        self._failed_on: set[tuple[int, int]] = set()
 
-    def add(self, arm: int, value: float | None, at_target: bool = True) -> None:
-        """Count one evaluation."""
+    def add(
+        self, arm: int, value: float | None, at_target: bool = True, split: int | None = None
+    ) -> None:
+        """Count one evaluation, made on a `split` that arms share, or on one of its own."""
+        if split is not None:
+            self._seen_on.add((arm, split))
         if value is None:
+            if split is not None:
+                self._failed_on.add((arm, split))
             self.failures[arm] += 1
         else:
             self.values[arm] += 1
             self.at_target[arm] += at_target
+
+    def outcomes(self, arm: int | None = None) -> list[tuple[int, int]]:
+        """Number of failures and of all evaluations, of an arm or of all.
+
+        Where splits are shared, an answer may count each of them once: that is the second pair.
+        """
+        arms = range(len(self.values)) if arm is None else [arm]
+        failures = sum(int(self.failures[each]) for each in arms)
+        found = [(failures, failures + sum(int(self.values[each]) for each in arms))]
+        if self._seen_on:
+            kinds = (self._failed_on, self._seen_on)
+            failed, seen = (sum(each in arms for each, _ in kind) for kind in kinds)
+            found.append((failed, seen))
+        return found
 
 
 def claim_fails(
@@ -89,7 +114,9 @@ def claim_fails(
     return bool(means[best[0]] - means[winner] > float(found[1]) * 1.005 + 1e-9)
 
 
-def false_facts(text: str, winner: int | None, tally: Tally, exact: bool = True) -> list[str]:
+def false_facts(
+    text: str, winner: int | None, tally: Tally, exact: bool = True, delta: float = 0.05
+) -> list[str]:
     """Which facts that a printed answer states are not so; empty if all are.
 
     Parameters
@@ -102,6 +129,8 @@ def false_facts(text: str, winner: int | None, tally: Tally, exact: bool = True)
         What was told.
     exact
         Whether all that was told counts; else some of it may still wait for its turn.
+    delta
+        The error probability of the answer.
 
     Examples
     --------
@@ -121,11 +150,15 @@ def false_facts(text: str, winner: int | None, tally: Tally, exact: bool = True)
         if said > so or (exact and said != so):
             false.append(words)
 
+    def check_outcomes(failed: str, of: str, arm: int | None, words: str) -> None:
+        counts = tally.outcomes(arm)
+        pair = min(counts, key=lambda pair: (pair != (int(failed), int(of)), counts.index(pair)))
+        check(int(failed), pair[0], f"{words}failed {failed}")
+        check(int(of), pair[1], f"{words}{of} evaluations")
+
     out = {int(arm) for arm, _, _ in _NOT_COMPARED.findall(text)}
     for arm, failed, of in _NOT_COMPARED.findall(text):
-        check(int(failed), int(tally.failures[int(arm)]), f"arm {arm}: failed {failed}")
-        total = int(tally.failures[int(arm)] + tally.values[int(arm)])
-        check(int(of), total, f"arm {arm}: {of} evaluations")
+        check_outcomes(failed, of, int(arm), f"arm {arm}: ")
     if found := _CLAIM.search(text):
         if int(found[2]) != len(tally.values) - len(out):
             false.append(f"{found[2]} compared")
@@ -133,16 +166,19 @@ def false_facts(text: str, winner: int | None, tally: Tally, exact: bool = True)
         never = np.flatnonzero(tally.values == 0)
         false += [f"arm {arm}: compared without a value" for arm in never if arm not in out]
     if found := _FAILED.search(text):
-        check(int(found[1]), int(tally.failures.sum()), f"failed {found[1]}")
-        check(int(found[2]), int((tally.values + tally.failures).sum()), f"{found[2]} evaluations")
+        check_outcomes(found[1], found[2], None, "")
     elif exact and "cost" in text and tally.failures.any():
         false.append("no failures")
+    if found := _COST.search(text):
+        check(int(found[1]), tally.outcomes()[0][1], f"cost {found[1]}")
+    if found := _TRIED.search(text):
+        check(int(found[1]), tally.tried or 0, f"{found[1]} tried")
     for share, name, seen in _UNSEEN.findall(text):
         who = int(name) if name else winner
         # A group-sequential look counts equally many of each, the others wait for the next one.
         if who is not None and int(seen) > tally.at_target[who]:
             false.append(f"arm {who}: {seen} seen")
-        if abs(float(share) / 100.0 - unseen_share(int(seen), _DELTA)) > 0.006:
+        if abs(float(share) / 100.0 - unseen_share(int(seen), delta)) > 0.006:
             false.append(f"{share} % unseen of {seen}")
     return false
 

@@ -3,7 +3,8 @@ import pytest
 from scipy.stats import binom
 
 from benchmarks.assumptions.__main__ import main
-from benchmarks.assumptions.contestants import run
+from benchmarks.assumptions.contestants import CONTESTANTS, run, takes_part
+from benchmarks.assumptions.scenarios import SCENARIOS
 from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
 
 
@@ -30,6 +31,25 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("sigma half", "MFTopTwo"),
         ("sigma half", "group-sequential"),
         ("rare divergence, bounded", "group-sequential"),
+        ("7 quiet rivals, spreads 1 to 10", "MFTopTwo"),
+        ("7 quiet rivals, spreads 1 to 10", "MFGrad"),
+        ("11 quiet rivals, spreads 1 to 10", "MFSampler"),
+        ("11 quiet rivals, spreads 1 to 5", "certify"),
+        ("accuracies near 1, epsilon 0", "MFLUCB"),
+        ("accuracies near 1, epsilon 0", "group-sequential"),
+        ("accuracies near 1, epsilon 0.01", "looks in blocks"),
+        ("accuracies near 1, epsilon 0.01", "RaceSampler in blocks"),
+        ("first on a split pays", "blocks"),
+        ("first on a split pays", "looks in blocks"),
+        ("first on a split pays", "RaceSampler in blocks"),
+        ("nearly alike on 50 rows, epsilon 0, delta 0.01", "looks in blocks"),
+        ("nearly alike on 50 rows, epsilon 0.001, delta 0.05", "blocks"),
+        ("nearly alike on 50 rows, epsilon 0, delta 0.05", "RaceSampler in blocks"),
+        ("folds drawn anew", "certify"),
+        ("folds drawn anew", "MFSampler"),
+        ("order in blocks, 4 workers", "MFSearch in blocks"),
+        ("order in blocks, 16 workers", "MFSampler in blocks"),
+        ("order in blocks, 16 workers", "looks in blocks"),
     ],
 )
 def test_certificates_keep_their_word(scenario, contestant):
@@ -38,6 +58,7 @@ def test_certificates_keep_their_word(scenario, contestant):
     most = binom.isf(0.001, n, 0.05)
     assert sum(outcome.wrong for outcome in outcomes) <= most
     assert sum(outcome.claim_fails for outcome in outcomes) <= most
+    assert sum(outcome.missed for outcome in outcomes) <= most
     assert not any(outcome.false_facts for outcome in outcomes)
 
 
@@ -60,6 +81,49 @@ def test_a_race_is_repeatable_by_its_seed():
 def test_shared_noise_breaks_certificates_and_no_data_can_show_it():
     outcomes = [run(("shared noise", "certify", seed)) for seed in range(30)]
     assert sum(outcome.wrong for outcome in outcomes) >= 3
+
+
+@pytest.mark.slow
+def test_folds_by_number_break_certificates_and_no_data_can_show_it():
+    outcomes = [run(("folds by number", "group-sequential", seed)) for seed in range(30)]
+    assert sum(outcome.missed for outcome in outcomes) >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("contestant", ["blocks", "looks in blocks"])
+def test_an_arm_that_fails_on_a_tenth_of_the_splits_stays(contestant):
+    outcomes = [run(("fails on 2 of 20 splits", contestant, seed)) for seed in range(40)]
+    assert sum(outcome.stays for outcome in outcomes) >= 36
+    assert not any(outcome.false_facts for outcome in outcomes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("repeats", ["equal repeats", "noise"])
+@pytest.mark.parametrize("contestant", ["IISESampler", "certify of a study"])
+def test_a_replicate_that_was_forgotten_is_noticed(repeats, contestant):
+    name = f"forgotten replicate, {repeats}"
+    outcomes = [run((name, contestant, seed)) for seed in range(20)]
+    assert sum(outcome.noticed for outcome in outcomes) >= 19
+    assert not any(outcome.false_facts for outcome in outcomes)
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [scenario for scenario in SCENARIOS if scenario.by is not None],
+    ids=lambda scenario: scenario.name,
+)
+def test_no_printed_fact_is_false(scenario):
+    """One race of each kind, by the contestant that takes the least time."""
+    quickest = ["looks in blocks", "group-sequential", "certify", "IISESampler"]
+    contestant = next(by for by in quickest if takes_part(by, scenario))
+    outcome = run((scenario.name, contestant, 0))
+    assert outcome.false_facts == ()
+    assert outcome.evaluations > 0
+
+
+def test_a_scenario_names_who_runs_it():
+    named = {by for scenario in SCENARIOS for by in scenario.by or ()}
+    assert named <= CONTESTANTS.keys()
 
 
 @pytest.mark.parametrize(
@@ -97,6 +161,35 @@ def test_printed_facts_are_counted(text, false):
     for arm, value in [(0, 1.0)] * 3 + [(1, 0.5)] * 2 + [(2, None)] * 3:
         tally.add(arm, value)
     assert false_facts(text, 0, tally) == false
+
+
+@pytest.mark.parametrize(
+    ("text", "false"),
+    [
+        ("cost  9 evaluations; failed 4 of 6, and all", []),
+        ("cost  9 evaluations; failed 2 of 4, and all", []),
+        ("cost  9 evaluations; failed 3 of 4, and all", ["failed 3", "4 evaluations"]),
+        ("  cost        6 evaluations; failed 2 of 4, and all", []),
+        ("  cost        5 evaluations; failed 2 of 4, and all", ["cost 5"]),
+        ("not compared  trial 1: failed 3 of 3", []),
+        ("not compared  trial 1: failed 1 of 1", []),
+        ("not compared  trial 1: failed 2 of 3", ["arm 1: failed 2"]),
+    ],
+)
+def test_failures_on_shared_splits_may_be_counted_once_for_each(text, false):
+    tally = Tally(2)
+    for arm, value, split in [(0, 1.0, 0), (0, None, 1), (0, 1.0, 2), *[(1, None, 0)] * 3]:
+        tally.add(arm, value, split=split)
+    assert false_facts(text, 0, tally) == false
+
+
+def test_what_stays_unseen_depends_on_delta():
+    tally = Tally(1)
+    for _ in range(10):
+        tally.add(0, 1.0)
+    text = "outcomes rarer than 37 % of this arm (10 seen)"
+    assert false_facts(text, 0, tally, delta=0.01) == []
+    assert false_facts(text, 0, tally) == ["37 % unseen of 10"]
 
 
 def test_the_command_writes_a_table(tmp_path, capsys):

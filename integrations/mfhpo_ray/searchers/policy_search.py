@@ -473,7 +473,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             if pull is None or not self._open.is_full(pull):
                 return pull
             self._warn_of_waiting(pull)
-            if passed_over.count(pull) >= MOST_PASSED_OVER:
+            # In blocks, each of these would be in a block of its own.
+            alike = [each for each in passed_over if each.arm == pull.arm]
+            if sum(each.fidelity == pull.fidelity for each in alike) >= MOST_PASSED_OVER:
                 return None
             passed_over.append(pull)
 

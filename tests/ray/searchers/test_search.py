@@ -516,3 +516,15 @@ def test_nothing_is_suggested_while_the_last_replicates_are_under_way():
     assert search.finished
     assert search.suggest("none") == search.FINISHED
     assert search.recommendation().reason.startswith("all 2 replicates were used")
+
+
+def test_in_blocks_a_slow_trial_holds_back_a_few_others_only():
+    search = make(MFSearch, replicate="seed", epsilon=0.0)
+    search.suggest("slow")
+    for number in range(200):
+        config = search.suggest(str(number))
+        if config is None:
+            break
+        search.on_trial_complete(str(number), {"loss": bowl(config)})
+    assert config is None
+    assert not search.finished
