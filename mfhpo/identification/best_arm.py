@@ -13,10 +13,11 @@ from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasAudit, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
-from mfhpo.knowledge.noise import Gaussian, SubGaussian
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem, Pull
-from mfhpo.racing.answer import SAME, remaining_pulls
+from mfhpo.racing.answer import remaining_pulls
 from mfhpo.racing.claims import evaluations_to_see, joined
+from mfhpo.racing.noise_evidence import LEAST_REPEATS
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.racing.race import RacingPolicy
 
@@ -26,6 +27,7 @@ _SHARE_TO_SEE = 1.0 / 6.0
 
 # A race in which so many repeats, and one for each arm, were all equal will never tell arms apart.
 _REPEATS_TO_SEE_NOISE = 10
+_SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
 
 _UNIT_RADIUS = MixtureRadius(1.0)
 
@@ -358,10 +360,9 @@ class BestArmPolicy(RacingPolicy):
         noise, seen = self._evidence.noise, self._evidence.counts[arms]
         variances, degrees = np.full(seen.shape, np.inf), np.full(seen.shape, np.inf)
         for m, counts in enumerate(seen.T):
-            if noise.is_estimated_at(m) or isinstance(self.problem.noise, Gaussian):
+            if noise.is_estimated_at(m):
                 degrees[:, m] = counts - 1.0
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    own = self._evidence._statistics.squares[arms, m] / degrees[:, m]
+                own = noise.squares(arms, m) / np.maximum(degrees[:, m], 1.0)
                 variances[:, m] = np.where(counts > 1, own, np.inf)
             else:
                 radii = self._evidence.half_widths(arms, m)
@@ -433,13 +434,19 @@ class BestArmPolicy(RacingPolicy):
             )
 
     def _notices(self) -> tuple[str, ...]:
-        if self._waits_for_repeats or not self._waits_for_audit:
-            return super()._notices()
-        levels = [self.labels.fidelity(m) for m in self._evidence.noise.unaudited]
-        if not levels:
-            return super()._notices()
-        few = f"too few repeats at {joined(levels)} to see whether the declared sigma is too small"
-        return (few, *super()._notices())
+        noise, labels = self._evidence.noise, self.labels
+        found = [
+            f"all repeated evaluations at {labels.fidelity(m)} gave exactly the same value: {_SAME}"
+            for m in self._compared_fidelities()
+            if noise.is_hidden(m, LEAST_REPEATS)
+        ]
+        unaudited = noise.unaudited if self._waits_for_audit else {}
+        if unaudited and not self._waits_for_repeats:
+            levels = joined([labels.fidelity(m) for m in unaudited])
+            found.append(
+                f"too few repeats at {levels} to see whether the declared sigma is too small"
+            )
+        return (*found, *super()._notices())
 
     def _reason(self, arm: int | None) -> str:
         if arm is None:
@@ -468,7 +475,7 @@ class BestArmPolicy(RacingPolicy):
     def _end(self) -> str:
         """Why a race that is not certified is over."""
         if self._noise_is_hidden:
-            return f"all repeated evaluations gave exactly the same value ({SAME})"
+            return f"all repeated evaluations gave exactly the same value: {_SAME}"
         return f"the budget of {self.budget:g} is spent"
 
     def _remaining_cost(self, leader: int | None) -> float | None:

@@ -15,16 +15,12 @@ from mfhpo.policy import Labels
 from mfhpo.racing.claims import unseen_in_words, unseen_share
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.failures import outcomes_in_words
-from mfhpo.racing.noise_evidence import LEAST_REPEATS, MOST_RATIO
 from mfhpo.racing.roster import Roster
 
 # Of the average of all values: finite from two values on, and wrong in one case of twenty on the
 # side that matters.
 _RADIUS_OF_AVERAGE = StudentMixtureRadius(prior=0.01)
 _LEVEL_OF_AVERAGE = 0.1
-
-SAME = "draw a new seed or split in every evaluation, or declare sigma=0 if there is no noise"
-"""What to do about repeated evaluations that are all equal."""
 
 
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
@@ -192,19 +188,7 @@ def notices(
     evidence: Evidence, arms: IntArray, compared: Sequence[int], labels: Labels
 ) -> tuple[str, ...]:
     """What was observed that speaks against the conditions of a certificate."""
-    noise = evidence.noise
-    found = [CONTRADICTED] if noise.widened else []
-    found += [
-        f"all repeated evaluations at {labels.fidelity(m)} gave exactly the same value: {SAME}"
-        for m in compared
-        if noise.is_hidden(m, LEAST_REPEATS)
-    ]
-    found += [
-        f"{labels.arm(arm)} at {labels.fidelity(m)}: its values spread more than {MOST_RATIO:g} "
-        f"times as much as others, and it is judged by these alone"
-        for m in compared
-        for arm in noise.spread_more(arms, m).tolist()
-    ]
+    found = [CONTRADICTED] if evidence.noise.widened else []
     found += [
         f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: values beyond the declared bounds, on "
         f"which the claim rests; declare wider ones"

@@ -284,6 +284,16 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         spread = f"no configuration spreads more than {MOST_RATIO:g} times as much as another"
         return (*conditions[:2], spread, *conditions[2:])
 
+    def _notices(self) -> tuple[str, ...]:
+        arms = np.flatnonzero(~self._roster.merged)
+        found = [
+            f"{self.labels.arm(arm)} at {self.labels.fidelity(m)}: its values spread more than "
+            f"{MOST_RATIO:g} times as much as those of others, and it is judged by its own alone"
+            for m in self._compared_fidelities()
+            for arm in self._evidence.noise.spread_more(arms, m).tolist()
+        ]
+        return (*super()._notices(), *found)
+
     def _surest_arm(self) -> int:
         return surest_at_target(self._evidence, self.active, self.bias)
 
