@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtri
+from scipy.special import fdtri
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import (
@@ -18,7 +18,7 @@ from mfhpo.knowledge.noise import (
     declared_sigmas,
 )
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.knowledge.studentised import credited, least_precision
+from mfhpo.knowledge.studentised import credited
 from mfhpo.problem import Problem
 
 # Probability with which an arm whose spread is as large as it may be is taken to spread more.
@@ -27,11 +27,8 @@ _CONTRADICTED = 0.05
 LEAST_REPEATS = 4
 """Repeats that must all be equal before it is said that there is no noise."""
 
-MOST_RATIO = 5.0
+MOST_RATIO = 4.0
 """How many times as much as another an arm may spread, where others' spreads say anything of it."""
-
-# Of delta, the share that pays for a bound on the smallest spread.
-_LEAST_SPREAD_SHARE = 0.03
 
 # Where a variance is a guess that steers the race, the others' count for so many repeats.
 _GUESSED = 2.0
@@ -168,38 +165,41 @@ class NoiseEvidence:
         least = np.maximum(seen.counts[arms, fidelity] - 1, 0) * self.sigmas[fidelity] ** 2
         return np.asarray(np.maximum(squares, least))
 
-    def most_variances(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """What variances are at most if none is more than `MOST_RATIO`^2 times another, shape (n,).
+    def squares_of_others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, FloatArray]:
+        """The others' squares, times `MOST_RATIO`^2, and their degrees of freedom, shape (n,) each.
 
-        It is wrong with a share of delta, at all times, and infinite for an arm of which fewer than
-        two values are known, or which spreads more. Discrete values say too little.
+        If no arm spreads more than `MOST_RATIO` times as much as another, they are squares of a
+        noise that is at least as large. They say nothing of an arm of which fewer than two values
+        are known, or which spreads more, and discrete ones say too little: the degrees are then 0.
         """
-        if self._statistics.repeats[fidelity]:
-            return np.full(len(arms), np.inf)
-        most = self._most_by_others(arms, fidelity)
-        few = self._statistics.counts[arms, fidelity] < 2
-        return np.where(few | self._spread_more(arms, fidelity, most), np.inf, most)
+        squares, _ = self._others(arms, fidelity)
+        degrees = credited(self._statistics.counts[:, fidelity])
+        shared = degrees.sum() - degrees[arms]
+        says = (self._statistics.counts[arms, fidelity] > 1) & (
+            not self._statistics.repeats[fidelity]
+        )
+        says &= ~self._spread_more(arms, fidelity)
+        return MOST_RATIO**2 * squares, np.where(says, shared, 0.0)
 
     def spread_more(self, arms: IntArray, fidelity: int) -> IntArray:
         """Which of these arms spread more than `MOST_RATIO` times as much as others, shape (n,)."""
         if not self.is_estimated_at(fidelity):
             return arms[:0]
-        more = self._spread_more(arms, fidelity, self._most_by_others(arms, fidelity))
-        return np.asarray(arms[more])
+        return np.asarray(arms[self._spread_more(arms, fidelity)])
 
-    def _spread_more(self, arms: IntArray, fidelity: int, most: FloatArray) -> BoolArray:
-        repeats = self._statistics.counts[arms, fidelity] - 1
-        usual = most * chdtri(np.maximum(repeats, 1), _CONTRADICTED)
-        return np.asarray((repeats > 0) & (self._statistics.squares[arms, fidelity] > usual))
+    def _spread_more(self, arms: IntArray, fidelity: int) -> BoolArray:
+        own = np.maximum(self._statistics.counts[arms, fidelity] - 1, 0)
+        squares, repeats = self._others(arms, fidelity)
+        known = (own > 0) & (repeats > 0)
+        n, d = np.where(known, own, 1), np.where(known, repeats, 1)
+        usual = MOST_RATIO**2 * squares / d * fdtri(n, d, 1.0 - _CONTRADICTED)
+        return np.asarray(known & (self._statistics.squares[arms, fidelity] > n * usual))
 
-    def _most_by_others(self, arms: IntArray, fidelity: int) -> FloatArray:
+    def _others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, IntArray]:
+        """Squares and repeats of all arms but each of these."""
         squares = self._statistics.squares[:, fidelity]
-        degrees = credited(self._statistics.counts[:, fidelity])
-        level = _LEAST_SPREAD_SHARE * self.delta / len(self._compared)
-        precisions = least_precision(-math.log(level), degrees.sum() - degrees[arms])
-        known = precisions > 0.0
-        most = MOST_RATIO**2 * (squares.sum() - squares[arms]) / 2.0
-        return np.where(known, most / np.where(known, precisions, 1.0), np.inf)
+        repeats = np.maximum(self._statistics.counts[:, fidelity] - 1, 0)
+        return squares.sum() - squares[arms], repeats.sum() - repeats[arms]
 
     def variances(self, arms: IntArray) -> FloatArray:
         """The noise's variances, shape (n, M); guesses where they are estimated, to steer a race.

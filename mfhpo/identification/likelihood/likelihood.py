@@ -88,13 +88,13 @@ def nearest_mean(
 class UnknownVariances:
     """What is asked where each arm's variance is estimated from its own values.
 
-    `squares` gives the sums of squares of some arms around their means, and `most_variances` what
-    their variances are at most, shape (n, M). The statistic is compared with the `threshold`, which
-    it reaches where `delta` is kept.
+    `squares` gives the sums of squares of some arms around their means, and `squares_of_others`
+    those of others that count for them with their degrees of freedom, shape (n, M) each. The
+    statistic is compared with the `threshold`, which it reaches where `delta` is kept.
     """
 
     squares: Callable[[IntArray], FloatArray]
-    most_variances: Callable[[IntArray], FloatArray]
+    squares_of_others: Callable[[IntArray], tuple[FloatArray, FloatArray]]
     delta: float
     threshold: float
 
@@ -217,7 +217,7 @@ class PairLikelihood(abc.ABC):
         counts = self._counts[leader][:, None], self._counts[others][:, None]
         squares = unknown.squares(np.append(leader, others))
         spread = squares[0][:, None], squares[1:, None]
-        most = unknown.most_variances(others)[:, None]
+        shared = [part[:, None] for part in unknown.squares_of_others(others)]
 
         def of_all(part: FloatArray) -> FloatArray:
             return np.broadcast_to(part, gaps.shape).ravel()
@@ -226,7 +226,7 @@ class PairLikelihood(abc.ABC):
             gaps.ravel(),
             np.stack([of_all(part) for part in counts]),
             np.stack([of_all(part) for part in spread]),
-            of_all(most),
+            np.stack([of_all(part) for part in shared]),
         )
         n_fidelities = len(self.bounds)
         levels = Levels(unknown.delta, len(self.means) - 1, n_fidelities**self._free, n_fidelities)

@@ -186,7 +186,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         unknown = None
         if self._estimates_noise:
             unknown = UnknownVariances(
-                self._squares, self._most_variances, self._evidence.noise.delta, self.threshold
+                self._squares, self._squares_of_others, self._evidence.noise.delta, self.threshold
             )
         variances = self._steering_variances(arms)
         if self._decides_at_target:
@@ -204,10 +204,11 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
         return np.stack([noise.squares(arms, m) for m in levels], axis=1)
 
-    def _most_variances(self, arms: IntArray) -> FloatArray:
-        """What the arms' variances are at most by those of others, shape (n, M) like squares."""
+    def _squares_of_others(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Squares of others that count for some arms, and their degrees of freedom, (n, M) each."""
         noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
-        return np.stack([noise.most_variances(arms, m) for m in levels], axis=1)
+        parts = [noise.squares_of_others(arms, m) for m in levels]
+        return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)
 
     def _take_note(self, arm: int) -> None:
         if self._standing is None:

@@ -10,28 +10,29 @@ with ``(1 + y) exp(-y) = level``, the null hypothesis is false. It is best for a
 Apart. The leader's mean is bounded from below, and the other's from above. Of the bounds from above
 the best arm's alone can make it leave, so that it needs no union bound over arms. It is best for
 the many arms that are far from the leader, of which few values are known. A second bound from above
-supposes that no arm spreads more than a stated number of times as much as another. Its standard
-deviation is then at most so many times the smallest, which the values of all arms bound at all
-times (`mfhpo.knowledge.studentised`; an arm that spreads more only makes that bound larger). It
-needs two values of the arm's own, and is not used where these spread more than that.
+supposes that no arm spreads more than a stated number of times as much as another. The others'
+squares, times the square of that number, are then those of a noise that is at least as large as the
+arm's, and the supermartingales of `mfhpo.knowledge.studentised` stay such: larger squares make them
+smaller. It needs two values of the arm's own, and is not used where these spread more than that.
 """
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.confidence import StudentMixtureRadius
-from mfhpo.knowledge.student import BOTH_SIDES, log_evidence, wanted_of_two
+from mfhpo.knowledge.student import log_evidence, wanted_of_two
+from mfhpo.knowledge.studentised import log_evidence as log_evidence_of_ratio
+from mfhpo.knowledge.studentised import rounded
 
-# Shares of delta: of the sums, of bounds from above by an arm's own spread and by the smallest, and
-# of bounds from below. The rest is that of the bound on the smallest spread.
-_TOGETHER, _ABOVE, _ABOVE_BY_RATIO, _BELOW = 0.6, 0.2, 0.1, 0.07
+# Shares of delta: of the sums, of bounds from above by an arm's own spread and with that of others,
+# and of bounds from below.
+_TOGETHER, _ABOVE, _ABOVE_BY_RATIO, _BELOW = 0.6, 0.2, 0.13, 0.07
 
 # The effects of arms that are close are small, those of arms that are far from the leader large.
-_PRIOR, _FAR_PRIOR = 1.0, 0.03
+_PRIOR, _FAR_PRIOR = 2.0, 0.03
 _FAR_PRIOR_OF_RATIO = 0.5
 
 # Where the minimum is looked for: shares of the gap that the leader's mean takes, and beyond
@@ -67,7 +68,7 @@ class Levels:
 
     @property
     def above_by_ratio(self) -> float:
-        """The same where its spread is bounded by that of others."""
+        """The same where the spread of others counts."""
         return -math.log(_ABOVE_BY_RATIO * self.delta / self.n_fidelities)
 
     @property
@@ -86,14 +87,15 @@ class Pairs:
         By how much the leader's mean exceeds the least that the null hypothesis says, shape (n,).
     counts, squares
         Of the leader and of the other, shape (2, n).
-    most
-        What the variance of the other may be at most, infinite where it is not bounded, shape (n,).
+    shared
+        Squares of other arms that count for the second one of each pair, and their degrees of
+        freedom, 0 where they do not, shape (2, n).
     """
 
     gaps: FloatArray
     counts: FloatArray
     squares: FloatArray
-    most: FloatArray
+    shared: FloatArray
 
     def excess(self, levels: Levels) -> FloatArray:
         """By how much the evidence exceeds what is wanted, in the better of both ways, shape (n,).
@@ -115,19 +117,20 @@ class Pairs:
 
     def _some(self, chosen: BoolArray) -> "Pairs":
         counts, squares = self.counts[:, chosen], self.squares[:, chosen]
-        return Pairs(self.gaps[chosen], counts, squares, self.most[chosen])
+        return Pairs(self.gaps[chosen], counts, squares, self.shared[:, chosen])
 
     def _apart(self, levels: Levels) -> FloatArray:
         below = StudentMixtureRadius()(self.counts[0], levels.below, squares=self.squares[0])
         left = np.maximum(self.gaps - below, 0.0)
         counts, squares = self.counts[1], self.squares[1]
         found = log_evidence(left, counts, squares, _FAR_PRIOR) - levels.above
-        # The normal mixture, where the variance is at most a known one.
-        shrunk = counts / (counts + _FAR_PRIOR_OF_RATIO)
-        z = left * np.sqrt(counts * shrunk / self.most)
-        by_ratio = (z**2 + np.log1p(-shrunk)) / 2.0
-        by_ratio += np.log(BOTH_SIDES + (1.0 - BOTH_SIDES) * 2.0 * ndtr(z))
-        found = np.maximum(found, by_ratio - levels.above_by_ratio)
+        explained = counts**2 * left**2 / (counts + _FAR_PRIOR_OF_RATIO)
+        rest = squares + self.shared[0] + counts * left**2 - explained
+        degrees = np.where(self.shared[1] > 0.0, rounded(self.shared[1] + counts), 0.0)
+        ratios = explained / np.where(rest > 0.0, rest, 1.0)
+        with_others = log_evidence_of_ratio(ratios, degrees)
+        with_others -= np.log1p(counts / _FAR_PRIOR_OF_RATIO) / 2.0
+        found = np.maximum(found, with_others - levels.above_by_ratio)
         return np.where(left > 0.0, found, -np.inf)
 
     def _together(self, wanted: float) -> FloatArray:

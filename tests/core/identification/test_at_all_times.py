@@ -10,6 +10,7 @@ from mfhpo.identification.likelihood.likelihood import prior_count
 from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.identification.likelihood.unknown_variances import Levels
 from mfhpo.identification.likelihood.unknown_variances import Pairs as UnknownPairs
+from mfhpo.racing.noise_evidence import MOST_RATIO
 from tests.core.identification.many_races import (
     ManyRaces,
     at_random,
@@ -71,7 +72,7 @@ def largest_excess(arms, rule, scales, shift=0.0, n=400):
         gaps = scales[0] * races.means[:, 0] - scales[1] * races.means[:, 1] + shift
         squares = races.squares[:, :2].T * np.square(scales)[:, None]
         counts = races.counts[:, :2].T.astype(float)
-        pairs = UnknownPairs(gaps, counts, squares, np.full(n, np.inf))
+        pairs = UnknownPairs(gaps, counts, squares, np.zeros((2, n)))
         np.maximum(most, pairs.excess(levels), out=most)
     return most
 
@@ -86,17 +87,18 @@ def test_evidence_from_own_variances_that_is_too_large_is_found_out():
     assert exceeds_the_level(largest_excess(2, for_a_lead, (1.0, 1.0), shift=1.0) >= 0.0)
 
 
-def test_a_variance_that_is_at_most_a_known_one():
-    """Of 8 arms, the first has no values but two, and spreads as much as is supposed at most."""
-    n, levels = 5_000, Levels(LEVEL, n_others=7)
+def test_an_arm_that_spreads_as_much_as_is_supposed_at_most():
+    """It has two or three values, beside many arms that spread a quarter as much."""
+    n, levels = 5_000, Levels(LEVEL, n_others=30)
     rng = np.random.default_rng(3)
     for count in (2, 3):
-        values = 5.0 * rng.standard_normal((n, count))
+        values = MOST_RATIO * rng.standard_normal((n, count))
         squares = np.square(values - values.mean(axis=1, keepdims=True)).sum(axis=1)
         pairs = UnknownPairs(
             -values.mean(axis=1),  # to a leader whose mean is the same, and known
             np.stack([np.full(n, 1e6), np.full(n, float(count))]),
             np.stack([np.full(n, 1e-6), squares]),
-            np.full(n, 25.0),
+            # 30 others with two values each
+            np.stack([MOST_RATIO**2 * rng.chisquare(30, n), np.full(n, 15.0)]),
         )
         assert not exceeds_the_level(pairs.excess(levels) >= 0.0)

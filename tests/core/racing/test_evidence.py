@@ -19,7 +19,6 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.racing.evidence import Evidence
 from mfhpo.racing.noise_evidence import NoNoiseWarning
-from tests.core.knowledge.studentised_by_hand import u_where_f_is
 from tests.core.racing.plays import play
 
 BOTH = np.array([0, 1])
@@ -70,24 +69,18 @@ class TestVariances:
         radius = StudentMixtureRadius()(np.array([6]), 0.1 / 4.0, squares=np.array([squares]))
         assert alone.summary(0, 0)[2] == pytest.approx(radius[0])
 
-    def test_what_a_variance_is_at_most(self):
+    def test_whose_spread_counts_for_whom(self):
         rng = np.random.default_rng(0)
         quiet = [list(rng.normal(0.0, 0.1, 20)) for _ in range(3)]
         found = told(EstimatedNoise(), [*quiet, [0.0], [0.0, 0.1], [-3.0, 3.0]])
-        most = found.noise.most_variances(np.arange(6), 0)
-        assert np.isinf(most[[3, 5]]).all()  # of one value alone, and of an arm that spreads more
-        assert most[4] > 25.0 * 0.01
-        assert most[0] > 25.0 * 0.01
+        squares, degrees = found.noise.squares_of_others(np.arange(6), 0)
+        # Of one value alone, and of an arm that spreads more, nothing is told by others.
+        assert (degrees == 0.0).tolist() == [False, False, False, True, False, True]
         assert found.noise.spread_more(np.arange(6), 0).tolist() == [5]
-
-    def test_the_bound_on_a_spread_by_hand(self):
-        # 20 values of each of 3 others are worth 20 - (1 + ... + 1/20) = 16.40 degrees, in all 49.
-        values = np.random.default_rng(0).normal(0.0, 0.1, (3, 20))
-        found = told(EstimatedNoise(), [*values.tolist(), [0.0, 0.1]])
-        squares = sum(found_squares(row) for row in values)
-        level = 0.03 * 0.1 / 2.0  # a share of delta, for two fidelities
-        expected = 25.0 * squares / 2.0 / u_where_f_is(-math.log(level), 49.0)
-        assert found.noise.most_variances(np.array([3]), 0)[0] == pytest.approx(expected, rel=1e-3)
+        # 20 values are worth 20 - (1 + ... + 1/20) = 16.40 degrees of freedom, two 1/2.
+        assert degrees[4] == pytest.approx(3.0 * 16.4023 + 0.5, abs=1e-3)
+        others = sum(found_squares(row) for row in quiet) + 18.0
+        assert squares[4] == pytest.approx(16.0 * others)
 
 
 def found_squares(values):
