@@ -131,6 +131,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         0.0,
         costs=(1.0, 10.0),
         bias=Bias.max(0.1, 0.0),
+        most=1000,
         with_certificates=False,
     ),
     Scenario(
@@ -139,6 +140,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         0.0,
         costs=(1.0, 10.0),
         bias=Bias.max(0.1, 0.0),
+        most=1000,
         with_certificates=False,
     ),
     Scenario("shared noise", worlds.shared, 0.0),
