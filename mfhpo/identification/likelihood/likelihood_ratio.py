@@ -188,7 +188,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             unknown = UnknownVariances(
                 self._squares, self._squares_of_others, self._evidence.noise.delta, self.threshold
             )
-        variances = self._steering_variances(arms)
+        variances = self._steering_variances(arms, counts)
         if self._decides_at_target:
             return TargetLikelihood(means, counts, variances, prior, self.threshold, unknown)
         kind = OwnBiasLikelihood if self.bias.kind == "max" else OrderBiasLikelihood
@@ -217,27 +217,26 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         # Each value says something of the smallest spread of all arms.
         self._changed[slice(None) if self._estimates_noise else arm] = True
         arms = np.flatnonzero(self._changed)
+        counts = self._evidence.counts[arms, levels]
         likelihood.update(
             arms,
             self._evidence.all_means(arms)[:, levels],
-            self._evidence.counts[arms, levels],
-            self._steering_variances(arms),
+            counts,
+            self._steering_variances(arms, counts),
         )
 
-    def _steering_variances(self, arms: IntArray) -> FloatArray:
-        """The variances, raised where they are guesses from few values, shape (n, M)."""
+    def _steering_variances(self, arms: IntArray, counts: IntArray | FloatArray) -> FloatArray:
+        """The variances, raised where they are guesses from so few values, shape (n, M)."""
         noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
         variances = noise.variances(arms)[:, self._levels]
         for place, m in enumerate(levels):
             if noise.is_estimated_at(m):
-                variances[:, place] *= self._inflation(self._evidence.counts[arms, m])
+                variances[:, place] *= self._inflation(counts[:, place])
         return variances
 
-    def _inflation(self, counts: IntArray) -> FloatArray:
+    def _inflation(self, counts: IntArray | FloatArray) -> FloatArray:
         """How much larger a known variance would ask for as many values; it steers the race."""
-        n = np.minimum(counts, _MANY)
-        table = _inflations(self._level)
-        return table[n]
+        return _inflations(self._level)[np.minimum(counts, _MANY).astype(np.int64)]
 
     def _judge_all(self) -> None:
         self._plan()

@@ -347,7 +347,8 @@ def test_text_and_the_luckiest_trial():
     text = str(answer)
     assert answer.params in ({"k": 0}, {"k": 2})
     luckiest = answer.luckiest_result
-    assert (luckiest.name, luckiest.claim, luckiest.standing) == ("trial 1", 0.9, "worse")
+    assert (luckiest.name, luckiest.claim) == ("trial 1", 0.9)
+    assert luckiest.standing in ("worse", "not told apart")
     low, high = luckiest.gap_interval
     assert low < 0.7 < high
     assert [result.claim for result in answer.candidates] == [0.9, 0.5, 0.45]

@@ -224,7 +224,7 @@ def test_a_certified_answer_stays_until_there_is_another():
     study = run(IISESampler(EPOCHS, ARMS, epsilon=0.2, measure=3, seed=0))
     certified = study.best_trial
     study.sampler = IISESampler(EPOCHS, ARMS, epsilon=0.0, delta=1e-9, seed=0)
-    study.optimize(lambda trial: bowl(trial) + 5.0 * (trial.params["x"] == 0.0), n_trials=30)
+    study.optimize(lambda trial: bowl(trial) + 5.0 * (trial.params["x"] == 0.0), n_trials=90)
     assert study.sampler.recommendation(study).params != {"x": 0.0}
     assert study.best_trial == certified == answers(study)[-1]
 
