@@ -115,11 +115,11 @@ def _for_the_best_arm(problem: Problem) -> PolicyChoice:
         return PolicyChoice(
             MFTopTwo,
             "likelihood ratios of pairs of arms need the fewest pulls where the noise's scale is "
-            "declared, or one scale is estimated for all arms",
+            "declared, or nothing is known about it",
         )
     spread = (
-        "no scale of the noise is declared or shared by the arms, and confidence bounds see how "
-        "little each arm's values spread"
+        "the noise is declared without a scale, and confidence bounds see how little each arm's "
+        "values spread"
     )
     if problem.bias is not None and problem.bias.kind == "max":
         return PolicyChoice(MFLUCB, f"{spread}; with bounds on every arm's own bias LUCB uses them")

@@ -1,8 +1,8 @@
-"""Each arm's noise variance where nothing is declared: shared as far as the arms agree.
+"""How far variances agree, where differences in the same blocks are compared.
 
-Where they agree on one, the theorem of `mfhpo.knowledge.studentised` holds. Where they do not, an
-arm's variance is a compromise, which no theorem covers; `make assumptions` measures what it is
-worth.
+Where they agree on one, the theorem of `mfhpo.knowledge.studentised` holds. Where they do not, a
+pair's variance is a compromise, which no theorem covers; `make assumptions` measures what it is
+worth ("quiet rivals", by blocks).
 """
 
 import math
