@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -288,7 +289,8 @@ class BiasAudit:
         if total == 0.0:
             return found
         width = _EXCESS * bound / _UNCERTAINTIES / math.sqrt(total)
-        pulls = float(pulls_until(_UNIT_RADIUS, self._level, [width])[0])
+        # A plan need not be exact, and the same width comes again and again.
+        pulls = _pulls_for(float(f"{width:.2g}"), self._level)
         if not math.isfinite(total * pulls):
             return np.full(counts.shape, np.inf)
         sigmas = np.sqrt(variances)
@@ -304,3 +306,9 @@ class BiasAudit:
                 break
             is_open &= ~enough
         return found
+
+
+@lru_cache(maxsize=1024)
+def _pulls_for(width: float, level: float) -> float:
+    """Number of values of variance 1 after which the uncertainty of their mean is that width."""
+    return float(pulls_until(_UNIT_RADIUS, level, [width])[0])
