@@ -35,8 +35,9 @@ _ROUNDS_ALIKE = 10
 _MOST_FAILURES = 2
 
 BLOCK_CONDITIONS = (
-    "replicates are drawn independently, and the differences of arms on the same one are normal",
-    "evaluations on a replicate change each other by no more than a random order evens out",
+    "replicates are drawn independently",
+    "the differences of configurations on the same one are normal",
+    "the place in the order of evaluations on it affects all configurations alike",
 )
 """What must be true for a certificate that compares arms in blocks."""
 

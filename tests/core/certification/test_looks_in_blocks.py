@@ -42,7 +42,7 @@ def test_pairs_are_compared_by_their_differences():
     tell_differences(sure, [1.2 + step for step in PATTERN])
     assert sure.winner == 1  # 1.084 < 1.2
     assert sure.recommend().certified
-    assert "differences of arms on the same one are normal" in sure.recommend().conditions[0]
+    assert "differences of configurations on the same one" in sure.recommend().conditions[1]
 
 
 def test_own_means_have_the_spread_of_the_blocks():
