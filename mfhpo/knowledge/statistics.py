@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 # A value this share of its size from the mean of the earlier ones is equal to it: the rest is
 # rounding.
@@ -20,9 +20,9 @@ class PullStatistics:
     `prediction_errors` of squared deviations of each value from the mean of the earlier ones, and
     of the first from `first_guess`. `lows` and `highs` are infinite where there is no value.
 
-    Of each fidelity, shape (M,): `repeats` says whether any cell had the same value twice in a row,
-    as only discrete values do, and `steps` is the smallest difference that was seen between the
-    latest values of arms, infinite if there is none.
+    `repeats` counts values that are equal to the one before in their cell, as only discrete ones
+    are. Of those that are not, `moves` is the number and `moved` the sum of squared differences, of
+    each fidelity, shape (M,).
     """
 
     _arrays = (
@@ -35,7 +35,8 @@ class PullStatistics:
         "highs",
         "latest",
         "repeats",
-        "steps",
+        "moves",
+        "moved",
     )
 
     def __init__(self, n_arms: int, n_fidelities: int, first_guess: float = 0.0) -> None:
@@ -49,8 +50,9 @@ class PullStatistics:
         self.lows: FloatArray = np.full(shape, np.inf)
         self.highs: FloatArray = np.full(shape, -np.inf)
         self.latest: FloatArray = np.full(shape, np.nan)
-        self.repeats: BoolArray = np.zeros(n_fidelities, dtype=np.bool_)
-        self.steps: FloatArray = np.full(n_fidelities, np.inf)
+        self.repeats: IntArray = np.zeros(shape, dtype=np.int64)
+        self.moves: IntArray = np.zeros(n_fidelities, dtype=np.int64)
+        self.moved: FloatArray = np.zeros(n_fidelities)
 
     def add(self, arm: int, fidelity: int, value: float) -> float:
         """Add a value; return by how much the cell's `squares` grew."""
@@ -70,22 +72,22 @@ class PullStatistics:
         self.squares[cell] += growth
         self.lows[cell] = min(self.lows[cell], value)
         self.highs[cell] = max(self.highs[cell], value)
-        self._compare(arm, fidelity, value)
+        self._compare_with_latest(cell, value)
         return float(growth)
 
-    def _compare(self, arm: int, fidelity: int, value: float) -> None:
-        """Take note of how far a value is from the latest ones at its fidelity."""
-        latest = self.latest[:, fidelity]
-        apart = np.abs(latest - value)
-        self.repeats[fidelity] |= apart[arm] <= _ROUNDING * abs(value)
-        differ = apart[apart > _ROUNDING * abs(value)]
-        self.steps[fidelity] = differ.min(initial=self.steps[fidelity])
-        latest[arm] = value
+    def _compare_with_latest(self, cell: tuple[int, int], value: float) -> None:
+        latest = float(self.latest[cell])
+        if abs(value - latest) <= _ROUNDING * abs(value):
+            self.repeats[cell] += 1
+        elif not math.isnan(latest):
+            self.moves[cell[1]] += 1
+            self.moved[cell[1]] += (value - latest) ** 2
+        self.latest[cell] = value
 
     def state_dict(self) -> dict[str, Any]:
         """The arrays as nested lists."""
         state = {name: getattr(self, name).tolist() for name in self._arrays}
-        for name in ("lows", "highs", "latest", "steps"):
+        for name in ("lows", "highs", "latest"):
             state[name] = _finite(state[name])
         return state
 
@@ -102,7 +104,6 @@ class PullStatistics:
             setattr(self, name, saved)
         self.lows = np.where(np.isnan(self.lows), np.inf, self.lows)
         self.highs = np.where(np.isnan(self.highs), -np.inf, self.highs)
-        self.steps = np.where(np.isnan(self.steps), np.inf, self.steps)
 
 
 def _finite(values: Any) -> Any:

@@ -122,8 +122,8 @@ class Evidence:
         if contradicted:
             # All levels have a smaller share of delta from now on.
             self._is_stale[:] = True
-        elif self.noise.is_estimated_at(fidelity) and self._statistics.repeats[fidelity]:
-            # The smallest step of discrete values is the same for all arms.
+        elif self.noise.is_estimated_at(fidelity) and self._statistics.repeats[:, fidelity].any():
+            # The usual step of discrete values is the same for all arms.
             self._is_stale[:, fidelity] = True
         return contradicted
 

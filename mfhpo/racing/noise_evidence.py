@@ -114,7 +114,7 @@ class NoiseEvidence:
         if self.sigmas is not None and self.sigmas[fidelity] == 0.0:
             return False
         seen = self._statistics
-        are_equal = bool(seen.repeats[fidelity]) and not seen.squares[:, fidelity].any()
+        are_equal = bool(seen.repeats[:, fidelity].any()) and not seen.squares[:, fidelity].any()
         return are_equal and self._repeats(fidelity) >= least
 
     @property
@@ -149,17 +149,22 @@ class NoiseEvidence:
     def squares(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Sums of squares around the arms' means, as far as they can be believed, shape (n,).
 
-        They are never smaller than a declared scale says. Values that repeat are discrete, such as
-        accuracies on few rows, and a step that none of n values shows is taken as frequent as they
-        leave room for: its share is 1 - delta^(1/n), which adds ln(1 / delta) squared steps. They
-        are infinite while all values of each arm are equal.
+        They are never smaller than a declared scale says. Values of which most repeat the one
+        before are discrete, such as accuracies on few rows: of n equal ones, a share of up to
+        1 - delta^(1/n) may still be others, which adds ln(1 / delta) usual squared steps. They are
+        infinite while all values of each arm are equal.
         """
         seen = self._statistics
         squares = np.asarray(seen.squares[arms, fidelity])
+        counts = seen.counts[arms, fidelity]
         if self.is_hidden(fidelity):
-            squares = np.where(seen.counts[arms, fidelity] > 1, np.inf, squares)
-        elif seen.repeats[fidelity]:
-            squares = squares - math.log(self._full_delta) * seen.steps[fidelity] ** 2
+            squares = np.where(counts > 1, np.inf, squares)
+        else:
+            step = float(seen.moved[fidelity]) / max(int(seen.moves[fidelity]), 1)
+            often = 2 * seen.repeats[arms, fidelity] > counts - 1
+            squares = squares - np.where(
+                often & (counts > 1), math.log(self._full_delta) * step, 0.0
+            )
         if self.sigmas is None:
             return squares
         least = np.maximum(seen.counts[arms, fidelity] - 1, 0) * self.sigmas[fidelity] ** 2
@@ -175,9 +180,8 @@ class NoiseEvidence:
         squares, _ = self._others(arms, fidelity)
         degrees = credited(self._statistics.counts[:, fidelity])
         shared = degrees.sum() - degrees[arms]
-        says = (self._statistics.counts[arms, fidelity] > 1) & (
-            not self._statistics.repeats[fidelity]
-        )
+        is_discrete = bool(self._statistics.repeats[:, fidelity].any())
+        says = (self._statistics.counts[arms, fidelity] > 1) & (not is_discrete)
         says &= ~self._spread_more(arms, fidelity)
         return MOST_RATIO**2 * squares, np.where(says, shared, 0.0)
 

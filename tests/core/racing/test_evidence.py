@@ -100,12 +100,16 @@ class TestEqualValues:
         assert found.noise.is_hidden(0)
 
     def test_a_step_that_was_not_seen_may_still_be(self):
-        """Scores on 50 rows: what is constant is known no better than to a part of a row."""
+        """Scores on 50 rows: what is constant is known no better than others' usual step says."""
         found = told(EstimatedNoise(), [[1.0] * 20, [0.9, 0.92, 0.92, 0.94]])
         squares = -math.log(0.1) * 0.02**2
         radius = StudentMixtureRadius()(np.array([20]), 0.1 / 4.0, squares=np.array([squares]))
         assert found.summary(0, 0)[2] == pytest.approx(radius[0])
         assert found.noise.squares(BOTH, 0)[0] == pytest.approx(squares)
+        # Of the other arm, one in three values repeats the one before: it shows what there is.
+        assert found.noise.squares(BOTH, 0)[1] == pytest.approx(
+            found_squares([0.9, 0.92, 0.92, 0.94])
+        )
 
     def test_values_that_never_repeat_are_not_rounded(self):
         values = list(np.random.default_rng(0).normal(0.0, 1.0, 10))
