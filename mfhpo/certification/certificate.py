@@ -128,7 +128,7 @@ class Certificate:
         winner = self.candidates[self.winner]
         params = ", ".join(f"{name}={short(value)}" for name, value in winner.params.items())
         value = f"{_value(winner)}, of {_evaluations(winner)}"
-        corrected = corrected_in_words(self.corrected_mean, winner.mean, self.compared)
+        corrected = corrected_in_words(self.corrected_mean, winner.mean)
         lines = [
             f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, {params}",
             f"  value       {'; '.join(filter(None, [value, corrected]))}",

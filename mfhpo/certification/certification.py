@@ -294,7 +294,8 @@ class Certification:
         else:
             values = [self._values[arm][: results[arm].evaluations] for arm in arms]
             found = excess_of([self._sign * np.array(each) for each in values], 0)
-        return mean - self._sign * found
+        low, high = results[winner].interval
+        return min(max(mean - self._sign * found, low), high)
 
     def _constant_candidates(self) -> list[str]:
         vary = self._vary

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import stdtrit
 
+# Scores that differ by no more than this share of the largest are equal.
+_ROUNDING = 1e-12
+
 
 def interval_for_new_data(
     scores: Sequence[float], test_per_train: float, delta: float
@@ -37,7 +40,8 @@ def interval_for_new_data(
     (0.758, 0.942)
     """
     n = len(scores)
-    if n < 2 or np.ptp(scores) == 0.0:
+    rounding = _ROUNDING * float(np.abs(scores).max(initial=0.0))
+    if n < 2 or not np.ptp(scores) > rounding:
         return -math.inf, math.inf
     variance = (1.0 / n + test_per_train) * float(np.var(scores, ddof=1))
     half = float(stdtrit(n - 1, 1.0 - delta / 2.0)) * math.sqrt(variance)

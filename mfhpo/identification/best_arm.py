@@ -172,13 +172,15 @@ class BestArmPolicy(RacingPolicy):
 
     @property
     def _noise_is_hidden(self) -> bool:
-        """Whether enough repeats at a level were all equal, which say nothing of their noise."""
-        if not self._expects_spread:
-            return False
-        noise = self._evidence.noise
+        """Enough repeats at a level were all equal, and say nothing of their noise."""
+        noise, counts = self._evidence.noise, self._evidence.counts
         least = max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
         levels = self._compared_fidelities()
-        return any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in levels)
+        if not any(noise.is_estimated_at(m) and noise.is_hidden(m, least) for m in levels):
+            return False
+        # Coarse scores are often equal on a few replicates.
+        of_each = int(counts[self.active, self.problem.target].min(initial=least))
+        return self._expects_spread or of_each >= _REPEATS_TO_SEE_NOISE
 
     @property
     def epsilon(self) -> float:
@@ -421,7 +423,6 @@ class BestArmPolicy(RacingPolicy):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a saved state (see `Policy.load_state_dict`)."""
-        # mfhpo 0.1.0 did not save it.
         super().load_state_dict({"measure": self._measure, **state})
 
     def _check_declared(self, state: Mapping[str, Any]) -> None:
@@ -440,6 +441,8 @@ class BestArmPolicy(RacingPolicy):
             for m in self._compared_fidelities()
             if noise.is_hidden(m, LEAST_REPEATS)
         ]
+        if self.bias is not None and self.bias.source == "widened":
+            found.append("observations contradicted the declared bias bounds, which were widened")
         unaudited = noise.unaudited if self._waits_for_audit else {}
         if unaudited and not self._waits_for_repeats:
             levels = joined([labels.fidelity(m) for m in unaudited])
@@ -479,7 +482,7 @@ class BestArmPolicy(RacingPolicy):
         return f"the budget of {self.budget:g} is spent"
 
     def _remaining_cost(self, leader: int | None) -> float | None:
-        if leader is None or self._piloting:
+        if leader is None or self._piloting or self._noise_is_hidden:
             return None
         winner = self.winner
         if winner is not None:

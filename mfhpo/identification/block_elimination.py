@@ -18,6 +18,11 @@ from mfhpo.racing.answer import surest_at_target
 # Rounds before which nothing is decided, as all arms must take part in them.
 _FIRST_LOOK = 2
 
+# After so many rounds in which all arms gave the same the race is over: where a tolerance was to be
+# found out and is 0, and where it was given, as coarse scores may differ after many equal ones.
+_ROUNDS_ALIKE = 10
+_ROUNDS_ALIKE_FOR_GOOD = 100
+
 # Differences within blocks vary little, so that few rounds decide: the count rho is for as many.
 _TUNED_FOR = 0.25
 
@@ -199,13 +204,12 @@ class BlockElimination(BlockPolicy):
 
     @property
     def _are_alike(self) -> bool:
-        """Whether a tolerance that was to be found out is 0, and no arm will ever be told apart."""
-        return (
-            self._finds_epsilon
-            and self.epsilon == 0.0
-            and self.active.size > 1
-            and self._blocks.are_alike(self.active)
-        )
+        """No arm will ever be told apart: all have given the same on a good many replicates."""
+        if self.active.size < 2:
+            return False
+        is_found_to_be_0 = self._finds_epsilon and self.epsilon == 0.0
+        least = _ROUNDS_ALIKE if is_found_to_be_0 else _ROUNDS_ALIKE_FOR_GOOD
+        return self._blocks.are_alike(self.active, least)
 
     @property
     def _all_were_used(self) -> bool:

@@ -430,4 +430,3 @@ class GroupSequential(BlockPolicy):
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._blocks.load_state_dict(state["blocks"])
-        self._measure = self._first_look

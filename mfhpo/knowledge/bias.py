@@ -105,9 +105,14 @@ class Bias:
         return tuple(factor * bound for bound in self.bounds)
 
     def widened(self, fidelity: int, bound: float) -> Bias:
-        """A copy whose bound at `fidelity` is at least `bound`."""
-        bounds = list(self.bounds)
-        bounds[fidelity] = max(bounds[fidelity], bound)
+        """A copy whose bound at `fidelity` is at least `bound`.
+
+        The others grow by the same factor: whoever misjudged one level is not believed about them.
+        """
+        declared = self.bounds[fidelity]
+        factor = max(1.0, bound / declared) if declared > 0.0 else 1.0
+        bounds = [each * factor for each in self.bounds]
+        bounds[fidelity] = max(declared, bound)
         return Bias(self.kind, tuple(bounds), "widened")
 
 
@@ -179,6 +184,8 @@ class BiasAudit:
     values. Where variances are estimated, Student's quantile takes the place of the normal one,
     with the smallest degrees of freedom of the means, which is conservative (Mickey and Brown
     1966). The level .05 is shared by all arms (or ordered pairs of arms) and pairs of fidelities.
+    In a race the numbers do depend on the values, so that it is approximate there; `make
+    assumptions` and the tests measure it.
 
     Parameters
     ----------

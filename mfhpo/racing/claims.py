@@ -28,17 +28,17 @@ def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
     return f"{words} if {joined(conditions)}" if conditions else words
 
 
-def corrected_in_words(corrected: float, mean: float, compared: int) -> str:
+def corrected_in_words(corrected: float, mean: float) -> str:
     """Return what a winner's mean is when corrected for the choice; "" where that is the same.
 
     Examples
     --------
-    >>> corrected_in_words(0.9081, mean=0.912, compared=8)
-    '0.9081 when corrected for having been chosen as the best of 8'
+    >>> corrected_in_words(0.9081, mean=0.912)
+    '0.9081 when corrected for having been chosen as the best'
     """
     if math.isnan(corrected) or f"{corrected:.5g}" == f"{mean:.5g}":
         return ""
-    return f"{corrected:.5g} when corrected for having been chosen as the best of {compared}"
+    return f"{corrected:.5g} when corrected for having been chosen as the best"
 
 
 def unseen_share(evaluations: int, delta: float) -> float:

@@ -112,7 +112,7 @@ class Evidence:
     @property
     def supposes_normal(self) -> bool:
         """Whether the intervals rest on normal noise."""
-        return self.noise.is_estimated or "normal" in self.assumption
+        return "normal" in self.assumption
 
     def add(self, arm: int, fidelity: int, value: float) -> str:
         """Learn one value; return what it contradicts, in words, or an empty string."""
@@ -120,7 +120,7 @@ class Evidence:
         self._is_stale[arm, fidelity] = True
         contradicted = self.noise.learn(arm, fidelity, value, growth)
         if contradicted:
-            # All levels have a smaller share of delta from now on.
+            # The variance is another one from now on.
             self._is_stale[:] = True
         elif self.noise.is_estimated_at(fidelity) and self._statistics.repeats[:, fidelity].any():
             # The usual step of discrete values is the same for all arms.

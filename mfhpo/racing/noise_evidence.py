@@ -151,7 +151,7 @@ class NoiseEvidence:
 
         They are never smaller than a declared scale says. Values of which most repeat the one
         before are discrete, such as accuracies on few rows: of n equal ones, a share of up to
-        1 - delta^(1/n) may still be others, which adds ln(1 / delta) usual squared steps. They are
+        1 - level^(1/n) may still be others, which adds ln(1 / level) usual squared steps. They are
         infinite while all values of each arm are equal.
         """
         seen = self._statistics
@@ -162,9 +162,7 @@ class NoiseEvidence:
         else:
             step = float(seen.moved[fidelity]) / max(int(seen.moves[fidelity]), 1)
             often = 2 * seen.repeats[arms, fidelity] > counts - 1
-            squares = squares - np.where(
-                often & (counts > 1), math.log(self._full_delta) * step, 0.0
-            )
+            squares = squares - np.where(often & (counts > 1), math.log(self.level) * step, 0.0)
         if self.sigmas is None:
             return squares
         least = np.maximum(seen.counts[arms, fidelity] - 1, 0) * self.sigmas[fidelity] ** 2

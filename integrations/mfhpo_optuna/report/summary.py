@@ -198,8 +198,7 @@ def _of_shortlist(
     facts = _claim(certificate, best["interval"], status)
     corrected = certificate.get("corrected_mean")  # None in an answer of an earlier version
     if corrected is not None:
-        compared = sum(one["standing"] != "failed" for one in candidates)
-        words = corrected_in_words(corrected, best["mean"], compared)
+        words = corrected_in_words(corrected, best["mean"])
         facts += [("corrected", words)] if words else []
     if "cost" in answer:
         facts += _paid(answer, ledger)

@@ -78,7 +78,10 @@ class ForgottenReplicate:
         self._looked_at.add(name)
         if _depends_on_place(np.array([results[place] for place in sorted(results)])):
             return ""
-        return f"values do not depend on where it lies in {distribution.low} to {distribution.high}"
+        return (
+            f"no dependence on where it lies in {distribution.low} to {distribution.high} was seen in "
+            f"{_LOOKED_AT} results"
+        )
 
 
 def _is_named(name: str, distribution: BaseDistribution) -> bool:

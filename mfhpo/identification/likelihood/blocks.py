@@ -28,9 +28,6 @@ from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.racing.roster import Roster
 
-# Rounds after which arms whose values were all equal count as alike.
-_ROUNDS_ALIKE = 10
-
 # Evaluations of an arm in a block that may fail: the second one is a retry.
 _MOST_FAILURES = 2
 
@@ -205,10 +202,10 @@ class Blocks:
         """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
         return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
-    def are_alike(self, arms: IntArray) -> bool:
-        """Whether these arms have had exactly the same values in all of a good many rounds."""
+    def are_alike(self, arms: IntArray, least: int) -> bool:
+        """Whether these arms have had exactly the same values in all rounds, and so many."""
         n_rounds = len(self.rounds)
-        if n_rounds < _ROUNDS_ALIKE or self.counts()[arms].min() < n_rounds:
+        if n_rounds < least or self.counts()[arms].min() < n_rounds:
             return False
         values = self.values[arms][:, self.rounds]
         return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())

@@ -214,7 +214,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         if self._standing is None:
             return
         likelihood, levels = self._standing.likelihood, self._levels
-        # Each value says something of the smallest spread of all arms.
+        # Each value is one of the others' for all arms but its own.
         self._changed[slice(None) if self._estimates_noise else arm] = True
         arms = np.flatnonzero(self._changed)
         counts = self._evidence.counts[arms, levels]
@@ -281,16 +281,33 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         conditions = super()._conditions()
         if not self._estimates_noise:
             return conditions
-        spread = f"no configuration spreads more than {MOST_RATIO:g} times as much as another"
-        return (*conditions[:2], spread, *conditions[2:])
+        others = "other " if self._spread_more else ""
+        return (
+            *conditions,
+            f"no {others}configuration spreads more than {MOST_RATIO:g} times as much as another",
+        )
+
+    def _assumptions(self) -> tuple[str, ...]:
+        parts = super()._assumptions()
+        if not self._estimates_noise:
+            return parts
+        return (*parts, "configurations far behind may also leave by how much the others spread")
+
+    @property
+    def _spread_more(self) -> list[tuple[int, int]]:
+        """Arms and fidelities where values spread more than others' by more than is supposed."""
+        arms, noise = self.active, self._evidence.noise
+        return [
+            (arm, m)
+            for m in self._compared_fidelities()
+            for arm in noise.spread_more(arms, m).tolist()
+        ]
 
     def _notices(self) -> tuple[str, ...]:
-        arms = np.flatnonzero(~self._roster.merged)
         found = [
             f"{self.labels.arm(arm)} at {self.labels.fidelity(m)}: its values spread more than "
             f"{MOST_RATIO:g} times as much as those of others, and it is judged by its own alone"
-            for m in self._compared_fidelities()
-            for arm in self._evidence.noise.spread_more(arms, m).tolist()
+            for arm, m in self._spread_more
         ]
         return (*super()._notices(), *found)
 

@@ -7,9 +7,9 @@ Together. For means of the two arms that the null hypothesis allows, the evidenc
 leader's and that against the other's add up. Where the smallest sum over all such means reaches y
 with ``(1 + y) exp(-y) = level``, the null hypothesis is false. It is best for arms that are close.
 
-Apart. The leader's mean is bounded from below, and the other's from above. Of the bounds from above
-the best arm's alone can make it leave, so that it needs no union bound over arms. It is best for
-the many arms that are far from the leader, of which few values are known. A second bound from above
+Apart. The leader's mean is bounded from below, and the other's from above. Only the best arm's own
+upper bound can eliminate it wrongly, so no union bound over arms is needed for these. It is best
+for the many arms that are far from the leader, of which few values are known. A second upper bound
 supposes that no arm spreads more than a stated number of times as much as another. The others'
 squares, times the square of that number, are then those of a noise that is at least as large as the
 arm's, and the supermartingales of `mfhpo.knowledge.studentised` stay such: larger squares make them
@@ -45,7 +45,7 @@ _ROUNDS = 2
 
 @dataclass(frozen=True)
 class Levels:
-    """What the evidence must reach where K - 1 arms may be better than the best one.
+    """The evidence that is needed where K - 1 arms may seem to be better than the best one.
 
     `choices` is how many pairs of fidelities are tried for each pair of arms, and `n_fidelities`
     how many of each arm.
@@ -58,12 +58,12 @@ class Levels:
 
     @property
     def together(self) -> float:
-        """What a sum must reach."""
+        """The least sum."""
         return wanted_of_two(_TOGETHER * self.delta / (self.n_others * self.choices))
 
     @property
     def above(self) -> float:
-        """What the evidence against a mean of the other arm must reach."""
+        """The least evidence against a mean of the other arm."""
         return -math.log(_ABOVE * self.delta / self.n_fidelities)
 
     @property
@@ -100,7 +100,7 @@ class Pairs:
     def excess(self, levels: Levels) -> FloatArray:
         """By how much the evidence exceeds what is wanted, in the better of both ways, shape (n,).
 
-        Minus infinity where nothing is known. Below 0 it may be larger than it is.
+        Minus infinity where nothing is known. Negative values are only upper bounds.
         """
         found = np.full(len(self.gaps), -np.inf)
         told = (self.gaps > 0.0) & (self.counts > 1.0).all(axis=0)

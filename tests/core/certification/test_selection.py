@@ -99,7 +99,7 @@ def race(sign, seed, means, **options):
 def test_a_certificate_gives_the_corrected_mean_beside_the_plain_one(options):
     answer = race(1.0, 4, [0.0] * 6, **options)
     assert answer.interval[0] < answer.corrected_mean < answer.mean
-    words = f"; {answer.corrected_mean:.5g} when corrected for having been chosen as the best of 6"
+    words = f"; {answer.corrected_mean:.5g} when corrected for having been chosen as the best"
     [line] = [line for line in str(answer).splitlines() if line.startswith("  value")]
     assert line.endswith(words)
     mirrored = race(-1.0, 4, [0.0] * 6, **options)

@@ -102,7 +102,7 @@ class TestEqualValues:
     def test_a_step_that_was_not_seen_may_still_be(self):
         """Scores on 50 rows: what is constant is known no better than others' usual step says."""
         found = told(EstimatedNoise(), [[1.0] * 20, [0.9, 0.92, 0.92, 0.94]])
-        squares = -math.log(0.1) * 0.02**2
+        squares = -math.log(0.1 / 4.0) * 0.02**2
         radius = StudentMixtureRadius()(np.array([20]), 0.1 / 4.0, squares=np.array([squares]))
         assert found.summary(0, 0)[2] == pytest.approx(radius[0])
         assert found.noise.squares(BOTH, 0)[0] == pytest.approx(squares)

@@ -26,8 +26,9 @@ def seed_of(trial: BaseTrial) -> int:
     Parameters
     ----------
     trial
-        What the objective is called with. A `FrozenTrial` or a `FixedTrial` knows no study: its
-        seed depends on its number (or its replicate) alone.
+        What the objective is called with. A `FrozenTrial`, as in ``study.trials`` or a callback,
+        and a `FixedTrial` know no study: they give another seed than the objective had, which
+        depends on the number (or the replicate) alone.
 
     Returns
     -------
