@@ -118,8 +118,8 @@ def _for_the_best_arm(problem: Problem) -> PolicyChoice:
             "declared, or nothing is known about it",
         )
     spread = (
-        "the noise is declared without a scale, and confidence bounds see how little each arm's "
-        "values spread"
+        "no scale of the noise is declared, and confidence bounds see how little each arm's values "
+        "spread"
     )
     if problem.bias is not None and problem.bias.kind == "max":
         return PolicyChoice(MFLUCB, f"{spread}; with bounds on every arm's own bias LUCB uses them")

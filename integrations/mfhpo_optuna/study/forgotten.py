@@ -78,10 +78,8 @@ class ForgottenReplicate:
         self._looked_at.add(name)
         if _depends_on_place(np.array([results[place] for place in sorted(results)])):
             return ""
-        return (
-            f"no dependence on where it lies in {distribution.low} to {distribution.high} was seen in "
-            f"{_LOOKED_AT} results"
-        )
+        place = f"where it lies in {distribution.low} to {distribution.high}"
+        return f"no dependence on {place} was seen in {_LOOKED_AT} results"
 
 
 def _is_named(name: str, distribution: BaseDistribution) -> bool:

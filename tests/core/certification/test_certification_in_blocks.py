@@ -44,7 +44,7 @@ def test_differences_decide_and_values_give_the_intervals():
 def test_what_the_text_says():
     text = str(play(race_of(3, epsilon=0.1), [0.0, 0.5, 0.2]))
     assert text.startswith("CERTIFIED: row 1")
-    assert "wrong with probability at most 0.05 if replicates are drawn independently, and" in text
+    assert "wrong with probability at most 0.05 if replicates are drawn independently, the" in text
     assert "the mean over replicates, which the arms shared: " in text
     assert "not excluded  outcomes rarer than 16 % of replicates of row 1 (17 seen) and " in text
 

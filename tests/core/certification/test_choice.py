@@ -30,7 +30,7 @@ def test_one_scale_of_the_noise(noise, bias):
 def test_a_scale_of_each_arm(noise, bias, policy):
     choice = recommend_policy(problem(noise, bias))
     assert choice.policy is policy
-    assert "no scale of the noise is declared or shared" in choice.reason
+    assert "no scale of the noise is declared" in choice.reason
 
 
 @pytest.mark.parametrize("noise", [SubGaussian(0.1), Bounded(0.0, 1.0)])
