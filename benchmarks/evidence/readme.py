@@ -70,12 +70,12 @@ def how_sure() -> str:
         for line in [
             f"- **delta holds.** At delta = {delta['delta']:g}, at most {most['wrong']} of "
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",
-            f"- **If an assumption fails, so may delta.** At delta = 0.05, the worst policy is "
-            f"wrong in {wrong['shared noise']:.0f} % of races if all share one split, in "
-            f"{wrong['rare divergence']:.0f} % if bad outcomes are too rare to see, in "
-            f"{wrong['forgotten replicate, noise']:.0f} % if `replicate` is forgotten, in "
+            f"- **Assumptions matter.** At delta = 0.05, the worst policy is "
+            f"wrong in {wrong['shared noise']:.0f} % of races if all share a split, "
+            f"{wrong['rare divergence']:.0f} % if bad outcomes are too rare to see, "
+            f"{wrong['forgotten replicate, noise']:.0f} % if `replicate` is forgotten, "
             f"{wrong['late bloomer of 32']:.0f} % if late bloomers meet "
-            f'`estimated_bias="eliminate"`; with 1.2 times the declared bias, '
+            f'`estimated_bias="eliminate"`; at 1.2 times the declared bias, '
             f"{missed:.0f} % of intervals miss.",
             f"- **The search is good.** Of {len(methods)} optimisers on {len(hpo['tasks'])} tasks, "
             f"its mean rank is {ranks[0]:.1f} after {first:g} evaluations and {ranks[1]:.1f} "
