@@ -70,8 +70,8 @@ def how_sure() -> str:
         for line in [
             f"- **delta holds.** At delta = {delta['delta']:g}, at most {most['wrong']} of "
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",
-            f"- **Assumptions matter.** At delta = 0.05, the worst policy is "
-            f"wrong in {wrong['shared noise']:.0f} % of races if all share a split, "
+            f"- **Assumptions matter.** At delta = 0.05, the worst policy "
+            f"errs in {wrong['shared noise']:.0f} % of races if all share a split, "
             f"{wrong['rare divergence']:.0f} % if bad outcomes are too rare to see, "
             f"{wrong['forgotten replicate, noise']:.0f} % if `replicate` is forgotten, "
             f"{wrong['late bloomer of 32']:.0f} % if late bloomers meet "
