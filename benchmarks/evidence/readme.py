@@ -72,7 +72,7 @@ def how_sure() -> str:
             f"{most['races']} answers were wrong in each of {len(kept)} settings.",
             f"- **Assumptions matter.** At delta = 0.05, the worst policy "
             f"errs in {wrong['shared noise']:.0f} % of races if all share a split, "
-            f"{wrong['rare divergence']:.0f} % if bad outcomes are too rare to see, "
+            f"{wrong['rare divergence']:.0f} % if bad outcomes are rare, "
             f"{wrong['forgotten replicate, noise']:.0f} % if `replicate` is forgotten, "
             f"{wrong['late bloomer of 32']:.0f} % if late bloomers meet "
             f'`estimated_bias="eliminate"`; at 1.2 times the declared bias, '
