@@ -84,9 +84,11 @@ def test_shared_noise_breaks_certificates_and_no_data_can_show_it():
 
 
 @pytest.mark.slow
-def test_folds_by_number_break_certificates_and_no_data_can_show_it():
+def test_folds_by_number_are_paired_with_no_configuration_in_a_random_order():
+    """Asked for in turn, each kept one fold for ever, and intervals missed in 58 of 100 races."""
     outcomes = [run(("folds by number", "group-sequential", seed)) for seed in range(30)]
-    assert sum(outcome.missed for outcome in outcomes) >= 8
+    assert sum(outcome.missed for outcome in outcomes) <= 5
+    assert sum(outcome.wrong for outcome in outcomes) <= 5
 
 
 @pytest.mark.slow
