@@ -386,6 +386,9 @@ class BlockElimination(BlockPolicy):
             return f"all {self.most_blocks} replicates were used"
         return super()._end
 
+    def _conditions(self) -> tuple[str, ...]:
+        return (*super()._conditions(), "the differences of all pairs spread alike")
+
     def _assumptions(self) -> tuple[str, ...]:
         return (
             f"{self._blocks.words}: {len(self._blocks.rounds)} complete rounds; noise of "
