@@ -296,7 +296,7 @@ class BestArmPolicy(RacingPolicy):
         return Pull(winner, min(lacking, key=self._cost_of))
 
     def _awaits(self, winner: int) -> bool:
-        """Whether the race goes on although it has a winner."""
+        """Return whether the race goes on although it has a winner."""
         counts = self._evidence.counts
         return bool(self._lacking(winner)) or self._pull_to_audit(winner, counts) is not None
 

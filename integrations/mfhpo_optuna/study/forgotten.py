@@ -83,7 +83,7 @@ class ForgottenReplicate:
 
 
 def _is_named(name: str, distribution: BaseDistribution) -> bool:
-    """Whether a parameter is called like a seed or a split, and has values like one."""
+    """Return whether a parameter is called like a seed or a split, and has values like one."""
     words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     if words & _AMOUNT_WORDS or not (words & _SEED_WORDS or {"random", "state"} <= words):
         return False
@@ -93,14 +93,14 @@ def _is_named(name: str, distribution: BaseDistribution) -> bool:
 
 
 def _is_wide(distribution: BaseDistribution) -> TypeGuard[IntDistribution]:
-    """Whether a parameter is a whole number from a range in which seeds are drawn."""
+    """Return whether a parameter is a whole number from a range in which seeds are drawn."""
     if not isinstance(distribution, IntDistribution) or distribution.log:
         return False
     return distribution.step == 1 and distribution.high - distribution.low > _WIDE
 
 
 def _depends_on_place(results: FloatArray) -> bool:
-    """Whether results depend on the place of their values, in whose order they come.
+    """Return whether results depend on the place of their values, in whose order they come.
 
     By Spearman's correlation, and by von Neumann's ratio of ranks (Bartels 1982).
     """

@@ -203,7 +203,7 @@ class Blocks:
         return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
     def are_alike(self, arms: IntArray, least: int) -> bool:
-        """Whether these arms have had exactly the same values in all rounds, and so many."""
+        """Return whether these arms have had exactly the same values in all rounds, and so many."""
         n_rounds = len(self.rounds)
         if n_rounds < least or self.counts()[arms].min() < n_rounds:
             return False
@@ -296,7 +296,7 @@ class Blocks:
         return (total + own) / np.maximum(degrees, 1e-300), degrees
 
     def _agreement(self, leader: int) -> float:
-        """How far variances agree (see `mfhpo.identification.likelihood.agreement`).
+        """Return how far variances agree (see `mfhpo.identification.likelihood.agreement`).
 
         Those of the arms, and those of the leader's differences: arms that are alike in what they
         find hard differ less from each other than from the rest.

@@ -118,7 +118,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     @property
     def _estimates_noise(self) -> bool:
-        """Whether the variances are estimated at any level that is compared."""
+        """Return whether the variances are estimated at any level that is compared."""
         noise = self._evidence.noise
         return any(map(noise.is_estimated_at, self._compared_fidelities()))
 
