@@ -1,4 +1,4 @@
-"""What a search keeps: its answer, its evaluations, ``cv_results_`` in scikit-learn's form."""
+"""The results of a search: its answer, its evaluations, ``cv_results_`` in scikit-learn's form."""
 
 from __future__ import annotations
 

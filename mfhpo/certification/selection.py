@@ -1,4 +1,4 @@
-"""How much too high a winner's mean is because the same evaluations chose the winner.
+"""The excess of a winner's mean that comes from being chosen by the same evaluations.
 
 The mean that came out largest is, on average, too large by
 

@@ -7,7 +7,7 @@ FIXED = (
     "the interval covers what varies between evaluations of the same configuration, and not what "
     "the objective keeps fixed, such as folds, a test set or a seed"
 )
-"""What an interval is about, in every answer that has one."""
+"""The scope of an interval, in every answer that has one."""
 
 
 def joined(parts: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ LEAST_REPEATS = 4
 """Repeats that must all be equal before it is said that there is no noise."""
 
 MOST_RATIO = 4.0
-"""How many times as much as another an arm may spread, where others' spreads say anything of it."""
+"""The largest ratio of two arms' spreads, where the spread of one says anything about another."""
 
 # Where a variance is a guess that steers the race, the others' count for so many repeats.
 _GUESSED = 2.0
@@ -107,7 +107,7 @@ class NoiseEvidence:
         return int(np.maximum(self._statistics.counts[:, fidelity] - 1, 0).sum())
 
     def is_hidden(self, fidelity: int, least: int = 1) -> bool:
-        """Whether all repeats at a fidelity were equal, and at least so many, without a reason.
+        """Return whether all repeats at a fidelity were equal, at least so many, without a reason.
 
         Where there is declared to be no noise, they should be.
         """

@@ -1,4 +1,4 @@
-"""How far variances agree, where differences in the same blocks are compared.
+"""Agreement of variances, where differences in the same blocks are compared.
 
 Where they agree on one, the theorem of `mfhpo.knowledge.studentised` holds. Where they do not, a
 pair's variance is a compromise, which no theorem covers; `make assumptions` measures what it is

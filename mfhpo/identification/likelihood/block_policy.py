@@ -1,4 +1,4 @@
-"""What policies in blocks share: the order within a block, failures, and void blocks."""
+"""The base of policies in blocks: the order within a block, failures, and void blocks."""
 
 import math
 from functools import lru_cache

@@ -348,7 +348,7 @@ def test_text_and_the_luckiest_trial():
     assert answer.params in ({"k": 0}, {"k": 2})
     luckiest = answer.luckiest_result
     assert (luckiest.name, luckiest.claim) == ("trial 1", 0.9)
-    assert luckiest.standing in ("worse", "not told apart")
+    assert luckiest.standing == "not told apart"  # but by epsilon
     low, high = luckiest.gap_interval
     assert low < 0.7 < high
     assert [result.claim for result in answer.candidates] == [0.9, 0.5, 0.45]
