@@ -9,8 +9,8 @@ import numpy as np
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
+from mfhpo.identification.likelihood.blocks import MOST_RATIO, PRIOR
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.knowledge.confidence import mixture_prior
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
@@ -22,9 +22,6 @@ _FIRST_LOOK = 2
 # found out and is 0, and where it was given, as coarse scores may differ after many equal ones.
 _ROUNDS_ALIKE = 10
 _ROUNDS_ALIKE_FOR_GOOD = 100
-
-# Differences within blocks vary little, so that few rounds decide: the count rho is for as many.
-_TUNED_FOR = 0.25
 
 # A value so many times farther from the median than usual, in absolute deviations, is odd: once in
 # a thousand normal values.
@@ -151,7 +148,7 @@ class BlockElimination(BlockPolicy):
         if blocks.place(pull.block) <= max(blocks.place(blocks.next_round), _FIRST_LOOK - 1):
             return False
         waiting = int((blocks.n_settled - blocks.counts())[self._in_round].sum())
-        return waiting > max(sum(map(len, blocks.members)), len(pending))
+        return waiting > max(blocks.n_in_rounds, len(pending))
 
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
         """The first block in which an arm has no value, nor an evaluation under way."""
@@ -337,8 +334,7 @@ class BlockElimination(BlockPolicy):
         self._is_probed = bool(self._probes) and set(self._probes) <= set(blocks.rounds)
 
     def _evidence_against(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        prior = _TUNED_FOR * mixture_prior(math.exp(-self.threshold))
-        return self._blocks.evidence(leader, others, epsilon, prior, self.threshold)
+        return self._blocks.evidence(leader, others, epsilon, self.threshold)
 
     @property
     def spread(self) -> float:
@@ -365,10 +361,13 @@ class BlockElimination(BlockPolicy):
             return None
         others = self.active[self.active != leader]
         evidence = self._evidence_against(leader, others, self.epsilon)
-        if not (evidence > 0.0).all():
+        # But for what the average over effects costs, evidence grows about as the rounds do, and
+        # the leader takes part in all of them.
+        cost = math.log1p(rounds / PRIOR) / 2.0
+        gained = evidence + cost
+        if not (gained > 0.0).all():
             return None
-        # Evidence grows about as the rounds do, and the leader takes part in all of them.
-        more = rounds * np.maximum(self.threshold / evidence - 1.0, 0.0)
+        more = rounds * np.maximum((self.threshold + cost) / gained - 1.0, 0.0)
         if rounds + more.max() > self._most_values:
             return math.inf
         return float(more.sum() + more.max()) * self._cost_of(self.problem.target)
@@ -387,12 +386,16 @@ class BlockElimination(BlockPolicy):
         return super()._end
 
     def _conditions(self) -> tuple[str, ...]:
-        return (*super()._conditions(), "the differences of all pairs spread alike")
+        return (
+            *super()._conditions(),
+            f"no pair's differences spread more than {MOST_RATIO:g} times as much as others' "
+            "without that being seen",
+        )
 
     def _assumptions(self) -> tuple[str, ...]:
         return (
             f"{self._blocks.words}: {len(self._blocks.rounds)} complete rounds; noise of "
-            f"differences: estimated, one variance as far as the arms agree",
+            f"differences: estimated, a variance for each pair",
         )
 
     # State.

@@ -25,9 +25,9 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import fdtri, logsumexp
 
-from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 # The squares of s. Weights are Cauchy in ln(1 - s^2), so that each D finds an s that suits it.
 _SHARES = np.geomspace(0.98, 0.002, 34)
@@ -38,6 +38,9 @@ LOG_WEIGHTS = np.log(np.append(0.98 * _CAUCHY / _CAUCHY.sum(), 0.02))
 # Degrees of freedom are rounded down to whole numbers, or to powers of this.
 _STEP = 1.02
 _WHOLE_UP_TO = 50.0
+
+# Probability with which squares that are as large as they may be are taken to be larger.
+_CONTRADICTED = 0.05
 
 # Harmonic numbers are looked up.
 _HARMONIC = np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1, 1024))))
@@ -80,26 +83,43 @@ def log_evidence(ratios: FloatArray, degrees: FloatArray) -> FloatArray:
     return found
 
 
-def needed_ratio(evidence: FloatArray, degrees: FloatArray) -> FloatArray:
-    """The Q / R at which F reaches `evidence`, shape (n,); infinite where it never does."""
-    found = np.full(evidence.shape, np.inf)
-    for value in np.unique(degrees[degrees > 0.0]):
-        u, values, slopes = _curve(float(value))
-        same = degrees == value
-        reached = (values + slopes * u)[::-1]
-        found[same] = np.interp(evidence[same], reached, slopes[::-1], right=np.inf)
-    return found
+def log_evidence_with_others(
+    distances: FloatArray,
+    counts: FloatArray,
+    squares: FloatArray,
+    of_others: FloatArray,
+    degrees: FloatArray,
+    prior: float,
+) -> FloatArray:
+    """The logarithm of the evidence against one mean at signed distances below the values', (n,).
 
-
-def least_precision(evidence: float, degrees: FloatArray) -> FloatArray:
-    """The R / (2 sigma^2) below which f exceeds `evidence`, for any degrees of freedom D.
-
-    With Q = 0 and no arm compared, R over twice this is an upper bound on sigma^2 at all times,
-    with probability 1 - exp(-evidence). 0 where there is none.
+    Parameters
+    ----------
+    distances, counts, squares
+        See `mfhpo.knowledge.student.log_evidence`.
+    of_others, degrees
+        Squares of other values, and their degrees of freedom; with 0 the evidence is none, minus
+        infinity.
+    prior
+        The rho above.
     """
-    found = np.zeros(degrees.shape)
-    steps = rounded(degrees)
-    for value in np.unique(steps[steps > 0.0]):
-        u, values, _ = _curve(float(value))
-        found[steps == value] = np.interp(-evidence, -values, u, left=0.0)
-    return found
+    moved = counts * distances**2
+    explained = counts * moved / (counts + prior)
+    left = squares + of_others + moved - explained
+    degrees = np.where(degrees > 0.0, rounded(degrees + counts), 0.0)
+    ratios = explained / np.where(left > 0.0, left, 1.0)
+    return log_evidence(ratios, degrees) - np.log1p(counts / prior) / 2.0
+
+
+def spread_more(
+    squares: FloatArray, repeats: IntArray, of_others: FloatArray, degrees: FloatArray
+) -> BoolArray:
+    """Whether squares are larger than those of others explain, by an F-test, same shape.
+
+    If both are of one variance, it is so with a probability of at most 5 %. Nothing is said where
+    either has less than one degree of freedom.
+    """
+    known = (repeats > 0) & (degrees >= 1.0)
+    n, d = np.where(known, repeats, 1.0), np.where(known, degrees, 1.0)
+    most = n * of_others / d * fdtri(n, d, 1.0 - _CONTRADICTED)
+    return np.asarray(known & (squares > most))

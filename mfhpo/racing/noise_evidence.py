@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import fdtri
 
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.noise import (
@@ -18,11 +17,8 @@ from mfhpo.knowledge.noise import (
     declared_sigmas,
 )
 from mfhpo.knowledge.statistics import PullStatistics
-from mfhpo.knowledge.studentised import credited
+from mfhpo.knowledge.studentised import credited, spread_more
 from mfhpo.problem import Problem
-
-# Probability with which an arm whose spread is as large as it may be is taken to spread more.
-_CONTRADICTED = 0.05
 
 LEAST_REPEATS = 4
 """Repeats that must all be equal before it is said that there is no noise."""
@@ -192,10 +188,8 @@ class NoiseEvidence:
     def _spread_more(self, arms: IntArray, fidelity: int) -> BoolArray:
         own = np.maximum(self._statistics.counts[arms, fidelity] - 1, 0)
         squares, repeats = self._others(arms, fidelity)
-        known = (own > 0) & (repeats > 0)
-        n, d = np.where(known, own, 1), np.where(known, repeats, 1)
-        usual = MOST_RATIO**2 * squares / d * fdtri(n, d, 1.0 - _CONTRADICTED)
-        return np.asarray(known & (self._statistics.squares[arms, fidelity] > n * usual))
+        found = self._statistics.squares[arms, fidelity]
+        return spread_more(found, own, MOST_RATIO**2 * squares, repeats.astype(float))
 
     def _others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, IntArray]:
         """Squares and repeats of all arms but each of these."""

@@ -2,16 +2,21 @@
 
 The model is arm + block + noise. In each round all arms of a set are evaluated in a block that is
 new to them. Two arms are compared by their differences in the blocks that they share, which leaves
-the block's effect out. What differences vary by is learned from all arms: the squares that are left
-when arms and blocks are accounted for.
+the block's effect out.
 
-Why it is valid for normal noise of one variance, besides what `mfhpo.knowledge.studentised` says.
-The set of a round depends on earlier rounds alone. Given these, the differences of a round are
-normal whatever the block's effect is, and the difference of one pair is independent of the
-differences that are orthogonal to it. Of r rounds, the squares of the last one around the means of
-those before have the weight (r - 1) / r and count for as many degrees of freedom, but for the first
-two, which all arms take part in, in full. Arms that lack a value in any round have no part in these
-squares, since the effects of blocks would not cancel out.
+Why it is valid. The set of a round depends on earlier rounds alone, so the differences of one pair
+are independent draws of one distribution, however long the pair takes part. If it is normal, the
+evidence of `mfhpo.knowledge.student` needs nothing else: not what others' differences vary by.
+
+A part of the average is left to evidence that takes in the squares of the arms that are not of the
+pair: what is left of their values without the effects of arms and blocks. It supposes that noise is
+independent between arms and that the pair's differences spread at most `MOST_RATIO` times as much
+as theirs. The squares, times the square of that, are then those of a noise that is at least as
+large as the pair's, and the supermartingales of `mfhpo.knowledge.studentised` stay such: larger
+squares make them smaller. Of r rounds, the squares of the last one around the means of those before
+have the weight (r - 1) / r and count for as many degrees of freedom, but for the first two, which
+all arms take part in, in full. Pairs whose differences contradict that ratio are judged by their
+own alone. An average of the two kinds of evidence is again such evidence.
 
 Differences that are equal prove nothing: see `mfhpo.identification.likelihood.ties`.
 """
@@ -22,14 +27,27 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.identification.likelihood.agreement import agreement
-from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
+from mfhpo.knowledge.student import log_evidence
+from mfhpo.knowledge.studentised import log_evidence_with_others, spread_more
 from mfhpo.racing.roster import Roster
 
 # Evaluations of an arm in a block that may fail: the second one is a retry.
 _MOST_FAILURES = 2
+
+# The share of the evidence with the squares of others, and the rho of that.
+_WITH_OTHERS = 0.3
+_PRIOR_WITH_OTHERS = 0.1
+
+PRIOR = 0.05
+"""The rho of evidence by a pair's own differences."""
+
+MOST_RATIO = 3.0
+"""The largest ratio of the spreads of two pairs' differences where one says anything of another.
+
+It is 2.9 where one arm spreads four times as much as all others.
+"""
 
 BLOCK_CONDITIONS = (
     "replicates are drawn independently",
@@ -49,9 +67,9 @@ class Blocks:
     failed, void
         How often an arm failed in a block, at most twice, shape (K, B), and the blocks that take no
         part for good, shape (B,): see `set_aside`.
-    rounds, members, squares
-        Of each complete round: its block, the arms with values in it and all before, and the
-        squares that arms and blocks do not explain.
+    rounds, errors
+        Of each complete round: its block, and by how much the values of arms that have one in it
+        and all before are larger than their means before, NaN for other arms, shape (K,).
     """
 
     def __init__(self, n_arms: int) -> None:
@@ -59,8 +77,7 @@ class Blocks:
         self.failed: IntArray = np.zeros((n_arms, 0), dtype=np.int64)
         self.void: BoolArray = np.zeros(0, dtype=bool)
         self.rounds: list[int] = []
-        self.members: list[list[int]] = []
-        self.squares: list[float] = []
+        self.errors: list[FloatArray] = []
 
     def add(self, arm: int, block: int, value: float) -> bool:
         """Note a value; False if the arm has one there or was given up, or the block is void."""
@@ -149,6 +166,11 @@ class Blocks:
         return np.asarray((~np.isnan(self.values)).sum(axis=1))
 
     @property
+    def n_in_rounds(self) -> int:
+        """How many values complete rounds have."""
+        return sum(int((~np.isnan(errors)).sum()) for errors in self.errors)
+
+    @property
     def n_settled(self) -> IntArray:
         """In how many blocks each arm has a value or will have none, shape (K,)."""
         return np.asarray(self.settled.sum(axis=1))
@@ -189,14 +211,11 @@ class Blocks:
     def complete_round(self, block: int, arms: IntArray) -> None:
         """Take in the next round, whose block is complete for these arms, as all before."""
         arms = arms[~np.isnan(self.values[arms][:, [*self.rounds, block]]).any(axis=1)]
-        done = len(self.rounds)
-        squares = 0.0
-        if done and len(arms):
-            errors = self.values[arms, block] - self.means(arms)
-            squares = float(((errors - errors.mean()) ** 2).sum()) * done / (done + 1)
+        errors = np.full(len(self.values), np.nan)
+        before = self.means(arms) if self.rounds else 0.0
+        errors[arms] = self.values[arms, block] - before
         self.rounds.append(block)
-        self.members.append(arms.tolist())
-        self.squares.append(squares)
+        self.errors.append(errors)
 
     def means(self, arms: IntArray) -> FloatArray:
         """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
@@ -236,93 +255,67 @@ class Blocks:
                 return int(arm)
         return None
 
-    def evidence(
-        self, leader: int, others: IntArray, epsilon: float, prior: float, wanted: float
-    ) -> FloatArray:
-        """Evidence against others being better than the leader by epsilon; see `Pairs.evidence`.
+    def evidence(self, leader: int, others: IntArray, epsilon: float, wanted: float) -> FloatArray:
+        """Logarithms of the evidence against others being better than the leader by epsilon, (n,).
 
-        It is minus infinity where nothing is known, or the other seems to be better.
+        It is minus infinity where nothing is known, or the other seems to be better. What is
+        `wanted` of it says how unlikely differences must be that are not seen among equal ones.
         """
         values, shared = self.values[:, self.rounds], self.counts()
         compared = np.minimum(shared[others], shared[leader])
         differences = values[leader] - values[others]
         within = np.arange(len(self.rounds)) < compared[:, None]
         differences = np.where(within, differences, np.nan)
-        both = ~np.isnan(differences)
         own_values = np.where(np.arange(len(self.rounds)) < shared[:, None], values, np.nan)
         largest = float(np.nanmax(np.abs(self.values), initial=0.0))
         samples = Samples.of(differences, largest, usual_step(own_values))
-        variances, degrees = self._variances(leader, others, samples, both)
-        # Each of the noise of an arm's values, of which a difference has two.
-        variances = 2.0 * variances + samples.hidden_at(math.exp(-wanted))
+        repeats = np.maximum(samples.counts - 1, 0)
+        squares = repeats * (samples.variances + samples.hidden_at(math.exp(-wanted)))
         gaps = samples.means + epsilon
-        known = (samples.counts > 0) & (degrees > 0.0) & np.isfinite(variances) & (variances > 0.0)
-        told = (gaps > 0.0) & known
+        told = (gaps > 0.0) & (repeats > 0) & np.isfinite(squares) & (squares > 0.0)
         found = np.full(len(others), -np.inf)
-        if told.any():
-            pairs = Pairs(
-                gaps[told],
-                samples.counts[None, told].astype(float),
-                variances[None, told],
-                degrees[told],
-            )
-            found[told] = pairs.evidence(prior, wanted)
+        if not told.any():
+            return found
+        gaps, counts, squares = gaps[told], samples.counts[told].astype(float), squares[told]
+        of_others, degrees = self._squares_of_others(leader, others[told])
+        # Each of the noise of an arm's values, of which a difference has two.
+        of_others *= 2.0 * MOST_RATIO**2
+        spread = spread_more(squares, repeats[told], of_others, degrees)
+        # Equal values hide noise, and of the others' squares nobody knows how much.
+        degrees[spread | (samples.hidden[told] > 0.0)] = 0.0
+        by_own = log_evidence(gaps, counts, squares, PRIOR) + math.log(1.0 - _WITH_OTHERS)
+        by_all = log_evidence_with_others(
+            gaps, counts, squares, of_others, degrees, _PRIOR_WITH_OTHERS
+        ) + math.log(_WITH_OTHERS)
+        found[told] = np.logaddexp(by_own, by_all)
         return found
 
-    def _variances(
-        self, leader: int, others: IntArray, differences: Samples, both: BoolArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """The noise's variance for pairs with these differences, and its degrees of freedom."""
-        counts = differences.counts
-        own = differences.variances * np.maximum(counts - 1, 0) / 2.0
-        sizes = np.array([len(arms) for arms in self.members], dtype=np.float64)
-        weights = np.arange(len(sizes)) / np.arange(1.0, len(sizes) + 1.0)
-        weights[1:2] = 1.0
-        # The difference of the two is left out where both took part when the round was complete,
-        # and its squares if that was so in all that they share.
-        members = np.zeros((len(sizes), len(self.values)), dtype=np.bool_)
-        for row, arms in zip(members, self.members, strict=True):
-            row[arms] = True
-        took_part = (members[:, others] & members[:, [leader]]).T
-        credits = np.maximum(sizes - 1.0 - took_part, 0.0) @ weights
-        caught_up = (both & ~took_part).any(axis=1)
-        of_others = np.maximum(sum(self.squares) - np.where(caught_up, 0.0, own), 0.0)
-        shared = np.minimum(credits, self._agreement(leader))
-        # Two arms are often equal up to a constant: their variance is then their own.
-        shared = np.where(differences.constant, 0.0, shared)
-        degrees = shared + np.maximum(counts - 1.0, 0.0)
-        from_others = np.divide(of_others, credits, out=np.zeros(len(own)), where=credits > 0.0)
-        total = np.where(shared > 0.0, np.where(np.isinf(shared), 0.0, shared) * from_others, 0.0)
-        return (total + own) / np.maximum(degrees, 1e-300), degrees
+    def _squares_of_others(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The squares of all arms but the leader and each of these, and their degrees, (n,) each.
 
-    def _agreement(self, leader: int) -> float:
-        """Return how far variances agree (see `mfhpo.identification.likelihood.agreement`).
-
-        Those of the arms, and those of the leader's differences: arms that are alike in what they
-        find hard differ less from each other than from the rest.
+        Squares are those around the means of arms before and of blocks.
         """
-        counts, values = self.counts(), self.values[:, self.rounds]
-        present = (np.arange(len(self.rounds)) < counts[:, None]) & ~np.isnan(values)
-        n_present = np.maximum(present.sum(axis=0), 1)
-        blocks = np.where(present, values, 0.0).sum(axis=0) / n_present
-        n_arms = float(n_present.max())
-        squares = _squares(values - blocks, present) * n_arms / max(n_arms - 1.0, 1.0)
-        paired = np.delete(present & present[leader], leader, axis=0)
-        differences = np.delete(values[leader] - values, leader, axis=0)
-        return min(
-            agreement(squares, present.sum(axis=1)),
-            agreement(_squares(differences, paired), paired.sum(axis=1)),
-        )
+        took_part = ~np.isnan(self.errors)
+        errors = np.where(took_part, self.errors, 0.0)
+
+        def without_pair(terms: FloatArray) -> FloatArray:
+            return np.asarray(terms.sum(axis=1)[:, None] - terms[:, [leader]] - terms[:, others])
+
+        sizes = without_pair(took_part.astype(float))
+        squares = without_pair(errors**2) - without_pair(errors) ** 2 / np.maximum(sizes, 1.0)
+        before = np.arange(len(errors))
+        weights = before / (before + 1.0)
+        credits = np.where(before == 1, 1.0, weights)
+        return weights @ np.maximum(squares, 0.0), credits @ np.maximum(sizes - 1.0, 0.0)
 
     def state_dict(self) -> dict[str, Any]:
         """The values as nested lists, with None where there is none, and the complete rounds."""
         return {
             "failed": self.failed.tolist(),
             "void": self.void.tolist(),
-            "values": [[None if math.isnan(v) else v for v in row] for row in self.values.tolist()],
+            "values": [_as_list(row) for row in self.values],
             "rounds": list(self.rounds),
-            "members": [list(arms) for arms in self.members],
-            "squares": list(self.squares),
+            "errors": [_as_list(errors) for errors in self.errors],
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -332,12 +325,9 @@ class Blocks:
         failed, void = state.get("failed", 0), state.get("void", False)
         self.failed = np.zeros(self.values.shape, dtype=np.int64) + np.array(failed, dtype=np.int64)
         self.void = np.zeros(self.values.shape[1], dtype=bool) | np.array(void, dtype=bool)
-        self.members = [list(arms) for arms in state["members"]]
-        self.rounds, self.squares = list(state["rounds"]), list(state["squares"])
+        self.rounds = list(state["rounds"])
+        self.errors = [np.array(errors, dtype=np.float64) for errors in state["errors"]]
 
 
-def _squares(values: FloatArray, present: BoolArray) -> FloatArray:
-    """Sums of squares around the means of what is present in each row, shape (n,)."""
-    values = np.where(present, values, 0.0)
-    means = values.sum(axis=1) / np.maximum(present.sum(axis=1), 1)
-    return np.asarray((np.where(present, values - means[:, None], 0.0) ** 2).sum(axis=1))
+def _as_list(values: FloatArray) -> list[float | None]:
+    return [None if math.isnan(value) else value for value in values.tolist()]

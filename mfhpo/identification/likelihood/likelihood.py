@@ -406,6 +406,6 @@ class TargetLikelihood(OrderBiasLikelihood):
         told = (gaps > 0.0) & (counts > 0).all(axis=0) & np.isfinite(variances).all(axis=0)
         statistics = np.full(len(others), -np.inf)
         if told.any():
-            pairs = KnownPairs(gaps[told], counts[:, told], variances[:, told], None)
+            pairs = KnownPairs(gaps[told], counts[:, told], variances[:, told])
             statistics[told] = pairs.evidence(self._prior, self._threshold)
         return statistics

@@ -24,8 +24,7 @@ import numpy as np
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.confidence import StudentMixtureRadius
 from mfhpo.knowledge.student import log_evidence, wanted_of_two
-from mfhpo.knowledge.studentised import log_evidence as log_evidence_of_ratio
-from mfhpo.knowledge.studentised import rounded
+from mfhpo.knowledge.studentised import log_evidence_with_others
 
 # Shares of delta: of the sums, of bounds from above by an arm's own spread and with that of others,
 # and of bounds from below.
@@ -124,12 +123,10 @@ class Pairs:
         left = np.maximum(self.gaps - below, 0.0)
         counts, squares = self.counts[1], self.squares[1]
         found = log_evidence(left, counts, squares, _FAR_PRIOR) - levels.above
-        explained = counts**2 * left**2 / (counts + _FAR_PRIOR_OF_RATIO)
-        rest = squares + self.shared[0] + counts * left**2 - explained
-        degrees = np.where(self.shared[1] > 0.0, rounded(self.shared[1] + counts), 0.0)
-        ratios = explained / np.where(rest > 0.0, rest, 1.0)
-        with_others = log_evidence_of_ratio(ratios, degrees)
-        with_others -= np.log1p(counts / _FAR_PRIOR_OF_RATIO) / 2.0
+        of_others, degrees = self.shared
+        with_others = log_evidence_with_others(
+            left, counts, squares, of_others, degrees, _FAR_PRIOR_OF_RATIO
+        )
         found = np.maximum(found, with_others - levels.above_by_ratio)
         return np.where(left > 0.0, found, -np.inf)
 

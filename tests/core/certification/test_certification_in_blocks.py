@@ -108,7 +108,7 @@ def test_guess_of_what_remains():
 def test_what_it_takes_where_there_are_too_few_replicates(epsilon, words):
     race = race_of(2, epsilon=epsilon)
     race.policy.most_blocks = 5
-    play(race, [0.2, 0.0], scale=0.1)
+    play(race, [0.2, 0.0], scale=0.2)
     answer = race.certificate("", "")
     assert math.isinf(answer.remaining)
     [line] = [line for line in str(answer).splitlines() if "to certify" in line]

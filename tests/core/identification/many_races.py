@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from mfhpo.knowledge.studentised import credited
-
 
 class ManyRaces:
     """Statistics of arms of races, shape (races, arms)."""
@@ -22,12 +20,6 @@ class ManyRaces:
         self.counts[cells] += 1
         self.means[cells] += distances / self.counts[cells]
         self.squares[cells] += distances**2 * (1.0 - 1.0 / self.counts[cells])
-
-    def pooled(self, compared):
-        """The variance where the first arms are compared, and its degrees of freedom."""
-        degrees = np.maximum(self.counts[:, :compared] - 1.0, 0.0).sum(axis=1)
-        degrees += credited(self.counts[:, compared:]).sum(axis=1)
-        return self.squares.sum(axis=1) / np.where(degrees > 0.0, degrees, 1.0), degrees
 
 
 def at_random(races, rng):

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
+from scipy.stats import t as student
 
 from mfhpo import BlockElimination, Observation, Problem, Pull
 from mfhpo.identification.likelihood.blocks import Blocks
-from mfhpo.identification.likelihood.one_sided import Pairs
 from mfhpo.racing.race import ArmWithdrawnWarning
 
 THREE = Problem(3, costs=(1.0,))
@@ -58,11 +58,27 @@ def test_what_was_under_way_when_the_winner_was_certified_does_not_open_the_race
     assert (policy.recommend().arm, policy.recommend().certified) == (answer.arm, True)
 
 
+def squares_of_others(values, leader, other):
+    """By hand, where all arms take part in all rounds: those of the two-way layout."""
+    left = np.delete(values, [leader, other], axis=0)
+    fitted = left.mean(axis=0) + left.mean(axis=1, keepdims=True) - left.mean()
+    return ((left - fitted) ** 2).sum()
+
+
+def evidence(values, others, epsilon=0.0, wanted=5.0):
+    return filled(np.asarray(values)).evidence(0, np.array(others), epsilon, wanted)
+
+
 class TestBlocks:
-    def test_squares_are_those_of_the_two_way_layout(self):
-        values = np.random.default_rng(0).normal(size=(4, 6))
-        fitted = values.mean(axis=0) + values.mean(axis=1, keepdims=True) - values.mean()
-        assert sum(filled(values).squares) == pytest.approx(((values - fitted) ** 2).sum())
+    @given(seed=st.integers(0, 2**32 - 1))
+    @settings(max_examples=20)
+    def test_squares_are_those_of_the_two_way_layout_without_the_pair(self, seed):
+        values = np.random.default_rng(seed).normal(size=(6, 7))
+        squares, degrees = filled(values)._squares_of_others(1, np.array([0, 4]))
+        expected = [squares_of_others(values, 1, other) for other in (0, 4)]
+        assert squares == pytest.approx(expected)
+        # Of 4 arms: 3 in the first two rounds together, and 2/3 to 6/7 of 3 in those that follow.
+        assert degrees == pytest.approx(3.0 * (1.0 + sum(r / (r + 1) for r in range(2, 7))))
 
     @given(seed=st.integers(0, 2**32 - 1))
     @settings(max_examples=20)
@@ -70,59 +86,72 @@ class TestBlocks:
         rng = np.random.default_rng(seed)
         values = rng.normal(size=(5, 4)) + 3.0 * np.arange(5)[::-1, None]
         moved = values + 10.0 * rng.standard_normal(4)
-        others = np.arange(1, 5)
-        one, other = (filled(each).evidence(0, others, 0.1, 1.0, 0.0) for each in (values, moved))
+        one, other = (evidence(each, [1, 2, 3, 4], 0.1) for each in (values, moved))
         np.testing.assert_allclose(one, other, atol=1e-6)
 
-    def test_arms_that_find_the_same_blocks_hard_do_not_lend_their_variance(self):
-        # Two kinds of arms: differences within a kind vary by .02, those between kinds by 1.4.
+    def test_a_pair_that_spreads_more_than_the_others_is_judged_by_its_own_differences_alone(self):
         rng = np.random.default_rng(0)
-        values = np.repeat(rng.standard_normal((2, 12)), 4, axis=0)
-        values += 0.014 * rng.standard_normal((8, 12))
-        values[4:] += values[0].mean() - values[4:].mean() - 1.0
-        found = filled(values).evidence(0, np.arange(4, 8), 0.05, 1.0, 5.0)
-        alone = filled(values[[0, 4]]).evidence(0, np.array([1]), 0.05, 1.0, 5.0)
-        assert found == pytest.approx(alone[0], abs=0.3)
+        values = 0.014 * rng.standard_normal((8, 12))
+        values[0] += rng.standard_normal(12)
+        values[0] += 1.0 - values[0].mean()
+        assert evidence(values, [4])[0] == evidence(values[[0, 4]], [1])[0]
 
     def test_two_arms_that_are_always_equal_may_yet_differ(self):
         # After n rounds on 1 - exp(-5 / n) of the replicates, about 5 / n, by about 1.
         values = np.random.default_rng(0).normal(size=(2, 400))
         values[1] = values[0]
 
-        def evidence(n, epsilon):
-            return filled(values[:, :n]).evidence(0, np.array([1]), epsilon, 0.25, 5.0)[0]
+        def found(n, epsilon):
+            return evidence(values[:, :n], [1], epsilon)[0]
 
-        assert evidence(10, 0.5) < 5.0 < evidence(10, 2.0)
-        assert evidence(100, 0.05) < 5.0 < evidence(100, 0.2)
-        assert evidence(400, 0.0) == -math.inf  # one of them may be better by anything
+        assert found(10, 0.5) < 5.0 < found(10, 4.0)
+        assert found(100, 0.05) < 5.0 < found(100, 0.2)
+        assert found(400, 0.0) == -math.inf  # one of them may be better by anything
         values[:] = 0.9
-        assert evidence(400, 0.5) == -math.inf  # nothing was ever seen to vary
+        assert found(400, 0.5) == -math.inf  # nothing was ever seen to vary
 
     def test_equal_differences_hide_as_much_as_the_others_show(self):
         # Nine differences 0 and one of 2: of 9/10 of the replicates, 1 - exp(-.5) may differ by 2.
         values = np.tile(np.arange(10.0), (2, 1))
         values[1, 3] += 2.0
-        found = filled(values).evidence(0, np.array([1]), 5.0, 1.0, 5.0)
         variance = np.var(values[0] - values[1], ddof=1) + 0.9 * (1.0 - math.exp(-0.5)) * 4.0
-        pairs = Pairs(
-            np.array([5.0 - 0.2]), np.array([[10.0]]), np.array([[variance]]), np.array([9.0])
-        )
-        assert found == pytest.approx(pairs.evidence(1.0, 5.0))
+        expected = by_hand(5.0 - 0.2, 10, 9.0 * variance)
+        assert evidence(values, [1], 5.0)[0] == pytest.approx(expected)
 
     def test_two_arms_are_told_apart_by_their_own_differences_alone(self):
-        # Differences 2, 3, 4: mean 3, squares 2, one for each value 1. Their two degrees of
-        # freedom are all that is known; rho 1 and 1/16.
+        # Differences 2, 3, 4: mean 3, squares 2.
         values = np.array([[2.0, 3.0, 4.0], [0.0, 0.0, 0.0]])
-        [found] = filled(values).evidence(0, np.array([1]), 0.0, 1.0, math.inf)
-        expected = max(
-            math.log(share) - math.log1p(3.0 / rho) / 2.0 + by_hand(9.0, 3, rho, 1.0, 3.0)
-            for share, rho in ((0.85, 1.0), (0.15, 1.0 / 16.0))
+        assert evidence(values, [1])[0] == pytest.approx(by_hand(3.0, 3, 2.0))
+
+    def test_the_squares_of_others_count_as_if_theirs_were_three_times_as_large(self):
+        rng = np.random.default_rng(1)
+        values = rng.normal(size=(20, 3))
+        values[0] += 12.0
+        differences = values[0] - values[1]
+        own = ((differences - differences.mean()) ** 2).sum()
+        of_others = 2.0 * 3.0**2 * squares_of_others(values, 0, 1)
+        degrees = math.floor(17.0 * (1.0 + 2.0 / 3.0) + 3.0)
+        expected = np.logaddexp(
+            by_hand(differences.mean(), 3, own),
+            math.log(0.3) + with_others_by_hand(differences.mean(), 3, own + of_others, degrees),
         )
+        found = evidence(values, [1])[0]
         assert found == pytest.approx(expected, abs=1e-3)
+        assert found > by_hand(differences.mean(), 3, own) + 2.0
 
 
-def by_hand(sum_of_differences, n, rho, rest, degrees):
-    """The least evidence over the precision of a value, of a sum of n differences.
+def by_hand(mean, n, squares, rho=0.05):
+    """The share .7 of the evidence of n differences alone (see `mfhpo.knowledge.student`)."""
+    v = squares + n * mean**2
+    both = math.sqrt(rho / (n + rho)) * ((n + rho) * v / ((n + rho) * v - (n * mean) ** 2)) ** (
+        n / 2
+    )
+    t = n * mean * math.sqrt(n) / math.sqrt((n + rho) * squares + rho * n * mean**2)
+    return math.log(0.7 * both * (0.1 + 0.9 * 2.0 * student.cdf(t, n)))
+
+
+def with_others_by_hand(mean, n, squares, degrees, rho=0.1):
+    """The least evidence over the precision, with squares of others.
 
     The scales and weights are those that `mfhpo.knowledge.studentised` states.
     """
@@ -130,12 +159,32 @@ def by_hand(sum_of_differences, n, rho, rest, degrees):
     weights = 1.0 / (1.0 + np.log(shares / 0.2) ** 2)
     weights = np.append(0.98 * weights / weights.sum(), 0.02)
     scales = np.append(1.0 - shares, 1.0)
-    mean = sum_of_differences / n
     explained = n**2 / (n + rho) * mean**2 / 2.0
-    left = rest + n * rho / (n + rho) * mean**2 / 2.0
+    left = (squares + n * rho / (n + rho) * mean**2) / 2.0
     u = np.geomspace(1e-4, 1e4, 20001)[:, None]
     average = (weights * scales ** (-degrees / 2.0) * np.exp(u * (1.0 - 1.0 / scales))).sum(axis=1)
-    return float((u[:, 0] * explained / left + np.log(average)).min())
+    least = float((u[:, 0] * explained / left + np.log(average)).min())
+    return least - math.log1p(n / rho) / 2.0
+
+
+@pytest.mark.parametrize("spreads", [(1.0, 1.0), (4.0, 1.0), (10.0, 10.0)])
+def test_evidence_exceeds_a_level_with_at_most_its_probability(spreads):
+    """At any time; the pair spreads as much as others, or far more, and its means are equal."""
+    level, wrong, races = 0.1, 0, 400
+    rng = np.random.default_rng(2)
+    for _ in range(races):
+        values = rng.standard_normal((8, 30))
+        values[0] *= spreads[0]
+        values[1] *= spreads[1]
+        blocks, most = Blocks(8), -math.inf
+        for block in range(30):
+            blocks.values = np.where(np.arange(30) <= block, values, np.nan)
+            blocks.failed, blocks.void = np.zeros((8, 30), dtype=int), np.zeros(30, dtype=bool)
+            blocks.complete_round(block, np.arange(8))
+            found = blocks.evidence(0, np.array([1]), 0.0, 5.0)[0]
+            most = max(most, found)
+        wrong += most >= -math.log(level)
+    assert wrong <= binom.ppf(1.0 - 1e-4, races, level)
 
 
 class TestRace:

@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
@@ -35,11 +35,3 @@ def least_log_average(compared, means, others, rho):
         return log_average(math.exp(log_sigma), compared, means, others, rho)
 
     return minimize_scalar(at, bounds=(-4.0, 4.0), method="bounded", options={"xatol": 1e-6}).fun
-
-
-def f(u, degrees):
-    return logsumexp(LOG_WEIGHTS - degrees / 2.0 * np.log(SCALES) + u * (1.0 - 1.0 / SCALES))
-
-
-def u_where_f_is(evidence, degrees):
-    return brentq(lambda u: f(u, degrees) - evidence, 0.0, 1e6)
