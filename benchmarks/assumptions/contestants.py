@@ -138,7 +138,7 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
 """Policies, samplers of Optuna's and searchers of Ray's, and the certificates of shortlists."""
 
 MOST_RACES = {"MFSampler": 100}
-"""How many races those run that take long, and whose policy runs all of them beside."""
+"""How many races those run that take long; `MFTopTwo`, its policy, runs all of them."""
 
 _WITH_SEVERAL_WORKERS = ("MFSampler", "MFSearch")
 _OF_SHORTLISTS = ("certify", "group-sequential", "blocks")

@@ -9,7 +9,7 @@ import numpy as np
 
 from mfhpo._validation import check_nonnegative
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
-from mfhpo.identification.likelihood.blocks import MOST_RATIO, PRIOR
+from mfhpo.identification.likelihood.blocks import LEAST_ARMS, MOST_RATIO_OF_PAIRS, PRIOR
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
 from mfhpo.problem import Problem, Pull
@@ -361,8 +361,8 @@ class BlockElimination(BlockPolicy):
             return None
         others = self.active[self.active != leader]
         evidence = self._evidence_against(leader, others, self.epsilon)
-        # But for what the average over effects costs, evidence grows about as the rounds do, and
-        # the leader takes part in all of them.
+        # What the average over effects costs is paid once, and the rest of the evidence grows about
+        # as the rounds do. The leader takes part in all of them.
         cost = math.log1p(rounds / PRIOR) / 2.0
         gained = evidence + cost
         if not (gained > 0.0).all():
@@ -386,16 +386,22 @@ class BlockElimination(BlockPolicy):
         return super()._end
 
     def _conditions(self) -> tuple[str, ...]:
+        if self.problem.n_arms < LEAST_ARMS:
+            return super()._conditions()
         return (
             *super()._conditions(),
-            f"no pair's differences spread more than {MOST_RATIO:g} times as much as others' "
-            "without that being seen",
+            "what a replicate does to some of them only is independent between these",
+            f"the differences of two spread at most {MOST_RATIO_OF_PAIRS:g} times as much as those "
+            f"of others, or visibly more",
         )
 
     def _assumptions(self) -> tuple[str, ...]:
+        of_others = (
+            "" if self.problem.n_arms < LEAST_ARMS else ", large ones also by those of others"
+        )
         return (
             f"{self._blocks.words}: {len(self._blocks.rounds)} complete rounds; noise of "
-            f"differences: estimated, a variance for each pair",
+            f"differences: estimated for each pair{of_others}",
         )
 
     # State.

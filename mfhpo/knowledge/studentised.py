@@ -39,9 +39,6 @@ LOG_WEIGHTS = np.log(np.append(0.98 * _CAUCHY / _CAUCHY.sum(), 0.02))
 _STEP = 1.02
 _WHOLE_UP_TO = 50.0
 
-# Probability with which squares that are as large as they may be are taken to be larger.
-_CONTRADICTED = 0.05
-
 # Harmonic numbers are looked up.
 _HARMONIC = np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1, 1024))))
 
@@ -91,7 +88,7 @@ def log_evidence_with_others(
     degrees: FloatArray,
     prior: float,
 ) -> FloatArray:
-    """The logarithm of the evidence against one mean at signed distances below the values', (n,).
+    """Compute the logarithm of the evidence against means at distances from the values', (n,).
 
     Parameters
     ----------
@@ -112,14 +109,17 @@ def log_evidence_with_others(
 
 
 def spread_more(
-    squares: FloatArray, repeats: IntArray, of_others: FloatArray, degrees: FloatArray
+    squares: FloatArray,
+    repeats: IntArray,
+    of_others: FloatArray,
+    degrees: FloatArray,
+    chance: float,
 ) -> BoolArray:
-    """Whether squares are larger than those of others explain, by an F-test, same shape.
+    """Find squares that are larger than those of others explain, by an F-test, same shape.
 
-    If both are of one variance, it is so with a probability of at most 5 %. Nothing is said where
+    Of squares of one variance, a single test finds that with this `chance`. Nothing is found where
     either has less than one degree of freedom.
     """
     known = (repeats > 0) & (degrees >= 1.0)
     n, d = np.where(known, repeats, 1.0), np.where(known, degrees, 1.0)
-    most = n * of_others / d * fdtri(n, d, 1.0 - _CONTRADICTED)
-    return np.asarray(known & (squares > most))
+    return np.asarray(known & (squares > n * of_others / d * fdtri(n, d, 1.0 - chance)))

@@ -20,6 +20,9 @@ from mfhpo.knowledge.statistics import PullStatistics
 from mfhpo.knowledge.studentised import credited, spread_more
 from mfhpo.problem import Problem
 
+# Probability with which an arm whose spread is as large as it may be is taken to spread more.
+_CONTRADICTED = 0.05
+
 LEAST_REPEATS = 4
 """Repeats that must all be equal before it is said that there is no noise."""
 
@@ -189,7 +192,8 @@ class NoiseEvidence:
         own = np.maximum(self._statistics.counts[arms, fidelity] - 1, 0)
         squares, repeats = self._others(arms, fidelity)
         found = self._statistics.squares[arms, fidelity]
-        return spread_more(found, own, MOST_RATIO**2 * squares, repeats.astype(float))
+        of_others = MOST_RATIO**2 * squares
+        return spread_more(found, own, of_others, repeats.astype(float), _CONTRADICTED)
 
     def _others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, IntArray]:
         """Squares and repeats of all arms but each of these."""

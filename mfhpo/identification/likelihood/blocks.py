@@ -5,18 +5,23 @@ new to them. Two arms are compared by their differences in the blocks that they 
 the block's effect out.
 
 Why it is valid. The set of a round depends on earlier rounds alone, so the differences of one pair
-are independent draws of one distribution, however long the pair takes part. If it is normal, the
+are independent draws of one distribution, however long the pair takes part. Blocks that are added
+because a winner did badly there can only speak against it. If the differences are normal, the
 evidence of `mfhpo.knowledge.student` needs nothing else: not what others' differences vary by.
 
-A part of the average is left to evidence that takes in the squares of the arms that are not of the
-pair: what is left of their values without the effects of arms and blocks. It supposes that noise is
-independent between arms and that the pair's differences spread at most `MOST_RATIO` times as much
-as theirs. The squares, times the square of that, are then those of a noise that is at least as
-large as the pair's, and the supermartingales of `mfhpo.knowledge.studentised` stay such: larger
-squares make them smaller. Of r rounds, the squares of the last one around the means of those before
-have the weight (r - 1) / r and count for as many degrees of freedom, but for the first two, which
-all arms take part in, in full. Pairs whose differences contradict that ratio are judged by their
-own alone. An average of the two kinds of evidence is again such evidence.
+It takes four or five rounds where the noise is small, and three are enough if other arms may say
+what noise is usual. So with part of the error probability a pair may be told apart by evidence that
+takes in the squares of all other arms: what is left of their values without the effects of arms and
+blocks. This supposes that noise is independent between arms, and that the pair's differences spread
+at most `MOST_RATIO_OF_PAIRS` times as much as those of any others. The squares, times the square of
+that, are then of a noise that is at least as large as the pair's. Larger squares make the
+supermartingales of `mfhpo.knowledge.studentised` smaller, so they stay supermartingales. The
+squares of round r around the means before it have the weight (r - 1) / r, and count for as many
+degrees of freedom. Those of the second round count in full, since all arms take part in it.
+
+A pair is judged by its own differences alone if it has fewer than three, or had to catch up, or
+spreads more than that. A test finds that out, and is strict: of pairs that spread exactly so much
+it excludes 30 %.
 
 Differences that are equal prove nothing: see `mfhpo.identification.likelihood.ties`.
 """
@@ -36,17 +41,25 @@ from mfhpo.racing.roster import Roster
 # Evaluations of an arm in a block that may fail: the second one is a retry.
 _MOST_FAILURES = 2
 
-# The share of the evidence with the squares of others, and the rho of that.
+# Of the error probability, the share of evidence with the squares of others, its rho, and how many
+# values of the pair's own it needs.
 _WITH_OTHERS = 0.3
 _PRIOR_WITH_OTHERS = 0.1
+_LEAST_VALUES = 3
+
+# Probability with which a pair whose spread is as large as it may be is taken to spread more.
+_CONTRADICTED = 0.3
 
 PRIOR = 0.05
 """The rho of evidence by a pair's own differences."""
 
-MOST_RATIO = 3.0
-"""The largest ratio of the spreads of two pairs' differences where one says anything of another.
+LEAST_ARMS = 4
+"""Of a race where others may say what noise is usual: two besides the pair."""
 
-It is 2.9 where one arm spreads four times as much as all others.
+MOST_RATIO_OF_PAIRS = 2.0
+"""The largest ratio of the spreads of two pairs' differences where one says anything of the other.
+
+It is 2.0 where one arm spreads 2.6 times as much as all others.
 """
 
 BLOCK_CONDITIONS = (
@@ -256,46 +269,53 @@ class Blocks:
         return None
 
     def evidence(self, leader: int, others: IntArray, epsilon: float, wanted: float) -> FloatArray:
-        """Logarithms of the evidence against others being better than the leader by epsilon, (n,).
+        """Compute the logarithms of the evidence against others being better by epsilon, (n,).
 
         It is minus infinity where nothing is known, or the other seems to be better. What is
         `wanted` of it says how unlikely differences must be that are not seen among equal ones.
         """
-        values, shared = self.values[:, self.rounds], self.counts()
-        compared = np.minimum(shared[others], shared[leader])
-        differences = values[leader] - values[others]
-        within = np.arange(len(self.rounds)) < compared[:, None]
-        differences = np.where(within, differences, np.nan)
-        own_values = np.where(np.arange(len(self.rounds)) < shared[:, None], values, np.nan)
-        largest = float(np.nanmax(np.abs(self.values), initial=0.0))
-        samples = Samples.of(differences, largest, usual_step(own_values))
-        repeats = np.maximum(samples.counts - 1, 0)
-        squares = repeats * (samples.variances + samples.hidden_at(math.exp(-wanted)))
+        samples = self._differences(leader, others)
+        variances = samples.variances + samples.hidden_at(math.exp(-wanted))
         gaps = samples.means + epsilon
-        told = (gaps > 0.0) & (repeats > 0) & np.isfinite(squares) & (squares > 0.0)
+        told = (gaps > 0.0) & (samples.counts > 1) & np.isfinite(variances) & (variances > 0.0)
         found = np.full(len(others), -np.inf)
         if not told.any():
             return found
-        gaps, counts, squares = gaps[told], samples.counts[told].astype(float), squares[told]
+        gaps, counts = gaps[told], samples.counts[told].astype(float)
+        squares = (counts - 1.0) * variances[told]
+        found[told] = log_evidence(gaps, counts, squares, PRIOR)
+        if len(self.values) < LEAST_ARMS:
+            return found
         of_others, degrees = self._squares_of_others(leader, others[told])
-        # Each of the noise of an arm's values, of which a difference has two.
-        of_others *= 2.0 * MOST_RATIO**2
-        spread = spread_more(squares, repeats[told], of_others, degrees)
-        # Equal values hide noise, and of the others' squares nobody knows how much.
-        degrees[spread | (samples.hidden[told] > 0.0)] = 0.0
-        by_own = log_evidence(gaps, counts, squares, PRIOR) + math.log(1.0 - _WITH_OTHERS)
-        by_all = log_evidence_with_others(
+        # A difference of two arms has twice the variance of one arm's noise.
+        of_others *= 2.0 * MOST_RATIO_OF_PAIRS**2
+        spread = spread_more(squares, samples.counts[told] - 1, of_others, degrees, _CONTRADICTED)
+        # Where values are equal nobody knows how much noise the others' squares hide.
+        degrees[spread | (counts < _LEAST_VALUES) | (samples.hidden[told] > 0.0)] = 0.0
+        with_others = log_evidence_with_others(
             gaps, counts, squares, of_others, degrees, _PRIOR_WITH_OTHERS
-        ) + math.log(_WITH_OTHERS)
-        found[told] = np.logaddexp(by_own, by_all)
+        )
+        by_own = found[told] + math.log(1.0 - _WITH_OTHERS)
+        found[told] = np.maximum(by_own, with_others + math.log(_WITH_OTHERS))
         return found
 
-    def _squares_of_others(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray]:
-        """The squares of all arms but the leader and each of these, and their degrees, (n,) each.
+    def _differences(self, leader: int, others: IntArray) -> Samples:
+        """Describe the differences of the leader from others in the rounds that both share."""
+        values, shared = self.values[:, self.rounds], self.counts()
+        numbers = np.arange(len(self.rounds))
+        within = numbers < np.minimum(shared[others], shared[leader])[:, None]
+        differences = np.where(within, values[leader] - values[others], np.nan)
+        own_values = np.where(numbers < shared[:, None], values, np.nan)
+        largest = float(np.nanmax(np.abs(self.values), initial=0.0))
+        return Samples.of(differences, largest, usual_step(own_values))
 
-        Squares are those around the means of arms before and of blocks.
+    def _squares_of_others(self, leader: int, others: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Sum up the squares of all arms but the leader and each of these, and their degrees, (n,).
+
+        Squares are those around the means of arms before and of blocks. The degrees are 0 for pairs
+        of which one did not take part in all rounds.
         """
-        took_part = ~np.isnan(self.errors)
+        took_part = np.asarray(~np.isnan(self.errors))
         errors = np.where(took_part, self.errors, 0.0)
 
         def without_pair(terms: FloatArray) -> FloatArray:
@@ -306,7 +326,11 @@ class Blocks:
         before = np.arange(len(errors))
         weights = before / (before + 1.0)
         credits = np.where(before == 1, 1.0, weights)
-        return weights @ np.maximum(squares, 0.0), credits @ np.maximum(sizes - 1.0, 0.0)
+        always = np.asarray(took_part.all(axis=0))
+        degrees = np.where(
+            always[leader] & always[others], credits @ np.maximum(sizes - 1.0, 0.0), 0.0
+        )
+        return weights @ np.maximum(squares, 0.0), degrees
 
     def state_dict(self) -> dict[str, Any]:
         """The values as nested lists, with None where there is none, and the complete rounds."""
@@ -321,10 +345,8 @@ class Blocks:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state."""
         self.values = np.array(state["values"], dtype=np.float64).reshape(len(self.values), -1)
-        # States of earlier versions have no failures and void blocks.
-        failed, void = state.get("failed", 0), state.get("void", False)
-        self.failed = np.zeros(self.values.shape, dtype=np.int64) + np.array(failed, dtype=np.int64)
-        self.void = np.zeros(self.values.shape[1], dtype=bool) | np.array(void, dtype=bool)
+        self.failed = np.array(state["failed"], dtype=np.int64).reshape(self.values.shape)
+        self.void = np.array(state["void"], dtype=bool)
         self.rounds = list(state["rounds"])
         self.errors = [np.array(errors, dtype=np.float64) for errors in state["errors"]]
 

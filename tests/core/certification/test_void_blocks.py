@@ -194,18 +194,6 @@ def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tr
 
 
 @both
-def test_a_state_without_void_blocks_still_loads(make):
-    policy, _ = race(make, make(3), lambda pull: False, most=4)
-    state = policy.state_dict()
-    del state["blocks"]["failed"], state["blocks"]["void"]
-    other = make(3)
-    other.load_state_dict(state)
-    assert other.ask(9) == policy.ask(9)
-    other.tell(Pull(0, 0, block=8), FAILED)
-    assert other._blocks.failed[0, 8]
-
-
-@both
 def test_what_failed_is_tried_there_once_more(make):
     policy = make(2)
     policy.tell(Pull(0, 0, block=0), FAILED)
