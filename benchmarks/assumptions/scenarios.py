@@ -145,6 +145,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario("shared noise", worlds.shared, 0.0),
     Scenario("six arms alike", split_worlds.alike, 0.0, most=600, by=("blocks", "looks in blocks")),
+    Scenario("one factor", split_worlds.one_factor, 0.0, by=("blocks", "looks in blocks")),
     *(
         Scenario(
             f"{n_arms - 1} quiet rivals, spreads 1 to {ratio}",

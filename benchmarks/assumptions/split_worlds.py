@@ -24,6 +24,24 @@ def alike(rng: np.random.Generator) -> World:
     return World(means, draw)
 
 
+def one_factor(rng: np.random.Generator) -> World:
+    """What a split does to each of 20 arms is a multiple of one number, and hardly anything else.
+
+    The two best arms are equally good, and it moves them most, in opposite directions.
+    """
+    means = np.array([1e-9, 0.0, *[-3.0] * 18])
+    moved = np.array([1.0, -1.0, *np.linspace(-0.7, 0.7, 18)])
+    order = rng.permutation(20)
+    means, moved = means[order], moved[order]
+    seed = _seed(rng)
+
+    def draw(arm: int, level: int, split: int, rng: np.random.Generator) -> Drawn:
+        own = 0.02 * float(rng.standard_normal())
+        return float(means[arm] + moved[arm] * _effect(seed, split) + own), 1.0
+
+    return World(means, draw)
+
+
 def first_pays(rng: np.random.Generator) -> World:
     """The first evaluation on a split takes 5 % more seconds, which are the objective's value.
 
