@@ -36,13 +36,13 @@ class HalvingSearch(SearchPolicy):
     Pull(arm=1, fidelity=1, limit=None, block=None)
     """
 
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
         """What to evaluate next."""
         step = self._first_arms(begun, pending)
         if step is not None:
             return step
         grace = self.grace_level()
-        return self._promotion(grace, pending) or Begin(grace, None)
+        return self._promotion(grace, pending) or self._begin(grace, pending)
 
     def grace_level(self) -> int:
         """The level at which new arms begin."""

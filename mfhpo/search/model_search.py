@@ -115,7 +115,7 @@ class ModelSearch(SearchPolicy):
         self._drawn_view: tuple[object, _View] | None = None
 
     @one_thread()
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
         """What to evaluate next."""
         self.worth = 1.0
         step = self._first_arms(begun, pending)
@@ -128,7 +128,9 @@ class ModelSearch(SearchPolicy):
                 # What is between would cost, and say little more.
                 return step if self.continues else Pull(step.arm, self._highest_open(pending))
         if top < 0:
-            return Begin(self.lowest, None)
+            return self._begin(self.lowest, pending)
+        if self.n_given:
+            begun = self._n_known(pending)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see_by_draw(pending, begun, top)
         busy = {pull.arm for pull in pending}
@@ -138,7 +140,7 @@ class ModelSearch(SearchPolicy):
             if self.level_of(arm) < top and arm not in busy and arm not in self._unfit
         ]
         too_dear = self._too_dear([view.arms[index] for index in waiting])
-        new, improvement = self._new_arm(view, begun, rng)
+        new, improvement = (None, 0.0) if self.n_given else self._new_arm(view, begun, rng)
         if improvement > 0.0 or len(too_dear) < len(waiting):
             waiting = [index for index in waiting if view.arms[index] not in too_dear]
         # What a new arm's way to the target is worth for each unit of its cost.
@@ -150,6 +152,8 @@ class ModelSearch(SearchPolicy):
             left *= self.dearness(view.features[waiting], levels, top, arms)
             merits = view.improvement(view.means[waiting], view.spreads[waiting])
             rates = merits / left
+            if self.n_given:
+                rates[levels < 0] *= _PATIENCE
             chosen = int(np.argmax(rates))
             if rates[chosen] >= rate:
                 others = max(rate, *np.delete(rates, chosen), rates[chosen] / _MOST_WORTH)
@@ -160,7 +164,7 @@ class ModelSearch(SearchPolicy):
                 lowest = max(self.level_of(arm) + 1, self.lowest)
                 return Pull(arm, self._level(view, features, lowest, [arm]))
         if new is None:
-            return Begin(self.lowest, None)
+            return self._begin(self.lowest, pending)
         features = self.space.cube_features(new[None, :])
         return Begin(self._level(view, features, self.lowest), self.space.at(new))
 

@@ -26,6 +26,7 @@ _REDUCTION = 3
 _FIRST_EVERYWHERE = 2
 _FAR_DEARER = 5.0  # than the median step is too dear while any arm would tell as much
 _SHARE_BELOW = 0.5  # of what a level takes several workers, before it opens
+_STREAM = 2  # of random numbers, apart from others that are drawn from a seed and a number
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,8 @@ class SearchPolicy(abc.ABC):
     """Decides whether to begin another configuration or to evaluate one at a higher level.
 
     Arms are numbered by whoever asks, 0, 1, ..., in the order in which they are begun. A search
-    does not end by itself: whoever runs it has a budget.
+    does not end by itself: whoever runs it has a budget. If the arms are given (`give`), no others
+    are begun, and there may be nothing left to evaluate.
 
     Parameters
     ----------
@@ -109,6 +111,7 @@ class SearchPolicy(abc.ABC):
         self._stops: dict[int, int] = {}  # how often an arm was stopped at a limit since its value
         self._out: set[int] = set()
         self._merged: set[int] = set()
+        self._given: tuple[int, ...] = ()  # in the order in which they are taken at random
         # Kept up to date, so that no suggestion looks through all arms: those in their order that
         # have a value at the target and did not leave; those described that have no value; those
         # of the history that nobody has described.
@@ -178,6 +181,48 @@ class SearchPolicy(abc.ABC):
         """Index of the lowest level at which arms are evaluated."""
         return self.target if self._counts_evaluations else 0
 
+    @property
+    def n_given(self) -> int:
+        """Number of arms that were given, 0 if the search begins arms of its own."""
+        return len(self._given)
+
+    def give(self, points: Sequence[Point]) -> None:
+        """Say that the arms 0, 1, ... are these configurations, and that no others are begun."""
+        for arm, point in enumerate(points):
+            self.describe(arm, point)
+        order = np.random.default_rng([self._seed, _STREAM]).permutation(len(points))
+        self._given = tuple(order.tolist())
+        self._initial = min(self._initial, max(2, len(points)))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether all given arms were evaluated at the target, or left."""
+        return 0 < self.n_given <= len(self._finished) + len(self._unfit)
+
+    def _n_known(self, pending: Sequence[Pull]) -> int:
+        """How many of the given arms have a value or are under way."""
+        known = {arm for values in self._values for arm in values}
+        return len(known | {pull.arm for pull in pending})
+
+    def _next_given(self, pending: Sequence[Pull]) -> int | None:
+        """A given arm that nothing is known of."""
+        busy = {pull.arm for pull in pending} | self._unfit | self._stops.keys()
+        fresh = (arm for arm in self._given if arm not in busy and self.level_of(arm) < 0)
+        return next(fresh, None)
+
+    def another(self, begun: int, pending: Sequence[Pull]) -> Pull | None:
+        """Another arm at the lowest level, of `begun` so far; None if none is left of those given.
+        """
+        step = self._begin(self.lowest, pending)
+        return Pull(begun, self.lowest) if isinstance(step, Begin) else step
+
+    def _begin(self, level: int, pending: Sequence[Pull]) -> Begin | Pull | None:
+        """Another arm, at random; None if all that were given are known or under way."""
+        if not self._given:
+            return Begin(level, None)
+        arm = self._next_given(pending)
+        return None if arm is None else Pull(arm, level)
+
     def describe(self, arm: int, point: Point) -> None:
         """Say which configuration an arm is, without the parameters that do not apply to it."""
         if self._points.get(arm) == point:
@@ -232,8 +277,11 @@ class SearchPolicy(abc.ABC):
         self._changes += 1
 
     @abc.abstractmethod
-    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull:
-        """What to evaluate next, of `begun` arms so far; asking twice gives the same answer."""
+    def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
+        """What to evaluate next, of `begun` arms so far; asking twice gives the same answer.
+
+        None where nothing is left of the arms that were given.
+        """
 
     def leader(self) -> int | None:
         """The arm to recommend now: the best at the highest level that any was evaluated at.
@@ -384,9 +432,10 @@ class SearchPolicy(abc.ABC):
         """
         if begun < self._initial:
             return Begin(self.lowest, None)
+        order = self._given or range(begun)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
         lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
-        candidates = (arm for arm in range(begun) if arm not in lost)
+        candidates = (arm for arm in order if arm not in lost)
         first: list[int] = []
         while more := list(islice(candidates, self._initial - len(first))):
             too_dear = self._too_dear(more)
@@ -394,7 +443,7 @@ class SearchPolicy(abc.ABC):
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
-                return Pull(arm, self.lowest)  # it failed: once more
+                return Pull(arm, self.lowest)  # given, or it failed: once more
         above_lowest = self._first_counts()[1:]
         highest = self._highest_open(pending)
         for level, quota in zip(range(self.lowest, self.target), above_lowest, strict=True):
@@ -411,7 +460,7 @@ class SearchPolicy(abc.ABC):
             wanted = min(quota, ended) if waiting else quota
             if len(above) < wanted and left:
                 return Pull(self._next_up(left, above, level), level + 1)
-        return Begin(self.lowest, None) if len(first) < self._initial else None
+        return self._begin(self.lowest, pending) if len(first) < self._initial else None
 
     def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
         """Which of the first arms at a level goes up: the best of those that are not far dearer.

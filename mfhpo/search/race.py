@@ -121,7 +121,7 @@ class SearchRace(Policy):
         check_options({"delta": delta, "epsilon": epsilon})
         self.search = search
         self.shortlist: tuple[int, ...] = ()
-        self.begun = 0
+        self.begun = search.n_given
         self._budget = Budget(budget, unit, certify_share, measured, search)
         self._top = check_count("top", top, 2)
         self._options: dict[str, Any] = {
@@ -256,9 +256,9 @@ class SearchRace(Policy):
         shortlist = self.shortlist or next(begun, ())
         if not shortlist:
             kept = self._budget.kept_for(self._top) if len(self.search.finished_arms()) > 1 else 0.0
-            pull, point = self._search_on(pending, kept)
-            if self._budget.fits(pull, pending, kept):
-                return pull, point
+            following = self._search_on(pending, kept)
+            if following is not None and self._budget.fits(following[0], pending, kept):
+                return following
             if self._budget.kept == 0.0:
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
@@ -280,8 +280,10 @@ class SearchRace(Policy):
             return self._top
         return max(2, min(self._top, self._budget.largest_shortlist()))
 
-    def _search_on(self, pending: Sequence[Pull], kept: float) -> tuple[Pull, Point | None]:
-        """The search's next pull, and what its arm is to be if it is new."""
+    def _search_on(
+        self, pending: Sequence[Pull], kept: float
+    ) -> tuple[Pull, Point | None] | None:
+        """The search's next pull, and what its arm is to be if it is new; None if none is left."""
         budget, point = self._budget, None
         self.search.affordable = budget.affordable(pending, kept)
         begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
@@ -291,9 +293,13 @@ class SearchRace(Policy):
             point, step = step.point, Pull(begun, step.fidelity)
         # What this arm is too dear for, another one may do.
         goes_on = budget.target_price <= budget.left(pending) - kept
+        if step is None:
+            return None
         is_too_dear = goes_on and not budget.fits(step, pending, kept)
         if is_too_dear or budget.may_be_too_dear(step, pending):
-            point, step = None, Pull(begun, self.search.lowest)
+            point, step = None, self.search.another(begun, pending)
+            if step is None:
+                return None
         limit = budget.limit_for(step, pending, self.search.worth, point)
         step = replace(step, limit=limit)
         return (replace(step, block=SEARCH_BLOCK) if self._in_blocks else step), point
@@ -325,7 +331,8 @@ class SearchRace(Policy):
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
         budget = self._budget
-        if not self.shortlist and budget.target_price <= budget.left() - budget.kept:
+        goes_on = budget.target_price <= budget.left() - budget.kept
+        if goes_on and not self.shortlist and not self.search.is_exhausted:
             return False
         return self._next(()) is None
 
