@@ -9,7 +9,10 @@ from typing import Any, TypedDict
 from mfhpo._validation import check_count, check_number
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.racing.declaration import SigmaLike
+from mfhpo.search.given import CandidatesLike, configurations_of, space_of
+from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
 from mfhpo.search.race import SearchRace
@@ -49,6 +52,11 @@ class SearchOptions(TypedDict, total=False):
     checkpoints
         Whether trials go on from the same configuration's last level, so that only the difference
         of the costs is paid.
+    candidates
+        The configurations to choose from: a list of dictionaries, a dictionary of columns or a
+        DataFrame; or how many to draw from the space. The model decides which of them are tried,
+        and at which level, and the certificate is about the finalists. None: the search begins
+        configurations of its own.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -62,14 +70,15 @@ class SearchOptions(TypedDict, total=False):
     budget: float | None
     trials: int | None
     seconds: float | None
-    certify_share: float
-    top: int
+    certify_share: float | None
+    top: int | None
     delta: float
     epsilon: float | None
     sigma: SigmaLike
     checkpoints: bool
     max_failures: int
     replicate: str | None
+    candidates: CandidatesLike
 
 
 @dataclass(frozen=True)
@@ -79,6 +88,7 @@ class DeclaredSearch:
     fidelity: Fidelity
     checkpoints: bool  # whether an evaluation goes on from the configuration's last level
     replicate: str | None  # the parameter that evaluations of a block share
+    candidates: int | Sequence[Mapping[str, Any]] | None
     options: Mapping[str, Any]  # further arguments of `SearchRace`
 
     @classmethod
@@ -91,6 +101,7 @@ class DeclaredSearch:
         seconds: float | None = None,
         checkpoints: bool = False,
         replicate: str | None = None,
+        candidates: CandidatesLike = None,
         **options: Any,
     ) -> DeclaredSearch:
         """Take what a user gives, and try it, so that wrong arguments raise now.
@@ -99,10 +110,10 @@ class DeclaredSearch:
         `seconds`, with costs that are measured: one of them, or none.
         """
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
-        given = {name: value for name, value in all_three.items() if value is not None}
-        if len(given) > 1:
-            words = " and ".join(f"{name}={value!r}" for name, value in given.items())
-            both = "both" if len(given) == 2 else "all"
+        budgets = {name: value for name, value in all_three.items() if value is not None}
+        if len(budgets) > 1:
+            words = " and ".join(f"{name}={value!r}" for name, value in budgets.items())
+            both = "both" if len(budgets) == 2 else "all"
             raise ValueError(f"{words} {both} say what may be spent; give one.")
         if trials is not None:
             options |= {"budget": float(check_count("trials", trials, 1)), "unit": "evaluations"}
@@ -117,7 +128,8 @@ class DeclaredSearch:
         known = _fidelity_of(fidelity, seconds is not None)
         if replicate is not None:
             check_blocks(replicate, known.name, {})
-        declared = cls(known, checkpoints, replicate, options)
+        given = None if candidates is None else configurations_of(candidates)
+        declared = cls(known, checkpoints, replicate, given, options)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
 
@@ -132,14 +144,28 @@ class DeclaredSearch:
     ) -> SearchRace:
         """Make the race over these levels, with one level as long as none is known."""
         costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
+        space, points = self._given
+        if points and not space.parameters and not isinstance(self.candidates, int):
+            kind = HalvingSearch  # nothing that a model could learn from
+        search = kind(costs, continues=self.checkpoints, seed=seed)
+        if points:
+            search.space = space
+            search.give(points)
         return SearchRace(
-            kind(costs, continues=self.checkpoints, seed=seed),
+            search,
             measured=self.fidelity.costs == "measured",
             sign=sign,
             params=params,
             blocks=self.replicate is not None,
             **self.options,
         )
+
+    @property
+    def _given(self) -> tuple[SearchSpace, Sequence[Point]]:
+        """The candidates as a model sees them; without parameters where they are to be drawn."""
+        if self.candidates is None or isinstance(self.candidates, int):
+            return SearchSpace({}), [{}] * (self.candidates or 0)
+        return space_of(self.candidates)
 
 
 def has_levels(fidelity: Fidelity) -> bool:

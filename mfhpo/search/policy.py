@@ -211,8 +211,7 @@ class SearchPolicy(abc.ABC):
         return next(fresh, None)
 
     def another(self, begun: int, pending: Sequence[Pull]) -> Pull | None:
-        """Another arm at the lowest level, of `begun` so far; None if none is left of those given.
-        """
+        """Another arm at the lowest level, of `begun` so far; None if all given ones are known."""
         step = self._begin(self.lowest, pending)
         return Pull(begun, self.lowest) if isinstance(step, Begin) else step
 

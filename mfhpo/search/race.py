@@ -25,6 +25,11 @@ SEARCH_BLOCK = 0
 
 _FIRST_BLOCK = SEARCH_BLOCK + 1
 
+# Share of the budget for the certificate, and largest number of finalists: in a space, and among
+# given arms, of which there are fewer, so that the best ones are sooner among the finished.
+_USUAL = (0.1, 8)
+_USUAL_OF_GIVEN = (0.2, 4)
+
 _STATE_VERSION = 3
 
 
@@ -55,9 +60,10 @@ class SearchRace(Policy):
         answer's value honest and tells how sure it is; it seldom changes the answer, unless noise
         is large. Nothing is kept where the share does not pay for two evaluations of two arms, or
         for five where costs are measured: with the default share, below a budget of 40 full
-        evaluations, or of 100.
+        evaluations, or of 100. None: .1, or .2 if the search's arms are given.
     top
-        Largest number of arms on the shortlist, at least 2. It is smaller where what is left does
+        Largest number of arms on the shortlist, at least 2. None: 8, or 4 if the search's arms are
+        given. It is smaller where what is left does
         not pay for two comparisons, after five and after ten evaluations of each.
     delta
         Probability of a wrong certificate, in (0, 1).
@@ -107,8 +113,8 @@ class SearchRace(Policy):
         *,
         budget: float | None = None,
         unit: BudgetUnit = "cost",
-        certify_share: float = 0.1,
-        top: int = 8,
+        certify_share: float | None = None,
+        top: int | None = None,
         delta: float = 0.05,
         epsilon: float | None = None,
         sigma: SigmaLike = None,
@@ -122,8 +128,10 @@ class SearchRace(Policy):
         self.search = search
         self.shortlist: tuple[int, ...] = ()
         self.begun = search.n_given
-        self._budget = Budget(budget, unit, certify_share, measured, search)
-        self._top = check_count("top", top, 2)
+        usual_share, usual_top = _USUAL_OF_GIVEN if search.n_given else _USUAL
+        share = usual_share if certify_share is None else certify_share
+        self._budget = Budget(budget, unit, share, measured, search)
+        self._top = check_count("top", usual_top if top is None else top, 2)
         self._options: dict[str, Any] = {
             "delta": delta,
             "epsilon": epsilon,
@@ -280,9 +288,7 @@ class SearchRace(Policy):
             return self._top
         return max(2, min(self._top, self._budget.largest_shortlist()))
 
-    def _search_on(
-        self, pending: Sequence[Pull], kept: float
-    ) -> tuple[Pull, Point | None] | None:
+    def _search_on(self, pending: Sequence[Pull], kept: float) -> tuple[Pull, Point | None] | None:
         """The search's next pull, and what its arm is to be if it is new; None if none is left."""
         budget, point = self._budget, None
         self.search.affordable = budget.affordable(pending, kept)
@@ -405,8 +411,10 @@ class SearchRace(Policy):
         if certification is None:
             return None
         n = len(self.shortlist)
+        given = f"{self.search.n_given} candidates, {self.tried} were tried, and"
+        of = given if self.search.n_given else f"{self.tried} configurations that were tried,"
         words = (
-            f"of {self.tried} configurations that were tried, the search brought "
+            f"of {of} the search brought "
             f"{len(self.search.finished_arms())} to the target; {n} of these may be the best by "
             f"what it knew; the means below use new evaluations only"
         )

@@ -178,7 +178,7 @@ class RaceSampler(FidelitySampler):
 
     def _new(self, study: optuna.Study) -> SearchStudy:
         seed = self._seed_of(study)
-        arms = OpenArms(self._owned, seed)
+        arms = OpenArms(self._owned, seed, self._declared.candidates)
 
         def make_race(n_arms: int, levels: Sequence[Any], sign: float) -> SearchRace:
             kind = ModelSearch if self._arm_sampler is None else HalvingSearch

@@ -1,20 +1,26 @@
 """The arms of a search: there is always another one."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 
 from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.arms import Arms, Params
 from mfhpo_optuna.study.places import drawn, value_at
 
 
 class OpenArms(Arms):
-    """Parameters of every arm that a search has begun; for `owned` see `Arms`."""
+    """Parameters of every arm that a search has begun; for `owned` see `Arms`.
 
-    def __init__(self, owned: Collection[str], seed: int) -> None:
-        super().__init__(1, owned, seed)
+    The first ones may be given: as a list of what they are, or as a number of arms to be drawn.
+    """
+
+    def __init__(
+        self, owned: Collection[str], seed: int, given: int | Sequence[Params] | None = None
+    ) -> None:
+        super().__init__(1 if given is None else given, owned, seed)
+        self.n_given = 0 if given is None else len(self)
         self._seed = seed
         self._proposals: dict[int, Point] = {}
 
@@ -29,7 +35,7 @@ class OpenArms(Arms):
 
     def forget(self, arm: int) -> None:
         """Forget what an arm was to be, as far as no trial came to its end with it."""
-        if not self.is_decided(arm):
+        if not self.is_decided(arm) and not self.declared:
             self._arms[arm] = type(self._arms[arm])()
             self._proposals.pop(arm, None)
 

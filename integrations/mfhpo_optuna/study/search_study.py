@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.search import Point, Replicate, SearchRace, SearchSpace, has_levels
+from mfhpo.search import Point, Replicate, SearchPolicy, SearchRace, SearchSpace, has_levels
 from mfhpo.search.race import SEARCH_BLOCK
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
@@ -50,6 +50,7 @@ class SearchStudy(FidelityRace):
     ) -> None:
         self.owns_fidelity = has_levels(fidelity)
         self._n_begun = 0  # arms, by trials that count for nothing
+        self._distributions: dict[str, BaseDistribution] = {}
         self._shortlist: tuple[int, tuple[int, ...]] | None = None  # whose it is, and its arms
         super().__init__(study, arms, fidelity, make_race, lease, replicates, arguments)
         self._most_early_failures = 30
@@ -123,7 +124,7 @@ class SearchStudy(FidelityRace):
         finished = len(race.search.finished_arms())
         return Progress(
             phase=f"certify, {len(race.shortlist)} finalists" if race.shortlist else "search",
-            configurations=f"{race.begun} tried, {finished} at the target",
+            configurations=f"{race.tried} tried, {finished} at the target",
             leader=self._leader_in_words(race),
             spent=spent,
             total=amount if math.isfinite(amount) else None,
@@ -236,6 +237,8 @@ class SearchStudy(FidelityRace):
         if self.policy is None:
             block = None if self._replicates is None else SEARCH_BLOCK
             arm = self._first_new_arm(trial_number) + place - 1
+            if self.arms.declared:
+                arm %= self.arms.n_given
             return Pull(arm, 0, self._first_limit(), block)
         return self._ask(trial_number, place)
 
@@ -251,7 +254,9 @@ class SearchStudy(FidelityRace):
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
         known = self.arms.known_as(fixed)
-        return self._first_new_arm(trial.number) if known is None else known
+        if known is not None or self.arms.declared:
+            return known
+        return self._first_new_arm(trial.number)
 
     def _first_new_arm(self, trial_number: int) -> int:
         """The number of the next new arm, for a trial."""
@@ -286,8 +291,8 @@ class SearchStudy(FidelityRace):
 
         What was not asked for yet is as `planned`.
         """
-        if self.race is None:
-            return
+        if self.race is None or self.arms.declared:
+            return  # the search knows what it was given
         search = self.race.search
         distributions = {name: asked[name] for name in asked if name != self.fidelity.name}
         kinds = search.space.parameters
@@ -296,9 +301,21 @@ class SearchStudy(FidelityRace):
             for name, distribution in distributions.items()
             if (kind := kind_of(distribution)) is not None and kinds.get(name) != kind
         }
+        self._distributions |= distributions
         if new:
             search.space = SearchSpace(kinds | new)
+            self._draw_given(search)
         asked_again = params.keys() & distributions.keys()
         # A trial that goes on with an arm may not have asked for all its parameters yet.
         if not self.arms.is_decided(arm) or self.arms.params(arm).keys() <= asked_again:
             search.describe(arm, {**(planned or {}), **point_of(params, distributions)})
+
+    def _draw_given(self, search: SearchPolicy) -> None:
+        """Say what the arms are that are to be drawn, as far as parameters are known by now."""
+        for arm in range(self.arms.n_given):
+            if not self.arms.is_decided(arm):
+                drawn = {
+                    name: self.arms.suggest(arm, name, distribution)
+                    for name, distribution in self._distributions.items()
+                }
+                search.describe(arm, point_of(drawn, self._distributions))
