@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate, SearchSpace, has_levels
@@ -43,19 +44,32 @@ class OpenRace:
     ) -> None:
         levels = resource.levels if has_levels(declared.fidelity) else ()
         self.policy = declared.race(levels, seed=seed, sign=1.0, params=self.params)
-        self.policy.search.space = SearchSpace(parameters.kinds)
-        self._top = int(declared.options["top"])
+        self._top = self.policy.top
         self._is_timed = declared.fidelity.costs == "measured"
         self._parameters = parameters
         self._resource = resource
         self._seed = seed
         self._params: dict[int, dict[str, Any]] = {}
+        self._asked: set[int] = set()  # arms that were evaluated
         self._tried: set[str] = set()
         self._all_tried = False
         self._single: int | None = None  # the only arm that has values, when all were tried
         self._fits_again = 0  # of the single one, on fresh splits
         self._failed: set[int] = set()  # arms whose last fit failed
         self._early_failures: int | None = 0  # None: there was a value
+        self._take(declared.candidates)
+
+    def _take(self, candidates: int | Sequence[Mapping[str, Any]] | None) -> None:
+        """Take the settings that are given, or draw them."""
+        search = self.policy.search
+        if candidates is None or isinstance(candidates, int):
+            search.space = SearchSpace(self._parameters.kinds)
+        else:
+            self._params = {arm: dict(params) for arm, params in enumerate(candidates)}
+            return
+        for arm in range(search.n_given):
+            if not self._draw(arm, None):
+                search.merge(arm)  # the space has no more
 
     def next(self, pending: Sequence[Pull]) -> Pull | None:
         """What to evaluate besides what is under way; None for nothing."""
@@ -65,15 +79,19 @@ class OpenRace:
         if not pulls:
             return None
         if pulls[0].arm in self._params or self._begin(pulls[0].arm):
+            self._asked.add(pulls[0].arm)
             return pulls[0]
         return self._without_new_arms(pending)
 
     def _begin(self, arm: int) -> bool:
         """Choose the setting of an arm; False if there is none that was not tried."""
+        return self._draw(arm, self.policy.point_of(arm))
+
+    def _draw(self, arm: int, point: Point | None) -> bool:
         if self._all_tried:
             return False
         rng = np.random.default_rng([self._seed, arm])
-        params, place = self._parameters.draw(self.policy.point_of(arm), rng)
+        params, place = self._parameters.draw(point, rng)
         for _ in range(_MOST_DRAWS):
             if key_of(params) not in self._tried:
                 self._tried.add(key_of(params))
@@ -151,7 +169,7 @@ class OpenRace:
     @property
     def rows(self) -> dict[int, int]:
         """The row of each arm in the results."""
-        return {arm: row for row, arm in enumerate(sorted(self._params))}
+        return {arm: row for row, arm in enumerate(sorted(self._asked))}
 
     def answer(self, assumption: str) -> RaceSearchRecommendation:
         """The best answer so far."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo.search import DeclaredSearch
+from mfhpo.search.given import configurations_of
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
@@ -50,6 +51,10 @@ class RaceSearchCV(PolicySearchCV):
         By name of the parameter a list of values or a distribution of scipy.stats; or a list of
         such dictionaries, of which each setting is drawn from one. Lists of increasing numbers have
         an order to the model. What has ``rvs`` and no ``ppf`` is drawn at random.
+    candidates
+        The settings to choose from, instead of a space: a list of dictionaries, a dictionary of
+        columns or a DataFrame; or how many to draw from `param_distributions`. The model decides
+        which of them are tried, and with how much of the resource.
     resource
         What makes fits cheap: ``"n_samples"``, the number of training samples, or a parameter of
         the estimator such as ``"max_iter"``. None: every fit is a full one.
@@ -138,8 +143,9 @@ class RaceSearchCV(PolicySearchCV):
     def __init__(
         self,
         estimator: Any,
-        param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         *,
+        candidates: Any = None,
         resource: str | None = None,
         levels: Sequence[Any] | None = None,
         budget: float | None = None,
@@ -167,6 +173,7 @@ class RaceSearchCV(PolicySearchCV):
             error_score=error_score,
         )
         self.param_distributions = param_distributions
+        self.candidates = candidates
         self.resource = resource
         self.levels = levels
         self.budget = budget
@@ -179,7 +186,21 @@ class RaceSearchCV(PolicySearchCV):
         self.random_state = random_state
 
     def _taken(self) -> set[str]:
-        return Parameters(self.param_distributions).names
+        return self._parameters().names
+
+    def _parameters(self) -> Parameters:
+        """The space, or what varies between the candidates."""
+        if self.param_distributions is not None:
+            return Parameters(self.param_distributions)
+        given = None if self.candidates is None else configurations_of(self.candidates)
+        if given is None or isinstance(given, int):
+            raise ValueError(
+                f"param_distributions=None needs candidates to choose from, got "
+                f"candidates={self.candidates!r}; give a list of settings, or a space."
+            )
+        names = dict.fromkeys(name for each in given for name in each)
+        values = {name: [each[name] for each in given if name in each] for name in names}
+        return Parameters(values)
 
     def _race(self, resource: Resource, seed: int) -> OpenRace:
         fidelity = resource.fidelity
@@ -197,9 +218,14 @@ class RaceSearchCV(PolicySearchCV):
             delta=self.delta,
             epsilon=self.epsilon,
             max_failures=self.max_failures,
+            candidates=self.candidates,
         )
-        parameters = Parameters(self.param_distributions)
-        if budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
+        parameters = self._parameters()
+        if (
+            self.candidates is None
+            and budget is not None
+            and _ENOUGH_FOR_ALL * parameters.size <= budget
+        ):
             warnings.warn(
                 f"param_distributions has {parameters.size:g} settings, and the budget pays for "
                 f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",

@@ -98,6 +98,8 @@ class SearchRace(Policy):
     ----------
     shortlist
         The arms that are compared; empty during the search.
+    top
+        Largest number of arms on the shortlist.
     begun
         Number of the next new arm: one more than the last of which anything was told.
 
@@ -131,7 +133,7 @@ class SearchRace(Policy):
         usual_share, usual_top = _USUAL_OF_GIVEN if search.n_given else _USUAL
         share = usual_share if certify_share is None else certify_share
         self._budget = Budget(budget, unit, share, measured, search)
-        self._top = check_count("top", usual_top if top is None else top, 2)
+        self.top = check_count("top", usual_top if top is None else top, 2)
         self._options: dict[str, Any] = {
             "delta": delta,
             "epsilon": epsilon,
@@ -263,7 +265,7 @@ class SearchRace(Policy):
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
         if not shortlist:
-            kept = self._budget.kept_for(self._top) if len(self.search.finished_arms()) > 1 else 0.0
+            kept = self._budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
             following = self._search_on(pending, kept)
             if following is not None and self._budget.fits(following[0], pending, kept):
                 return following
@@ -285,8 +287,8 @@ class SearchRace(Policy):
     def largest_shortlist(self) -> int:
         """How many arms what is left of the budget compares, from 2 to `top`."""
         if math.isinf(self._budget.amount):
-            return self._top
-        return max(2, min(self._top, self._budget.largest_shortlist()))
+            return self.top
+        return max(2, min(self.top, self._budget.largest_shortlist()))
 
     def _search_on(self, pending: Sequence[Pull], kept: float) -> tuple[Pull, Point | None] | None:
         """The search's next pull, and what its arm is to be if it is new; None if none is left."""

@@ -23,7 +23,7 @@ from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import Ended, replicate_seed
 from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
-from mfhpo_ray.searchers.candidates import OpenCandidates
+from mfhpo_ray.searchers.candidates import Candidates, OpenCandidates
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class RaceSearch(FidelitySearch):
 
     _policy_class: Callable[..., SearchRace]
     _defaults: dict[str, Any]
-    _candidates: OpenCandidates
+    _candidates: Candidates
 
     def __init__(
         self,
@@ -186,7 +186,11 @@ class RaceSearch(FidelitySearch):
                     f"training_key={training_key!r} is what the search sets to something else."
                 )
             self._keys = (*self._keys, training_key)
-        self._candidates = OpenCandidates(space, self._keys)
+        given = self._declared.candidates
+        if isinstance(given, list):
+            self._candidates = Candidates(given, space, self._keys)
+        else:
+            self._candidates = OpenCandidates(space, self._keys)
 
     def recommendation(self) -> TuneRaceRecommendation:
         """The best answer so far, with its certificate as far as there is one; see `IISESearch`."""
@@ -203,8 +207,13 @@ class RaceSearch(FidelitySearch):
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> SearchRace:
-        race = self._race(sign, self._seed)
-        race.search.space = SearchSpace(self._candidates.kinds)
+        race, candidates = self._race(sign, self._seed), self._candidates
+        if isinstance(candidates, OpenCandidates):
+            race.search.space = SearchSpace(candidates.kinds)
+            for arm in range(race.search.n_given):
+                if not self._arms.is_known(arm):
+                    self._arms.adopt(arm, candidates.draw(arm, None, self._seed, self._arms))
+                self._describe(race, arm, self._arms.config(arm))
         race.most_blocks = self._most_blocks
         return race
 
@@ -249,13 +258,18 @@ class RaceSearch(FidelitySearch):
         arms, arm = self._arms, pulls[0].arm
         if not arms.is_known(arm):
             point = _as_race(policy).point_of(arm)
-            config = self._candidates.draw(arm, point, self._seed, arms)
+            config = self._open_candidates.draw(arm, point, self._seed, arms)
             arms.adopt(arm, config)
             self._describe(policy, arm, config)
         return pulls[0]
 
     def _describe(self, policy: Policy, arm: int, config: Config) -> None:
-        _as_race(policy).search.describe(arm, self._candidates.point_of(config))
+        _as_race(policy).search.describe(arm, self._open_candidates.point_of(config))
+
+    @property
+    def _open_candidates(self) -> OpenCandidates:
+        assert isinstance(self._candidates, OpenCandidates)  # no others are begun of a list
+        return self._candidates
 
     def _config(self, pull: Pull, replicate: int) -> Config:
         config = self._arms.config(pull.arm)
@@ -321,11 +335,15 @@ class RaceSearch(FidelitySearch):
             self._warn_without_companion("a trial that hangs is waited for")
 
     def _details(self) -> dict[str, Any]:
-        return {**super()._details(), "space": self._candidates.state_dict()}
+        found = super()._details()
+        if isinstance(self._candidates, OpenCandidates):
+            found["space"] = self._candidates.state_dict()
+        return found
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         super()._load_details(state)
-        self._candidates.load_state_dict(state["space"])
+        if isinstance(self._candidates, OpenCandidates):
+            self._candidates.load_state_dict(state["space"])
 
 
 def _as_race(policy: Policy) -> SearchRace:
