@@ -42,7 +42,9 @@ class HalvingSearch(SearchPolicy):
         if step is not None:
             return step
         grace = self.grace_level()
-        return self._promotion(grace, pending) or self._begin(grace, pending)
+        step = self._promotion(grace, pending) or self._begin(grace, pending)
+        # Of arms that are given, the rest goes up once nothing is left to begin.
+        return self._promotion(grace, pending, 1) if step is None and not pending else step
 
     def grace_level(self) -> int:
         """The level at which new arms begin."""

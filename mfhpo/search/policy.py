@@ -192,12 +192,6 @@ class SearchPolicy(abc.ABC):
             self.describe(arm, point)
         order = np.random.default_rng([self._seed, _STREAM]).permutation(len(points))
         self._given = tuple(order.tolist())
-        self._initial = min(self._initial, max(2, len(points)))
-
-    @property
-    def is_exhausted(self) -> bool:
-        """Whether all given arms were evaluated at the target, or left."""
-        return 0 < self.n_given <= len(self._finished) + len(self._unfit)
 
     def _n_known(self, pending: Sequence[Pull]) -> int:
         """How many of the given arms have a value or are under way."""
@@ -429,7 +423,7 @@ class SearchPolicy(abc.ABC):
 
         None when that is over, or waits for what is under way.
         """
-        if begun < self._initial:
+        if not self._given and begun < self._initial:
             return Begin(self.lowest, None)
         order = self._given or range(begun)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
@@ -508,14 +502,16 @@ class SearchPolicy(abc.ABC):
                 found.update(np.array(here)[prices > self.affordable].tolist())
         return found
 
-    def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
+    def _promotion(
+        self, lowest: int, pending: Sequence[Pull], reduction: int = _REDUCTION
+    ) -> Pull | None:
         """The next step of an arm that is among the best third of its level; None without any."""
         busy = {pull.arm for pull in pending}
         for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
             out = self._unfit | self._stops.keys()
             here = [arm for arm in self._values[level] if arm not in out]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))
-            for arm in here[: len(here) // _REDUCTION]:
+            for arm in here[: len(here) // reduction]:
                 is_free = self.level_of(arm) == level and arm not in busy
                 if is_free and not self._too_dear([arm]):
                     return Pull(arm, level + 1)

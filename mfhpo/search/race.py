@@ -251,14 +251,26 @@ class SearchRace(Policy):
         return replace(pull, limit=self._budget.limit_for(pull, pending, None))
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
-        """Whether to wait for what is under way of a certificate, rather than to leave.
+        """Whether to wait for what is under way, rather than to leave.
 
-        Nothing is left to begin, but an evaluation that fails leaves its place to another one.
+        Nothing is left to begin. An evaluation for the certificate that fails leaves its place to
+        another one, and an arm that was given may go on.
         """
-        if not self.shortlist or self.finished:
+        if self.finished:
             return False
+        if not self.shortlist:
+            return self._waits_for_others(pending)
         another = Replicate(self.shortlist[0], self.search.target, shortlist=self.shortlist)
         return self.fits(another, pending) and self._next(pending) is None
+
+    def _waits_for_others(self, pending: Sequence[Pull]) -> bool:
+        """Whether all arms that were given are known or under way, and those may go on."""
+        if not self.search.n_given or not self._searched_by(pending):
+            return False
+        return self._search_on(pending, self._budget.kept) is None
+
+    def _searched_by(self, pending: Sequence[Pull]) -> list[Pull]:
+        return [pull for pull in pending if not isinstance(pull, Replicate)]
 
     def _next(self, pending: Sequence[Pull]) -> tuple[Pull, Point | None] | None:
         # A worker that has told nothing yet may have begun to compare a shortlist.
@@ -269,6 +281,8 @@ class SearchRace(Policy):
             following = self._search_on(pending, kept)
             if following is not None and self._budget.fits(following[0], pending, kept):
                 return following
+            if following is None and self._searched_by(pending):
+                return None  # which of these goes on is not known yet
             if self._budget.kept == 0.0:
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
@@ -295,8 +309,7 @@ class SearchRace(Policy):
         budget, point = self._budget, None
         self.search.affordable = budget.affordable(pending, kept)
         begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
-        under_way = [pull for pull in pending if not isinstance(pull, Replicate)]
-        step = self.search.ask(begun, under_way)
+        step = self.search.ask(begun, self._searched_by(pending))
         if isinstance(step, Begin):
             point, step = step.point, Pull(begun, step.fidelity)
         # What this arm is too dear for, another one may do.
@@ -339,8 +352,12 @@ class SearchRace(Policy):
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
         budget = self._budget
-        goes_on = budget.target_price <= budget.left() - budget.kept
-        if goes_on and not self.shortlist and not self.search.is_exhausted:
+        if (
+            not self.shortlist
+            and budget.target_price <= budget.left() - budget.kept
+            # Of arms that are given, there may be none left.
+            and not (self.search.n_given and self._search_on((), budget.kept) is None)
+        ):
             return False
         return self._next(()) is None
 

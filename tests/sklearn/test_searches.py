@@ -715,3 +715,23 @@ def test_folds_are_shuffled_and_keep_groups_together(make):
         pytest.raises(ValueError, match=r"KFold.*puts samples of one group.*GroupShuffleSplit"),
     ):
         search.set_params(cv=KFold(3)).fit(X, y, groups=groups)
+
+
+@pytest.mark.parametrize("kind", ["list", "number"])
+def test_a_search_among_candidates(kind):
+    settings = [{"max_depth": d, "min_samples_leaf": m} for d in range(1, 9) for m in (1, 3, 9, 20)]
+    space = {"max_depth": list(range(1, 9)), "min_samples_leaf": [1, 3, 9, 20]}
+    options = {"candidates": settings} if kind == "list" else {"candidates": 20}
+    found = race(TREE, None if kind == "list" else space, resource="n_samples", **options)
+    found.fit(X, y)
+    tried = found.cv_results_["params"]
+    assert len(tried) == found.certificate_.tried <= len(settings)
+    assert all(params in settings for params in tried)
+    assert found.best_params_ in tried
+    assert found.certificate_.cost <= 45
+    assert "candidates" in str(found.certificate_)
+
+
+def test_neither_a_space_nor_candidates():
+    with pytest.raises(ValueError, match="param_distributions=None needs candidates"):
+        race(TREE, None).fit(X, y)

@@ -37,6 +37,7 @@ class SearchStudy(FidelityRace):
 
     arms: OpenArms
     avoids_repeats = True
+    _arms_option = "candidates"
 
     def __init__(
         self,
@@ -146,7 +147,7 @@ class SearchStudy(FidelityRace):
     @property
     def _others_decide(self) -> bool:
         race = self.race
-        if race is None or not race.shortlist or not self.goes_on:
+        if race is None or not self.goes_on:
             return False
         return race.is_ahead(self._pending(-1))
 
@@ -253,10 +254,10 @@ class SearchStudy(FidelityRace):
         return SEARCH_BLOCK
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
+        if self.arms.declared:
+            return super()._enqueued_arm(trial, fixed)
         known = self.arms.known_as(fixed)
-        if known is not None or self.arms.declared:
-            return known
-        return self._first_new_arm(trial.number)
+        return self._first_new_arm(trial.number) if known is None else known
 
     def _first_new_arm(self, trial_number: int) -> int:
         """The number of the next new arm, for a trial."""

@@ -53,6 +53,8 @@ Listener = Callable[[int, Pull, Observation], None]
 class StudyRace(abc.ABC):
     """Translates between the trials of one study and a policy."""
 
+    _arms_option = "arms"
+
     def __init__(
         self,
         study: optuna.Study,
@@ -484,7 +486,7 @@ class StudyRace(abc.ABC):
         arm = self.arms.matching(fixed)
         if arm is None:
             remedy = (
-                "Include it in arms=[...]."
+                f"Include it in {self._arms_option}=[...]."
                 if self.arms.declared
                 else "Enqueue it before the race has drawn all its arms, or raise their number."
             )

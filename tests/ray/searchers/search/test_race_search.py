@@ -334,3 +334,21 @@ def test_the_first_trial_is_enough_to_warn_where_one_runs_at_a_time():
 def test_where_costs_are_declared_trials_have_no_limit():
     search = make(budget=400)
     assert set(run_with_limits(search, 20)[0]) == {None}
+
+
+@pytest.mark.parametrize("kind", ["list", "number"])
+def test_it_chooses_among_candidates(kind):
+    models = [{"kind": "svm", "C": 1.0}, {"kind": "tree"}]
+    rng = np.random.default_rng(0)
+    given = [{"x": float(x), "model": models[i % 2]} for i, x in enumerate(rng.uniform(-1, 1, 30))]
+    options = {"space": None} if kind == "list" else {}
+    search = make(budget=30 * 9, candidates=given if kind == "list" else 30, seed=1, **options)
+    configs = run(search, loss)
+    answer = recommendation(search)
+    assert answer.finished
+    assert f"of 30 candidates, {answer.tried} were tried" in str(answer)
+    tried = {repr((config["x"], config["model"])) for config in configs}
+    assert len(tried) == answer.tried <= 30
+    if kind == "list":
+        assert tried <= {repr((each["x"], each["model"])) for each in given}
+        assert true_loss(answer.config) < min(map(true_loss, given)) + 0.1
