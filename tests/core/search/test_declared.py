@@ -40,7 +40,7 @@ COSTLY = Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0])
         (TypeError, {"budget": "100"}, ["budget", "'100'"]),
         (TypeError, {"budget": True}, ["budget", "True"]),
         (TypeError, {"trials": 2.5}, ["trials", "2.5"]),
-        (TypeError, {"certify_share": None}, ["certify_share", "None"]),
+        (TypeError, {"certify_share": "10%"}, ["certify_share", "10%"]),
         (TypeError, {"top": 3.0}, ["top", "3.0"]),
         (TypeError, {"delta": "5%"}, ["delta", "'5%'"]),
         (TypeError, {"epsilon": "small"}, ["epsilon", "'small'"]),
