@@ -1,12 +1,12 @@
 """The arms of a search: there is always another one."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 
 from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Arms, Params
+from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.places import drawn, value_at
 
 
@@ -17,7 +17,7 @@ class OpenArms(Arms):
     """
 
     def __init__(
-        self, owned: Collection[str], seed: int, given: int | Sequence[Params] | None = None
+        self, owned: Collection[str], seed: int, given: int | Sequence[Mapping[str, Any]] | None = None
     ) -> None:
         super().__init__(1 if given is None else given, owned, seed)
         self.n_given = 0 if given is None else len(self)
