@@ -17,7 +17,10 @@ class OpenArms(Arms):
     """
 
     def __init__(
-        self, owned: Collection[str], seed: int, given: int | Sequence[Mapping[str, Any]] | None = None
+        self,
+        owned: Collection[str],
+        seed: int,
+        given: int | Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__(1 if given is None else given, owned, seed)
         self.n_given = 0 if given is None else len(self)
