@@ -129,6 +129,12 @@ class DeclaredSearch:
         if replicate is not None:
             check_blocks(replicate, known.name, {})
         given = None if candidates is None else configurations_of(candidates)
+        for row in given if isinstance(given, list) else []:
+            for name in row.keys() & {known.name, replicate}:
+                raise ValueError(
+                    f"candidates contain {name!r}, which is the fidelity or the replicate: the "
+                    f"search chooses it; leave it out of the candidates."
+                )
         declared = cls(known, checkpoints, replicate, given, options)
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared

@@ -15,7 +15,8 @@ CandidatesLike: TypeAlias = Any
 def configurations_of(candidates: CandidatesLike) -> int | list[dict[str, Any]]:
     """Take what a user gives: at least two configurations, all of them different.
 
-    Raises TypeError or ValueError if it is anything else.
+    Cells of a table that are NaN or None stand for parameters that do not apply. Raises TypeError
+    or ValueError if it is anything else.
 
     Examples
     --------
@@ -42,7 +43,15 @@ def configurations_of(candidates: CandidatesLike) -> int | list[dict[str, Any]]:
             f"candidates must be a number, a list of dictionaries, a dictionary of columns or a "
             f"DataFrame, got {candidates!r}."
         )
-    listed = [{name: native(value) for name, value in row.items()} for row in rows]
+    is_table = rows is not candidates
+    listed = [
+        {
+            name: native(value)
+            for name, value in row.items()
+            if not (is_table and (value is None or value != value))
+        }
+        for row in rows
+    ]
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
     seen: dict[str, int] = {}

@@ -115,6 +115,11 @@ class RaceSampler(FidelitySampler):
         **options: Unpack[SearchOptions],
     ) -> None:
         self._declared = DeclaredSearch.of(fidelity, **with_defaults(type(self), options))
+        if proposer is not None and self._declared.candidates is not None:
+            raise ValueError(
+                "proposer and candidates are given, but configurations come from one of them; "
+                "leave the other out."
+            )
         super().__init__(
             fidelity=self._declared.fidelity,
             arms=1,

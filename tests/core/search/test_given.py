@@ -1,5 +1,7 @@
 """Searches among configurations that were given."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -57,6 +59,16 @@ def test_rows_columns_and_tables_are_the_same(candidates):
 def test_what_is_no_list_of_candidates(candidates, error, words):
     with pytest.raises(error, match=words):
         configurations_of(candidates)
+
+
+def test_what_a_table_lacks_does_not_apply():
+    table = Table([{"lr": 0.1, "drop": math.nan}, {"lr": 0.2, "drop": 0.5}])
+    assert configurations_of(table) == [{"lr": 0.1}, {"lr": 0.2, "drop": 0.5}]
+
+
+def test_what_the_search_decides_is_no_part_of_a_candidate():
+    with pytest.raises(ValueError, match="candidates contain 'epochs', which is the fidelity"):
+        DeclaredSearch.of("epochs", candidates=[{"epochs": 1, "x": 1}, {"epochs": 2, "x": 2}])
 
 
 def test_places_are_ranks_and_names_say_nothing():

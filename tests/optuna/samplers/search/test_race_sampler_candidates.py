@@ -82,3 +82,8 @@ def test_what_is_none_of_them_does_not_count():
     study.optimize(objective, n_trials=2000)
     assert (XS[7], "b") in configurations(study)
     assert (0.123, "a") not in configurations(study)
+
+
+def test_a_proposer_has_nothing_to_propose():
+    with pytest.raises(ValueError, match="proposer and candidates are given"):
+        RaceSampler("epochs", candidates=CANDIDATES, proposer=optuna.samplers.TPESampler())
