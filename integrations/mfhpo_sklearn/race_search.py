@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mfhpo.search import DeclaredSearch
-from mfhpo.search.given import configurations_of
+from mfhpo.search.declared import configurations_of
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource

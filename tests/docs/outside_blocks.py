@@ -134,6 +134,7 @@ GIVEN = {
         "below 100 if costs are measured",
         "take 0.4",
         "set it to 0.",
+        "from 20 full evaluations on",
     ],
     "docs/concepts/stopped-trials.md": ["20 times as long here"],
     "docs/evidence/certificates.md": [

@@ -1,10 +1,26 @@
+"""What users declare of a search: a budget, a fidelity, and configurations to choose from."""
+
 import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mfhpo import Fidelity
-from mfhpo.search import DeclaredSearch, has_levels
+from mfhpo.problem import Observation
+from mfhpo.search import (
+    DeclaredSearch,
+    HalvingSearch,
+    ModelSearch,
+    Numeric,
+    OneOf,
+    Replicate,
+    SearchRace,
+    has_levels,
+)
+from mfhpo.search.declared import configurations_of, space_of
+from tests.core.search.played import loaded
 
 COSTLY = Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0])
 
@@ -75,3 +91,164 @@ def test_costs_are_declared_proportional_or_measured():
 def test_levels_without_costs_raise_when_a_search_is_declared():
     with pytest.raises(ValueError, match="costs=None takes costs proportional to the levels"):
         DeclaredSearch.of(Fidelity("data", levels=["small", "large"]), budget=10.0)
+
+
+COSTS = (1.0, 3.0, 9.0)
+
+
+class Table:
+    """Looks like a DataFrame."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def to_dict(self, orient):
+        assert orient == "records"
+        return self.rows
+
+
+ROWS = [{"lr": 0.1, "depth": 3}, {"lr": 0.2, "depth": 4}]
+
+
+@pytest.mark.parametrize(
+    "candidates", [ROWS, Table(ROWS), {"lr": [0.1, 0.2], "depth": (3, 4)}, tuple(ROWS)]
+)
+def test_rows_columns_and_tables_are_the_same(candidates):
+    assert configurations_of(candidates) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("candidates", "error", "words"),
+    [
+        (1, ValueError, "candidates must be at least 2, got 1"),
+        (ROWS[:1], ValueError, "at least 2 configurations, got 1"),
+        ([*ROWS, ROWS[0]], ValueError, r"candidates\[0\] and candidates\[2\] are equal"),
+        ({"lr": [1, 2], "depth": [1]}, ValueError, "columns of one length, got {'lr': 2"),
+        (True, TypeError, "must be a number, a list of dictionaries"),
+        ("lr", TypeError, "must be a number, a list of dictionaries"),
+        ([1, 2], TypeError, "must be a number, a list of dictionaries"),
+    ],
+)
+def test_what_is_no_list_of_candidates(candidates, error, words):
+    with pytest.raises(error, match=words):
+        configurations_of(candidates)
+
+
+def test_what_a_table_lacks_does_not_apply():
+    table = Table([{"lr": 0.1, "drop": math.nan}, {"lr": 0.2, "drop": 0.5}])
+    assert configurations_of(table) == [{"lr": 0.1}, {"lr": 0.2, "drop": 0.5}]
+
+
+def test_what_the_search_decides_is_no_part_of_a_candidate():
+    with pytest.raises(ValueError, match="candidates contain 'epochs', which is the fidelity"):
+        DeclaredSearch.of("epochs", candidates=[{"epochs": 1, "x": 1}, {"epochs": 2, "x": 2}])
+
+
+def test_places_are_ranks_and_names_say_nothing():
+    rows = [
+        {"lr": 1e-5, "act": "relu", "name": "a", "seed": 3},
+        {"lr": 1.0, "act": "tanh", "name": "b", "seed": 3},
+        {"lr": 1e-5, "act": "relu", "name": "c", "seed": 3, "drop": 0.5},
+        {"lr": 1e-1, "act": "relu", "name": "d", "seed": 3, "drop": 0.1},
+    ]
+    space, points = space_of(rows)
+    assert space.parameters == {
+        "lr": Numeric((0.0, 0.5, 1.0)),
+        "act": OneOf(2),
+        "drop": Numeric((0.0, 1.0)),
+    }
+    assert points[0] == {"lr": 0.0, "act": 0.0}
+    assert points[3] == {"lr": 0.5, "act": 0.0, "drop": 0.0}
+
+
+def race_of(xs, kind=ModelSearch, budget=30.0 * COSTS[-1], seed=0, **options):
+    space, points = space_of([{"x": x} for x in xs])
+    search = kind(COSTS, seed=seed)
+    search.space = space
+    search.give(points)
+    return SearchRace(search, budget=budget, **options)
+
+
+def value(x, level, rng, sigma=0.05):
+    return -abs(x - 0.3) - 0.1 * (2 - level) + sigma * rng.standard_normal()
+
+
+def play(race, xs, workers=1, seed=0):
+    """Play to the end; evaluations under way end in a random order."""
+    rng, under_way, pulls = np.random.default_rng(seed), [], []
+    while True:
+        while len(under_way) < workers and (asked := race.ask(1, under_way)):
+            under_way += asked
+        if not under_way:
+            return pulls
+        pull = under_way.pop(int(rng.integers(len(under_way))))
+        pulls.append(pull)
+        race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
+        assert len(pulls) < 2000
+
+
+def test_finds_a_good_one_of_many_and_certifies_its_finalists():
+    xs = np.random.default_rng(1).uniform(size=200).tolist()
+    race = race_of(xs)
+    pulls = play(race, xs)
+    answer = race.recommend()
+    assert abs(xs[answer.arm] - 0.3) < 0.05
+    assert answer.cost <= 30.0 * COSTS[-1]
+    assert {pull.arm for pull in pulls if isinstance(pull, Replicate)} == set(race.shortlist)
+    assert 2 <= len(race.shortlist) <= 4
+    words = race.certificate().shortlist
+    assert words.startswith(f"of 200 candidates, {race.tried} were tried, and the search brought")
+    assert race.tried < 200
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    n=st.integers(2, 12),
+    workers=st.integers(1, 6),
+    seed=st.integers(0, 99),
+    kind=st.sampled_from([ModelSearch, HalvingSearch]),
+    budget=st.sampled_from([20.0, 90.0, 2000.0]),
+)
+def test_never_asks_for_anything_else_and_ends(n, workers, seed, kind, budget):
+    xs = np.random.default_rng(seed).uniform(size=n).tolist()
+    race = race_of(xs, kind, budget, seed)
+    pulls = play(race, xs, workers, seed)
+    assert race.finished
+    assert race.cost <= budget
+    assert {pull.arm for pull in pulls} <= set(range(n))
+    searched = [(pull.arm, pull.fidelity) for pull in pulls if not isinstance(pull, Replicate)]
+    assert len(searched) == len(set(searched))
+    if budget == 2000.0:
+        assert len(race.search.finished_arms()) == n
+
+
+def test_without_a_budget_it_ends_when_all_are_at_the_target():
+    xs = [0.1, 0.5, 0.9]
+    race = race_of(xs, budget=None)
+    play(race, xs)
+    assert race.search.finished_arms() == [0, 1, 2]
+    assert race.finished
+
+
+def test_a_saved_race_goes_on_alike():
+    xs = np.random.default_rng(3).uniform(size=40).tolist()
+    race, rng = race_of(xs), np.random.default_rng(0)
+    for _ in range(50):
+        [pull] = race.ask()
+        race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
+    other = loaded(race_of(xs), race)
+    assert other.ask() == race.ask()
+
+
+def test_names_are_chosen_from_by_halving():
+    declared = DeclaredSearch.of(None, budget=20, candidates=[{"prompt": p} for p in "abcdef"])
+    assert isinstance(declared.race((), seed=0, sign=1.0).search, HalvingSearch)
+    declared = DeclaredSearch.of(None, budget=20, candidates=[{"x": x} for x in range(6)])
+    assert isinstance(declared.race((), seed=0, sign=1.0).search, ModelSearch)
+
+
+def test_a_fifth_of_the_budget_is_kept_for_up_to_four():
+    race = race_of([0.1, 0.2, 0.3])
+    assert (race._budget.kept, race.top) == (pytest.approx(0.2 * 30.0 * COSTS[-1]), 4)
+    race = race_of([0.1, 0.2, 0.3], certify_share=0.5, top=2)
+    assert (race._budget.kept, race.top) == (pytest.approx(0.5 * 30.0 * COSTS[-1]), 2)
