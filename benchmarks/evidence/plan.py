@@ -63,7 +63,7 @@ BENCHMARKS = (
         "certificate_cost",
         "benchmarks.certificate_cost",
         "--seeds 10 --pools 1",
-        "--seeds 200 --pools 20",
+        "--seeds 100 --pools 3",
         data=".",
     ),
     Benchmark("certify", "benchmarks.certify", "--seeds 1", data="yahpo"),
