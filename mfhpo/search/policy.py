@@ -194,7 +194,7 @@ class SearchPolicy(abc.ABC):
         self._given = tuple(order.tolist())
 
     def _n_known(self, pending: Sequence[Pull]) -> int:
-        """How many of the given arms have a value or are under way."""
+        """Count the given arms that have a value or are under way."""
         known = {arm for values in self._values for arm in values}
         return len(known | {pull.arm for pull in pending})
 

@@ -264,7 +264,7 @@ class SearchRace(Policy):
         return self.fits(another, pending) and self._next(pending) is None
 
     def _waits_for_others(self, pending: Sequence[Pull]) -> bool:
-        """Whether all arms that were given are known or under way, and those may go on."""
+        """Return whether all given arms are known or under way, and those may go on."""
         if not self.search.n_given or not self._searched_by(pending):
             return False
         return self._search_on(pending, self._budget.kept) is None

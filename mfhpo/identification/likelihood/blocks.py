@@ -54,7 +54,7 @@ PRIOR = 0.05
 """The rho of evidence by a pair's own differences."""
 
 LEAST_ARMS = 4
-"""Of a race where others may say what noise is usual: two besides the pair."""
+"""The arms of a race where others may say what noise is usual: two besides the pair."""
 
 MOST_RATIO_OF_PAIRS = 2.0
 """The largest ratio of the spreads of two pairs' differences where one says anything of the other.
@@ -180,7 +180,7 @@ class Blocks:
 
     @property
     def n_in_rounds(self) -> int:
-        """How many values complete rounds have."""
+        """The number of values that complete rounds have."""
         return sum(int((~np.isnan(errors)).sum()) for errors in self.errors)
 
     @property

@@ -39,7 +39,7 @@ _FAR_SHARE = 0.15
 _FAR = 1.0 / 16.0
 
 MOST_GAIN = math.log(_BOTH_SIDES + 4.0 * (1.0 - _BOTH_SIDES))
-"""What one side adds at most."""
+"""The most that one side adds."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class _Average:
 
     @property
     def _explained(self) -> FloatArray:
-        """What a squared distance of 1 explains, by twice the variance, shape (2, n)."""
+        """The part of a squared distance of 1 that is explained, by twice the variance, (2, n)."""
         counts = self.pairs.counts
         twice = 2.0 * np.maximum(self.pairs.variances, _LEAST_VARIANCE)
         return np.asarray(counts**2 / (counts + self.priors) / twice)
