@@ -1,10 +1,11 @@
 """Pools of random configurations, the truth about them, and bounds on the bias of their levels."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +33,15 @@ class Pool:
         Of a training from scratch at each level, in trainings at the target, shape (M,).
     continues
         Whether a training can go on from a cheaper level, so that only the difference is paid.
+    configurations
+        What they are, for those that model them.
     """
 
     task: str
     means: FloatArray
     costs: FloatArray
     continues: bool
+    configurations: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def n_arms(self) -> int:
@@ -101,6 +105,7 @@ def draw_pool(
         np.array([problem.noiseless(configurations, level) for level in fidelity.levels]),
         np.array([problem.cost(level) for level in fidelity.levels]) / problem.full_cost,
         fidelity.continues,
+        tuple(configurations),
     )
 
 

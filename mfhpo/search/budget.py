@@ -105,6 +105,7 @@ class Budget:
         self._shorten_beginning()
 
     def _shorten_beginning(self) -> None:
+        self._search.allowance = self.amount - self.kept
         if self._prices is not None and not self.in_evaluations:
             affordable = _FIRST_SHARE * self.amount if self._prices.usual.any_known else math.inf
             self._search.shorten_beginning(affordable, fewest=True)

@@ -1,14 +1,21 @@
-"""Asynchronous halving that skips levels which do not agree with the next one."""
+"""Search by halving: of arms that are drawn without end, and of arms that are given."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
+from scipy.optimize import brentq
 
 from mfhpo.problem import Pull
 from mfhpo.search.policy import Begin, SearchPolicy
 
 _LEAST_AGREEMENT = 0.2  # with the next level, of one that is not skipped
 _PRIOR_AGREEMENT, _PRIOR_ARMS = 0.5, 4
+_SHARE_OF_FIRST = 0.6  # of the allowance: what all given arms may take at their first level
+_USUAL_KEPT = 1.0 / 3.0  # of each level, where no budget says how many are to go up
+
+_Expected: TypeAlias = Callable[[Sequence[int], int], Sequence[float]]  # of arms, at a level
 
 
 class HalvingSearch(SearchPolicy):
@@ -37,14 +44,14 @@ class HalvingSearch(SearchPolicy):
     """
 
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
-        """What to evaluate next."""
+        """Return what to evaluate next."""
+        if self.n_given:
+            return next_of_given(self, pending, lambda arms, at: [self.mean(k, at) for k in arms])
         step = self._first_arms(begun, pending)
         if step is not None:
             return step
         grace = self.grace_level()
-        step = self._promotion(grace, pending) or self._begin(grace, pending)
-        # Of arms that are given, the rest goes up once nothing is left to begin.
-        return self._promotion(grace, pending, 1) if step is None and not pending else step
+        return self._promotion(grace, pending) or Begin(grace, None)
 
     def grace_level(self) -> int:
         """The level at which new arms begin."""
@@ -65,3 +72,89 @@ class HalvingSearch(SearchPolicy):
             seen = float(spearmanr(low, high).statistic)
         weight = len(both) / (len(both) + _PRIOR_ARMS)
         return float(np.clip(weight * seen + (1.0 - weight) * _PRIOR_AGREEMENT, -1.0, 1.0))
+
+
+def next_of_given(
+    search: SearchPolicy,
+    pending: Sequence[Pull],
+    expected: _Expected,
+) -> Pull | None:
+    """Return the next step of successive halving among given arms, as `plan_for_given` has it.
+
+    Successive halving (Karnin, Koren and Somekh, Almost optimal exploration in multi-armed bandits,
+    ICML 2013) keeps one half of each level and spends as much on each; here the budget decides what
+    is kept. With several workers, an arm goes up while others are under way at its level, if it is
+    among the same share of those that have ended. After the plan the rest goes up, the best first.
+
+    Parameters
+    ----------
+    search
+        Knows the arms.
+    pending
+        What is under way.
+    expected
+        Returns how good some arms are that have come to a level: the larger, the better.
+
+    Returns
+    -------
+    Pull
+        None where nothing is left, or where only what is under way can say what is next.
+    """
+    plan = plan_for_given(search)
+    out = search._unfit | search._stops.keys()
+    busy = {pull.arm: pull.fidelity for pull in pending}
+    reached = {arm: max(search.level_of(arm), busy.get(arm, -1)) for arm in search._given}
+    if sum(level >= 0 for arm, level in reached.items() if arm not in out) < plan[search.lowest]:
+        first = max(level for level, n in plan.items() if n == plan[search.lowest])
+        arm = search.next_given(pending)
+        if arm is not None:
+            return Pull(arm, first)
+    for level in range(search.lowest, search.target):
+        here = [arm for arm in search._values[level] if arm not in out]
+        left = [arm for arm in here if reached[arm] == level]
+        wanted = plan[level + 1]
+        if any(at <= level for at in busy.values()):  # more will end here
+            wanted = min(wanted, len(here) * wanted // plan[level])
+        if left and len(here) - len(left) < wanted:
+            return Pull(_best(search, left, level, expected), level + 1)
+    for level in range(search.target - 1, search.lowest - 1, -1) if not pending else ():
+        left = [arm for arm in search._values[level] if arm not in out and reached[arm] == level]
+        if left:
+            return Pull(_best(search, left, level, expected), level + 1)
+    return None
+
+
+def _best(search: SearchPolicy, arms: Sequence[int], level: int, expected: _Expected) -> int:
+    """Return the best of some arms, of those that are not too dear if there are any."""
+    too_dear = search._too_dear(arms)
+    arms = [arm for arm in arms if arm not in too_dear] or arms
+    merits = dict(zip(arms, expected(arms, level), strict=True))
+    return max(arms, key=lambda arm: (merits[arm], -arm))
+
+
+def plan_for_given(search: SearchPolicy) -> dict[int, int]:
+    """Return how many of the given arms are to be evaluated at each level, for the allowance.
+
+    All begin at the highest level at which they take 60 % of the allowance or less, or as many as
+    that pays for at the lowest one. Then the same share of each level goes up, as large as the
+    allowance permits; a third if it is infinite. Two at least are to come to the target.
+    """
+    n, lowest, target = search.n_given, search.lowest, search.target
+    levels, allowance = range(lowest, target + 1), search.allowance
+    if math.isinf(allowance):
+        return {level: max(2, round(n * _USUAL_KEPT ** (level - lowest))) for level in levels}
+    most = _SHARE_OF_FIRST * allowance
+    cheap = [level for level in levels if n * search.price_from(-1, level) <= most]
+    first = max(cheap, default=lowest)
+    price = search.price_from(-1, first)
+    n = min(n, max(2, int(most / price)))
+    steps = [(level - first, search.price_from(level - 1, level)) for level in levels[first:]]
+
+    def left(kept: float) -> float:
+        above = sum(n * kept**place * price for place, price in steps if place > 0)
+        return allowance - n * price - above
+
+    kept = 1.0
+    if left(1.0) < 0.0:
+        kept = float(brentq(left, 0.0, 1.0)) if left(0.0) > 0.0 else 0.0
+    return {level: max(2, round(n * kept ** max(level - first, 0))) for level in levels}

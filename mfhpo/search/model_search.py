@@ -13,6 +13,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
+from mfhpo.search.halving import next_of_given
 from mfhpo.search.policy import FEWEST_FIRST, Begin, SearchPolicy
 from mfhpo.search.process import LevelData, LevelProcess
 from mfhpo.search.rows import Told
@@ -21,6 +22,7 @@ from mfhpo.search.rows import Told
 # for a suggestion stays the same however many trials there are.
 _MOST, _MOST_FITTED = 300, 200
 _GROWTH = 1.25  # of the observations, between two fits
+_ENOUGH_KNOWN = 3  # values at a level, for given arms to be ranked by what they are worth there
 _GOOD = 5  # arms around which better ones are sought
 _DIGITS = 6  # to which configurations that are the same agree
 _REACH = 2.0  # standard deviations in which an arm's value may lie
@@ -111,13 +113,15 @@ class ModelSearch(SearchPolicy):
         self._fits: dict[int, tuple[tuple[int, int, int], LevelProcess]] = {}
         self._told_so_far = Told(len(self.costs))
         # What the most probable and the drawn parameters say, each with what it was made from.
-        self._view: tuple[int, _View] | None = None
+        self._views: dict[int, tuple[int, _View]] = {}
         self._drawn_view: tuple[object, _View] | None = None
 
     @one_thread()
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
         """What to evaluate next."""
         self.worth = 1.0
+        if self.n_given:
+            return next_of_given(self, pending, self._expected)
         step = self._first_arms(begun, pending)
         if step is not None:
             return step
@@ -128,9 +132,7 @@ class ModelSearch(SearchPolicy):
                 # What is between would cost, and say little more.
                 return step if self.continues else Pull(step.arm, self._highest_open(pending))
         if top < 0:
-            return self._begin(self.lowest, pending)
-        if self.n_given:
-            begun = self._n_known(pending)
+            return Begin(self.lowest, None)
         rng = np.random.default_rng([self._seed, begun, self._told])
         view = self._see_by_draw(pending, begun, top)
         busy = {pull.arm for pull in pending}
@@ -140,7 +142,7 @@ class ModelSearch(SearchPolicy):
             if self.level_of(arm) < top and arm not in busy and arm not in self._unfit
         ]
         too_dear = self._too_dear([view.arms[index] for index in waiting])
-        new, improvement = (None, 0.0) if self.n_given else self._new_arm(view, begun, rng)
+        new, improvement = self._new_arm(view, begun, rng)
         if improvement > 0.0 or len(too_dear) < len(waiting):
             waiting = [index for index in waiting if view.arms[index] not in too_dear]
         # What a new arm's way to the target is worth for each unit of its cost.
@@ -152,8 +154,6 @@ class ModelSearch(SearchPolicy):
             left *= self.dearness(view.features[waiting], levels, top, arms)
             merits = view.improvement(view.means[waiting], view.spreads[waiting])
             rates = merits / left
-            if self.n_given:
-                rates[levels < 0] *= _PATIENCE
             chosen = int(np.argmax(rates))
             if rates[chosen] >= rate:
                 others = max(rate, *np.delete(rates, chosen), rates[chosen] / _MOST_WORTH)
@@ -164,7 +164,7 @@ class ModelSearch(SearchPolicy):
                 lowest = max(self.level_of(arm) + 1, self.lowest)
                 return Pull(arm, self._level(view, features, lowest, [arm]))
         if new is None:
-            return self._begin(self.lowest, pending)
+            return Begin(self.lowest, None)
         features = self.space.cube_features(new[None, :])
         return Begin(self._level(view, features, self.lowest), self.space.at(new))
 
@@ -222,10 +222,23 @@ class ModelSearch(SearchPolicy):
         finished = set(self.finished_arms())
         return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
-    def _see(self) -> _View:
-        if self._view is None or self._view[0] != self._changes:
-            self._view = (self._changes, self._new_view(self._fit(self.target), (), self.target))
-        return self._view[1]
+    def _see(self, top: int | None = None) -> _View:
+        """What the most probable parameters say of a level, by default the target."""
+        top = self.target if top is None else top
+        if top not in self._views or self._views[top][0] != self._changes:
+            self._views[top] = (self._changes, self._new_view(self._fit(top), (), top))
+        return self._views[top][1]
+
+    def _expected(self, arms: Sequence[int], level: int) -> list[float]:
+        """How good given arms are at the highest level with a few values, or at their own."""
+        if not self.space.parameters:
+            return [self.mean(arm, level) for arm in arms]
+        seen = [self._points[arm] for arm in self._given if self.level_of(arm) >= 0]
+        self.space.learn_conditions(seen)
+        known = (k for k in range(self.target, level, -1) if len(self._values[k]) >= _ENOUGH_KNOWN)
+        features = self.space.features([self._points[arm] for arm in arms])
+        means, _ = self._see(next(known, level)).process.at_target(features)
+        return [float(mean) for mean in means]
 
     def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> _View:
         """What the model says by which the next arm is chosen."""

@@ -79,6 +79,8 @@ class SearchPolicy(abc.ABC):
     affordable
         Where costs are measured, what bringing an arm to the target may cost: one that takes more
         is left where it is, as long as there are others.
+    allowance
+        What all of the search may cost, or the number of its evaluations, whichever counts.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class SearchPolicy(abc.ABC):
         self.prices: Prices | None = None
         self.worth = 1.0
         self.affordable = math.inf
+        self.allowance = math.inf
         self._space = SearchSpace({})
         self._counts_evaluations = False
         self._finds_initial = initial is None
@@ -193,28 +196,21 @@ class SearchPolicy(abc.ABC):
         order = np.random.default_rng([self._seed, _STREAM]).permutation(len(points))
         self._given = tuple(order.tolist())
 
-    def _n_known(self, pending: Sequence[Pull]) -> int:
-        """Count the given arms that have a value or are under way."""
-        known = {arm for values in self._values for arm in values}
-        return len(known | {pull.arm for pull in pending})
+    def next_given(self, pending: Sequence[Pull]) -> int | None:
+        """Return a given arm without a value that is not under way; None if there is none.
 
-    def _next_given(self, pending: Sequence[Pull]) -> int | None:
-        """A given arm that nothing is known of."""
-        busy = {pull.arm for pull in pending} | self._unfit | self._stops.keys()
-        fresh = (arm for arm in self._given if arm not in busy and self.level_of(arm) < 0)
-        return next(fresh, None)
+        One that was stopped at a limit is only taken again as long as no arm has a value.
+        """
+        lost = {pull.arm for pull in pending} | self._unfit
+        if any(self._values):
+            lost |= self._stops.keys()
+        fresh = (arm for arm in self._given if arm not in lost and self.level_of(arm) < 0)
+        return min(fresh, key=lambda arm: self._stops.get(arm, 0), default=None)
 
     def another(self, begun: int, pending: Sequence[Pull]) -> Pull | None:
         """Another arm at the lowest level, of `begun` so far; None if all given ones are known."""
-        step = self._begin(self.lowest, pending)
-        return Pull(begun, self.lowest) if isinstance(step, Begin) else step
-
-    def _begin(self, level: int, pending: Sequence[Pull]) -> Begin | Pull | None:
-        """Another arm, at random; None if all that were given are known or under way."""
-        if not self._given:
-            return Begin(level, None)
-        arm = self._next_given(pending)
-        return None if arm is None else Pull(arm, level)
+        arm = self.next_given(pending) if self._given else begun
+        return None if arm is None else Pull(arm, self.lowest)
 
     def describe(self, arm: int, point: Point) -> None:
         """Say which configuration an arm is, without the parameters that do not apply to it."""
@@ -423,12 +419,11 @@ class SearchPolicy(abc.ABC):
 
         None when that is over, or waits for what is under way.
         """
-        if not self._given and begun < self._initial:
+        if begun < self._initial:
             return Begin(self.lowest, None)
-        order = self._given or range(begun)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
         lost = self._out.union(arm for arm in self._stops if self.level_of(arm) < 0)
-        candidates = (arm for arm in order if arm not in lost)
+        candidates = (arm for arm in range(begun) if arm not in lost)
         first: list[int] = []
         while more := list(islice(candidates, self._initial - len(first))):
             too_dear = self._too_dear(more)
@@ -436,7 +431,7 @@ class SearchPolicy(abc.ABC):
         under_way = {pull.arm: pull.fidelity for pull in pending}
         for arm in first:
             if self.level_of(arm) < 0 and arm not in under_way and arm not in self._merged:
-                return Pull(arm, self.lowest)  # given, or it failed: once more
+                return Pull(arm, self.lowest)  # it failed: once more
         above_lowest = self._first_counts()[1:]
         highest = self._highest_open(pending)
         for level, quota in zip(range(self.lowest, self.target), above_lowest, strict=True):
@@ -453,7 +448,7 @@ class SearchPolicy(abc.ABC):
             wanted = min(quota, ended) if waiting else quota
             if len(above) < wanted and left:
                 return Pull(self._next_up(left, above, level), level + 1)
-        return self._begin(self.lowest, pending) if len(first) < self._initial else None
+        return Begin(self.lowest, None) if len(first) < self._initial else None
 
     def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
         """Which of the first arms at a level goes up: the best of those that are not far dearer.
@@ -502,16 +497,14 @@ class SearchPolicy(abc.ABC):
                 found.update(np.array(here)[prices > self.affordable].tolist())
         return found
 
-    def _promotion(
-        self, lowest: int, pending: Sequence[Pull], reduction: int = _REDUCTION
-    ) -> Pull | None:
+    def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
         """The next step of an arm that is among the best third of its level; None without any."""
         busy = {pull.arm for pull in pending}
         for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
             out = self._unfit | self._stops.keys()
             here = [arm for arm in self._values[level] if arm not in out]
             here.sort(key=lambda arm: (-self.mean(arm, level), arm))
-            for arm in here[: len(here) // reduction]:
+            for arm in here[: len(here) // _REDUCTION]:
                 is_free = self.level_of(arm) == level and arm not in busy
                 if is_free and not self._too_dear([arm]):
                     return Pull(arm, level + 1)

@@ -1,0 +1,174 @@
+"""How often the best of given configurations is missed on a budget, and what the answer claims.
+
+    python -m benchmarks.hpo.certainty_budgets --data FOLDER --output certainty_budgets.json
+
+FOLDER holds lcbench/ and rbv2_xgboost/ of YAHPO Gym's surrogates (github.com/slds-lmu/yahpo_data).
+Lists of 64 and of 200 random configurations of 12 tasks, normal noise of standard deviation .5 on
+the accuracy in percent, tolerance .5. All evaluations are paid, in full evaluations. An answer is
+off if the best configuration of the list is better by more than the tolerance. A claim about
+finalists is false if the best of these is. The model is `mfhpo.search.SearchRace` as the samplers
+run it with ``candidates=``, "halving" the same with configurations that are only named. Both know
+neither noise nor bias. On LCBench trainings are kept and continued, but for those of finalists,
+which begin anew.
+"""
+
+import argparse
+import sys
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
+from benchmarks.hpo.certainty_halving import halve, hyperband
+from benchmarks.hpo.certainty_pools import Bounds, kept_pool
+from benchmarks.hpo.certainty_races import DELTA
+from benchmarks.hpo.problems import DEVELOPMENT_TASKS
+from benchmarks.hpo.problems.surrogate import check_surrogates
+from benchmarks.hpo.tasks import grouped
+from benchmarks.parallel import mapped
+from benchmarks.provenance import provenance
+from benchmarks.report import as_json, progress, verdict, write
+from mfhpo import Fidelity, Observation
+from mfhpo.search import DeclaredSearch
+
+Row = dict[str, Any]
+
+SIGMA = EPSILON = 0.5
+BUDGETS = {64: (15, 30, 45), 200: (30, 60)}
+"""Number of configurations, and budgets in full evaluations."""
+
+_FIRST_LIST = 100  # of each task
+
+
+def on_a_budget(budget: float, named: bool, race: Race, rng: np.random.Generator) -> Answer:
+    """Search among the pool's configurations, then certify the finalists, as a user would."""
+    pool = race.pool
+    levels = range(1, len(pool.costs) + 1)
+    candidates = [{"name": f"{arm}"} for arm in range(pool.n_arms)]
+    declared = DeclaredSearch.of(
+        Fidelity("level", levels=list(levels), costs=pool.costs.tolist()),
+        budget=budget,
+        checkpoints=pool.continues,
+        epsilon=race.epsilon,
+        delta=DELTA,
+        candidates=candidates if named else pool.configurations,
+    )
+    search = declared.race(list(levels), seed=race.seed, sign=1.0)
+    while pulls := search.ask():
+        [pull] = pulls
+        value = pool.means[pull.fidelity, pull.arm] + race.sigma * rng.standard_normal()
+        search.tell(pull, Observation(float(value)))
+    answer = search.recommend()
+    assert answer.arm is not None
+    return Answer(answer.arm, search.cost, answer.certified, search.shortlist or None)
+
+
+def contenders(n_arms: int) -> dict[str, Callable[[Race, np.random.Generator], Answer]]:
+    """Whoever answers, by name."""
+    found: dict[str, Callable[[Race, np.random.Generator], Answer]] = {}
+    for budget in BUDGETS[n_arms]:
+        found[f"model, {budget} trainings"] = partial(on_a_budget, float(budget), False)
+        found[f"names only, {budget} trainings"] = partial(on_a_budget, float(budget), True)
+    found["successive halving"] = _halving
+    found["Hyperband"] = lambda race, rng: hyperband(race.pool, race.sigma, rng)
+    return found
+
+
+def _halving(race: Race, rng: np.random.Generator) -> Answer:
+    found = halve(race.pool, range(race.pool.n_arms), 0, race.sigma, rng)
+    return Answer(found.order[0], found.cost)
+
+
+def _outcomes(data: Path, job: tuple[int, str, int]) -> list[Outcome]:
+    n_arms, task, seed = job
+    pool = kept_pool(task, None, n_arms, seed, data)
+    race = Race(pool, SIGMA, EPSILON, Bounds(np.zeros(0), np.zeros(0)), seed)
+    outcomes = []
+    for name, answer in contenders(n_arms).items():
+        rng = np.random.default_rng([seed, zlib.crc32(f"{name} {task}".encode())])
+        outcomes.append(judged(name, race, answer(race, rng)))
+    return outcomes
+
+
+def rows_of(n_arms: int, outcomes: Sequence[Outcome]) -> list[Row]:
+    """For each kind of tasks and each contender: cost, share that is off, and claims."""
+    rows = []
+    for group, tasks in grouped(dict.fromkeys(each.task for each in outcomes)).items():
+        for name in dict.fromkeys(each.contender for each in outcomes):
+            chosen = [each for each in outcomes if each.contender == name and each.task in tasks]
+            off = sum(each.regret > EPSILON for each in chosen)
+            interval = binomtest(off, len(chosen)).proportion_ci(method="wilson")
+            rows.append(
+                {
+                    "configurations": n_arms,
+                    "tasks": group,
+                    "contender": name,
+                    "lists": len(chosen),
+                    "cost": round(float(np.median([each.cost for each in chosen])), 1),
+                    "off": off,
+                    "off_interval": [round(float(interval.low), 3), round(float(interval.high), 3)],
+                    "regret": round(float(np.mean([each.regret for each in chosen])), 3),
+                    "certified": sum(each.certified for each in chosen),
+                    "wrong": sum(each.wrong for each in chosen),
+                }
+            )
+    return rows
+
+
+def holds(rows: Sequence[Row]) -> dict[str, bool]:
+    """What must hold whichever way the comparison goes."""
+    claims = sum(row["certified"] for row in rows)
+    wrong = sum(row["wrong"] for row in rows)
+    return {f"claims about finalists: {wrong} of {claims} false": wrong <= DELTA * claims}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; the exit status says whether all holds that must hold."""
+    began = time.process_time()
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.hpo.certainty_budgets",
+        description=(__doc__ or "").splitlines()[0],
+    )
+    parser.add_argument("--data", type=Path, required=True, help="YAHPO's folder")
+    parser.add_argument("--seeds", type=int, default=30, help="lists of each task (default: 30)")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
+    parser.add_argument("--output", type=Path, help="write the figures to this file, as JSON")
+    options = parser.parse_args(arguments)
+    for name in ("seeds", "workers"):
+        if getattr(options, name) < 1:
+            parser.error(f"--{name} must be at least 1, got {getattr(options, name)}.")
+    check_surrogates(parser, options.data, ("lcbench", "rbv2_xgboost"))
+    rows: list[Row] = []
+    for n_arms in BUDGETS:
+        tasks = DEVELOPMENT_TASKS
+        seeds = range(_FIRST_LIST, _FIRST_LIST + options.seeds)
+        jobs = [(n_arms, task, seed) for seed in seeds for task in tasks]
+        outcomes: list[Outcome] = []
+        for each in mapped(partial(_outcomes, options.data), jobs, options.workers):
+            outcomes += each
+        rows += rows_of(n_arms, outcomes)
+        for row in rows:
+            if row["configurations"] == n_arms:
+                progress(str(row))
+    checked = holds(rows)
+    print(verdict(checked))
+    if options.output is not None:
+        command = ["--data", "DATA", "--seeds", str(options.seeds)]
+        report = provenance("benchmarks.hpo.certainty_budgets", command, "onnxruntime") | {
+            "unit": "costs in full evaluations, regret in percent of accuracy",
+            "cpu_seconds": round(time.process_time() - began),
+            "holds": checked,
+            "rows": rows,
+        }
+        write(options.output, as_json(report))
+    return 0 if all(checked.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
