@@ -9,8 +9,8 @@ shortlist, so they are biased by their own luck: no mean contains them.
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
+
+MakePolicy: TypeAlias = Callable[..., Policy]
+"""Makes a policy of a problem and options."""
 
 # Repeats that must all be equal before it is said that there is no noise to be seen.
 _LEAST_REPEATS = 4
@@ -76,6 +79,9 @@ class Certification:
         Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
         at least 2; they take fewer evaluations where there are few. A budget has no part in it
         (ValueError), and `measure` is not used. None: the race is looked at after each evaluation.
+    policy
+        Makes the policy, of a problem with one level and of options, where neither `blocks` nor
+        `first_look` is given. None: the one that suits the problem.
     max_failures
         See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
     seed
@@ -110,6 +116,7 @@ class Certification:
         seed: int = 0,
         blocks: bool = False,
         first_look: int | None = None,
+        policy: MakePolicy | None = None,
     ) -> None:
         n = len(candidates)
         if n < 2:
@@ -133,17 +140,18 @@ class Certification:
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "seed": seed}
         options["max_failures"] = max_failures
-        policy: Policy
+        made: Policy
         if first_look is not None:
-            policy = GroupSequential(problem, first_look=first_look, blocks=blocks, **options)
+            made = GroupSequential(problem, first_look=first_look, blocks=blocks, **options)
         else:
             least = n if blocks else 1
             options["budget"] = None if budget is None else check_count("budget", budget, least)
             choice = choose_blocks() if blocks else recommend_policy(problem)
-            policy = choice.make(problem, measure=measure, **options)
-        assert isinstance(policy, RacingPolicy)
-        self.policy = policy
-        policy.labels = Labels(
+            make = choice.make if policy is None or blocks else policy
+            made = make(problem, measure=measure, **options)
+        assert isinstance(made, RacingPolicy)
+        self.policy = made
+        made.labels = Labels(
             arm=lambda arm: f"{self.candidates[arm].name} {self.candidates[arm].params}",
             fidelity=lambda fidelity: "the target",
             value=lambda value: self._sign * value,

@@ -8,6 +8,7 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias, TypedDict
 
 from mfhpo._validation import check_count, check_number
+from mfhpo.certification.certification import MakePolicy
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
@@ -15,7 +16,7 @@ from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.race import SearchRace
+from mfhpo.search.race import MOST_FINALISTS, SearchRace
 
 # They stand for the fidelity of an objective that has none.
 _ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
@@ -150,8 +151,12 @@ class DeclaredSearch:
         sign: float,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
         kind: type[SearchPolicy] = ModelSearch,
+        policy: MakePolicy | None = None,
     ) -> SearchRace:
-        """Make the race over these levels, with one level as long as none is known."""
+        """Make the race over these levels, with one level as long as none is known.
+
+        For `policy` see `SearchRace`.
+        """
         costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
         space, points = self._given
         if points and not space.parameters and not isinstance(self.candidates, int):
@@ -165,6 +170,7 @@ class DeclaredSearch:
             measured=self.fidelity.costs == "measured",
             sign=sign,
             params=params,
+            policy=policy,
             blocks=self.replicate is not None,
             **self.options,
         )
@@ -175,6 +181,30 @@ class DeclaredSearch:
         if self.candidates is None or isinstance(self.candidates, int):
             return SearchSpace({}), [{}] * (self.candidates or 0)
         return space_of(self.candidates)
+
+
+def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> bool:
+    """Return whether cheap levels choose which of some arms are compared at the target.
+
+    They do in a race for the best arm where nothing is declared about their bias, and the budget
+    does not pay for two evaluations of each arm at the target, without which nothing is certain.
+
+    Parameters
+    ----------
+    options
+        Of the race, by name: see `mfhpo.racing.options.BestArmOptions`.
+    n_arms
+        How many arms there are.
+    costs
+        Of an evaluation at each level; None while they are unknown or measured.
+    """
+    if costs is None or len(costs) < 2 or n_arms <= MOST_FINALISTS or not options["budget"]:
+        return False
+    declared = [options.get(name) for name in ("bias", "variant")] != [None, None]
+    steers = options.get("estimated_bias") == "steer"
+    is_for_best = options.get("aim", "best arm") == "best arm"
+    pays = options["budget"] >= 2.0 * n_arms * costs[-1]
+    return steers and is_for_best and not declared and not pays
 
 
 def has_levels(fidelity: Fidelity) -> bool:

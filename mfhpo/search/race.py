@@ -1,6 +1,7 @@
 """Search, then certify: one budget for both."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from mfhpo._validation import check_count
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.certification import Certification
+from mfhpo.certification.certification import Certification, MakePolicy
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
@@ -19,6 +20,7 @@ from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
+from mfhpo.search.recommendation import left_in_words
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -28,7 +30,9 @@ _FIRST_BLOCK = SEARCH_BLOCK + 1
 # Share of the budget for the certificate, and largest number of finalists: in a space, and among
 # given arms, of which there are fewer, so that the best ones are sooner among the finished.
 _USUAL = (0.1, 8)
-_USUAL_OF_GIVEN = (0.2, 4)
+MOST_FINALISTS = 4
+"""Of arms that were given, where nobody says how many."""
+_USUAL_OF_GIVEN = (0.2, MOST_FINALISTS)
 
 _STATE_VERSION = 3
 
@@ -93,6 +97,9 @@ class SearchRace(Policy):
         -1 where the user's values are minimised: inside they are maximised.
     params
         Gives the parameters of an arm, for the certificate.
+    policy
+        Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
+        planned looks, which take the fewest evaluations.
 
     Attributes
     ----------
@@ -125,6 +132,7 @@ class SearchRace(Policy):
         measured: bool = False,
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
+        policy: MakePolicy | None = None,
     ) -> None:
         check_options({"delta": delta, "epsilon": epsilon})
         self.search = search
@@ -143,6 +151,7 @@ class SearchRace(Policy):
         }
         self._sign = sign
         self._params = params
+        self._make_policy = None if blocks else policy
         self._in_blocks = blocks
         self._most_blocks: int | None = None
         self._certification: Certification | None = None
@@ -219,7 +228,8 @@ class SearchRace(Policy):
             luckiest=luckiest,
             maximise=self._sign > 0.0,
             blocks=self._in_blocks,
-            first_look=self._budget.first_look(len(candidates)),
+            first_look=None if self._make_policy else self._budget.first_look(len(candidates)),
+            policy=self._make_policy,
             **self._options,
         )
         certification.policy.most_blocks = self._budget.most_replicates
@@ -421,6 +431,7 @@ class SearchRace(Policy):
             "stopped": self._budget.stopped,
             "saved": self._budget.saved,
             "at_target": len(self.search.finished_arms()),
+            "left": self.left,
             "certificate": self.certificate(),
         }
 
@@ -429,16 +440,23 @@ class SearchRace(Policy):
         certification = self._certifying()
         if certification is None:
             return None
-        n = len(self.shortlist)
-        given = f"{self.search.n_given} candidates, {self.tried} were tried, and"
-        of = given if self.search.n_given else f"{self.tried} configurations that were tried,"
+        n, given = len(self.shortlist), self.search.n_given
+        finished_arms = len(self.search.finished_arms())
+        about = f"the shortlist of {n} configurations"
         words = (
-            f"of {of} the search brought "
-            f"{len(self.search.finished_arms())} to the target; {n} of these may be the best by "
-            f"what it knew; the means below use new evaluations only"
+            f"of {self.tried} configurations that were tried, the search brought {finished_arms} "
+            f"to the target; {n} of these may be the best by what it knew"
         )
+        if given:
+            about = f"the {n} finalists of {given} candidates"
+            others = left_in_words({**self.left, "brought to the target": finished_arms})
+            words = (
+                f"of {given} candidates: {others}; {n} finalists may be the best by what the "
+                f"search knew"
+            )
         certification.policy.withheld = self.withheld
-        answer = certification.certificate(f"the shortlist of {n} configurations", words)
+        words += "; the means below use new evaluations only"
+        answer = certification.certificate(about, words)
         finished = self.finished
         reason = answer.reason
         if finished and not certification.finished:
@@ -481,6 +499,21 @@ class SearchRace(Policy):
     def tried(self) -> int:
         """Number of arms that were evaluated at any level, repeats of others not counted."""
         return len(self._budget.reached)
+
+    @property
+    def left(self) -> dict[str, int]:
+        """How many arms were left below the target, by the level; given ones also untried."""
+        levels = Counter(self._budget.reached.values())
+        found = {
+            f"left at {self.labels.fidelity(level)}": levels[level]
+            for level in range(self.search.target)
+            if levels[level]
+        }
+        if levels[-1]:
+            found["without a value"] = levels[-1]
+        if self.search.n_given > self.tried:
+            found["not tried"] = self.search.n_given - self.tried
+        return found
 
     @property
     def active(self) -> IntArray:

@@ -1,7 +1,8 @@
 """The answer of a search in the terms of whoever asked."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from mfhpo.certification.certificate import Certificate
 from mfhpo.racing.recommendation import UserRecommendation, short
@@ -17,6 +18,8 @@ class UserSearchRecommendation(UserRecommendation):
     ----------
     tried, at_target
         Number of configurations that were tried at any level, and at the target.
+    left
+        How many configurations are not at the target, by where they were left.
     stopped, saved
         Number of trials that were stopped at their limits of time or memory, and the cost that this
         saved where seconds are measured: a guess, by which a configuration that did not end later
@@ -27,6 +30,7 @@ class UserSearchRecommendation(UserRecommendation):
 
     tried: int = 0
     at_target: int = 0
+    left: dict[str, int] = field(default_factory=dict)
     stopped: int = 0
     saved: float = 0.0
     certificate: Certificate | None = None
@@ -36,6 +40,8 @@ class UserSearchRecommendation(UserRecommendation):
             f"  search      {self.tried} configurations tried, {self.at_target} of them at the "
             f"target"
         )
+        if self.left:
+            tried += f"; {left_in_words(self.left)}"
         if self.stopped:
             limits = "trial at its limit" if self.stopped == 1 else "trials at their limits"
             tried += f"\n  stopped     {self.stopped} {limits}"
@@ -54,3 +60,14 @@ class UserSearchRecommendation(UserRecommendation):
         lines.append(f"  cost        {self.cost:.6g} in {self.trials} trials")
         lines += [f"  notice      {notice}" for notice in self.notices]
         return "\n".join([*lines, tried])
+
+
+def left_in_words(left: Mapping[str, int]) -> str:
+    """Where configurations were left, in words.
+
+    Examples
+    --------
+    >>> left_in_words({"left at epochs=1": 40, "left at epochs=9": 8, "not tried": 12})
+    '40 left at epochs=1, 8 left at epochs=9, 12 not tried'
+    """
+    return ", ".join(f"{n} {where}" for where, n in left.items())

@@ -197,7 +197,10 @@ def test_finds_a_good_one_of_many_and_certifies_its_finalists():
     assert {pull.arm for pull in pulls if isinstance(pull, Replicate)} == set(race.shortlist)
     assert 2 <= len(race.shortlist) <= 4
     words = race.certificate().shortlist
-    assert words.startswith(f"of 200 candidates, {race.tried} were tried, and the search brought")
+    left = sum(race.left.values())
+    assert left == 200 - len(race.search.finished_arms())
+    assert words.startswith(f"of 200 candidates: {race.left['left at fidelity 0']} left at fidelity")
+    assert f"{200 - race.tried} not tried" in words
     assert race.tried < 200
 
 
