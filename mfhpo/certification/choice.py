@@ -1,7 +1,7 @@
 """Which policy for which problem and which options of a user, and why."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -18,7 +18,6 @@ from mfhpo.racing.declaration import mirrored_radius
 from mfhpo.racing.options import Aim
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
-from mfhpo.regret.reward import RewardPolicy
 
 # For users whose objective is minimised while the reward per pull is maximised.
 LOSSES_ARE_MAXIMISED = (
@@ -42,13 +41,14 @@ _NO_PART: dict[str, dict[str, str]] = {
 class PolicyChoice:
     """A policy for a problem, and why this one, in words."""
 
-    policy: type[BestArmPolicy] | type[RewardPolicy]
+    policy: type[Policy]
     reason: str
 
     def make(self, problem: Problem, **options: Any) -> Policy:
         """Make the policy, or raise TypeError where its class has no such option."""
         try:
-            return self.policy(problem, **options)
+            make: Callable[..., Policy] = self.policy
+            return make(problem, **options)
         except TypeError as error:
             raise TypeError(
                 f"{self.policy.__name__} was chosen, and cannot be made with "

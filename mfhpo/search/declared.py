@@ -11,8 +11,9 @@ from mfhpo._validation import check_count, check_number
 from mfhpo.certification.certification import MakePolicy
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity, native
+from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
-from mfhpo.racing.declaration import SigmaLike
+from mfhpo.racing.declaration import Declaration, SigmaLike
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
@@ -205,6 +206,59 @@ def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[flo
     is_for_best = options.get("aim", "best arm") == "best arm"
     pays = options["budget"] >= 2.0 * n_arms * costs[-1]
     return steers and is_for_best and not declared and not pays
+
+
+def shortlisting_race(
+    declaration: Declaration,
+    options: Mapping[str, Any],
+    candidates: CandidatesLike,
+    levels: Sequence[Any],
+    *,
+    seed: int,
+    sign: float,
+    params: Callable[[int], Mapping[str, Any]],
+    replicate: str | None = None,
+    policy: MakePolicy | None = None,
+) -> SearchRace:
+    """Make the race of a user's `BestArmOptions` in which cheap levels choose the finalists.
+
+    For `makes_shortlist`, `replicate` and `policy` see there, `SearchOptions` and `SearchRace`.
+    """
+    sigma: SigmaLike = declaration.noise
+    if isinstance(sigma, SubGaussian):
+        sigma = sigma.at(len(levels) - 1, len(levels))
+    declared = DeclaredSearch.of(
+        replace(declaration.fidelity, bias=None),
+        replicate=replicate,
+        candidates=candidates,
+        sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
+        **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
+    )
+    return declared.race(levels, seed=seed, sign=sign, params=params, policy=policy)
+
+
+def cheap_levels_in_words(
+    options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None, certifier: str
+) -> str:
+    """Return what cheap levels are used for, in words; empty where users have declared that.
+
+    For the arguments see `makes_shortlist`; `certifier` names the policy.
+    """
+    if makes_shortlist(options, n_arms, costs):
+        return (
+            f"budget={options['budget']:g} does not pay for two evaluations of each of the "
+            f"{n_arms} configurations at the target; so cheaper levels choose the finalists, which "
+            f"{certifier} compares by new evaluations"
+        )
+    if costs is None or len(costs) < 2 or options.get("budget") is not None:
+        return ""
+    if not makes_shortlist({**options, "budget": costs[0]}, n_arms, costs):
+        return ""
+    return (
+        f"all {n_arms} configurations are compared at the target alone, because nothing is "
+        f"declared about cheaper levels; budget=... lets these choose finalists, bias=... makes "
+        f"them evidence"
+    )
 
 
 def has_levels(fidelity: Fidelity) -> bool:

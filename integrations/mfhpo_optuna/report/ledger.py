@@ -19,7 +19,6 @@ from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     CENSORED_KEY,
@@ -168,7 +167,7 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
         return hear
 
     race = sampler.replay(reading.study, listen)
-    of_policy = "search" if isinstance(sampler, RaceSampler) else "race"
+    of_policy = "search" if isinstance(race.policy, SearchRace) else "race"
     entries = []
     for entry in _as_told(reading, of_policy):
         if entry.trial.number not in told:

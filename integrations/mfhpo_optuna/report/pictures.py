@@ -10,7 +10,6 @@ from typing import Any
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization import (
     plot_dissatisfaction,
     plot_equilibrium,
@@ -84,10 +83,8 @@ def figures_of(reading: StudyReading) -> list[tuple[str, str, Any]]:
 def _drawings(reading: StudyReading) -> list[tuple[str, str, Callable[..., Any]]]:
     if reading.sampler is None:
         return []
-    if isinstance(reading.sampler, RaceSampler):
-        return [(*_SEARCH, plot_race)]
     if isinstance(reading.sampler, FidelitySampler):
-        return [(*_RACE, plot_race)]
+        return [(*(_SEARCH if reading.sampler.searches(reading.study) else _RACE), plot_race)]
     if isinstance(reading.sampler, LimitSampler):
         return [(*_GAIN, plot_gain)]
     return [(*_EQUILIBRIUM, plot_equilibrium), (*_DISSATISFACTION, plot_dissatisfaction)]

@@ -18,6 +18,7 @@ from mfhpo.certification.choice import (
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import BlockOptions, ChoiceOptions, runs
+from mfhpo.search import SearchRace
 from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
@@ -100,6 +101,8 @@ class MFSampler(DeclaredSampler):
             return self._choice_for(race)
 
     def _choice_for(self, race: FidelityRace) -> PolicyChoice:
+        if isinstance(race.policy, SearchRace):
+            return PolicyChoice(SearchRace, self._in_words(race, "a group-sequential test"))
         if self._replicate is not None:
             return choose_blocks()
         problem = self._declaration.problem(len(race.arms), race.levels, race.sign)
@@ -108,15 +111,9 @@ class MFSampler(DeclaredSampler):
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return make_best_policy(problem, sign, options)
 
-    def _read(self, study: optuna.Study, ending: int | None = None) -> FidelityRace:
-        race = super()._read(study, ending)
-        if race.policy is not None and not race.announced:
-            race.announced = True
-            choice = self._choice_for(race)
-            _logger.info(
-                "%s is chosen for study %r: %s.",
-                choice.policy.__name__,
-                study.study_name,
-                choice.reason.rstrip("."),
-            )
-        return race
+    def _certifier(self, sign: float) -> None:
+        return None
+
+    def _announcement(self, race: FidelityRace) -> str:
+        choice = self._choice_for(race)
+        return f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}"

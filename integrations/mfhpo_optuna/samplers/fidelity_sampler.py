@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -23,20 +24,25 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret import MFElimination
-from mfhpo_optuna.recommendations import StudyRecommendation
+from mfhpo.search import SearchRace
+from mfhpo.search.declared import cheap_levels_in_words, makes_shortlist, shortlisting_race
+from mfhpo_optuna.recommendations import RaceRecommendation, StudyRecommendation
 from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
-from mfhpo_optuna.study.arms import ArmsLike
+from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
     CERTIFICATE_KEY,
     FIDELITY_KEY,
     SECONDS_KEY,
     write_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.levels import Replicates
+from mfhpo_optuna.study.levels import Replicates, levels_in
+from mfhpo_optuna.study.open_arms import OpenArms
+from mfhpo_optuna.study.search_study import SearchStudy
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -75,7 +81,12 @@ class FidelitySampler(PolicySampler[FidelityRace]):
                     f"study {study.study_name!r} has no finished trial that asked for the fidelity "
                     f"{self._fidelity.name!r}, so there is nothing to recommend yet."
                 )
-            return _recommendation(race)
+            return _with_findings(race, _recommendation(race))
+
+    def searches(self, study: optuna.Study) -> bool:
+        """Return whether cheap levels choose which configurations of a study are compared."""
+        with self._lock:
+            return isinstance(self._read(study), SearchStudy)
 
     # What Optuna calls.
 
@@ -89,6 +100,12 @@ class FidelitySampler(PolicySampler[FidelityRace]):
                 f"decides which trials go up to the target."
             )
         super().before_trial(study, trial)
+        if self.objection_to(study):
+            return
+        with self._lock:
+            race = self._of(study)
+            if isinstance(race, SearchStudy) and trial.number in race.over:
+                self._end(study, race, trial)
 
     def sample_independent(
         self,
@@ -142,6 +159,20 @@ class FidelitySampler(PolicySampler[FidelityRace]):
                 stacklevel=5,
             )
 
+    def _end(self, study: optuna.Study, race: SearchStudy, trial: FrozenTrial) -> None:
+        """End the loop when nothing is left to begin, though trials may still be under way."""
+        if not stop(study):
+            race.over.discard(trial.number)
+            warnings.warn(
+                f"trial {trial.number} has no share in the budget, which is spent or promised to "
+                f"trials under way: it runs, but does not count. Stop asking when "
+                f"sampler.recommendation(study).finished.",
+                stacklevel=4,
+            )
+        elif not race.goes_on:
+            # Else whoever ends last concludes; processes elsewhere may be lost, or conclude anew.
+            self._conclude(study, race, trial)
+
     def _answer(self, race: FidelityRace) -> Answer:
         answer = _recommendation(race)
         distributions = {} if answer.arm is None else dict(race.arms.distributions(answer.arm))
@@ -149,10 +180,13 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         if race.fidelity_distribution is not None:
             distributions[race.fidelity.name] = race.fidelity_distribution
             params[race.fidelity.name] = answer.level
+        value = answer.mean if answer.certified else pessimistic(answer.interval, race.sign)
+        if isinstance(race, SearchStudy) and not math.isfinite(value):
+            value = answer.mean
         return Answer(
             arm=answer.arm,
             mean=answer.mean,
-            value=answer.mean if answer.certified else pessimistic(answer.interval, race.sign),
+            value=value,
             params=params,
             distributions=distributions,
             attributes={CERTIFICATE_KEY: answer.to_dict()},
@@ -171,6 +205,11 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         policy = race.policy
         if policy is None:
             return []
+        if isinstance(policy, SearchRace):
+            search = policy.search
+            return [
+                (arm, race.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
+            ]
         seen = [
             [arm for arm in range(len(race.arms)) if policy.summary(arm, fidelity)[0]]
             for fidelity in range(len(race.levels))
@@ -224,8 +263,11 @@ class DeclaredSampler(FidelitySampler):
 
     def _new(self, study: optuna.Study) -> FidelityRace:
         seed = self._seed_of(study)
+        arms = OpenArms(self._owned, seed, self._arms)
 
         def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
+            if self._shortlists(n_arms, levels):
+                return self._search(arms, levels, seed, sign)
             problem = self._declaration.problem(n_arms, levels, sign)
             policy = self._make(problem, sign, self._options | {"seed": seed})
             if sign < 0.0 and isinstance(policy, MFElimination) and not self._warned_of_losses:
@@ -233,15 +275,80 @@ class DeclaredSampler(FidelitySampler):
                 warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
             return policy
 
-        return FidelityRace(
+        searches = self._shortlists(len(arms), self._levels_of(study))
+        return (SearchStudy if searches else FidelityRace)(
             study,
-            self._new_arms(study),
+            arms,
             self._fidelity,
             make_policy,
             self._lease,
             self._replicates_of(seed),
             self._settings.digest,
         )
+
+    def _shortlists(self, n_arms: int, levels: Sequence[Any]) -> bool:
+        """Return whether cheap levels choose which arms are compared; False while none is known."""
+        if not levels or self._arm_sampler is not None:
+            return False
+        return makes_shortlist(self._declared, n_arms, self._fidelity.costs_of(levels))
+
+    def _levels_of(self, study: optuna.Study) -> Sequence[Any]:
+        """Return the declared levels, or those that a trial asked for; none while unknown."""
+        if self._fidelity.levels is not None:
+            return tuple(self._fidelity.levels)
+        for trial in study.get_trials(deepcopy=False):
+            if self._fidelity.name in trial.distributions and ARM_KEY in trial.user_attrs:
+                return levels_in(self._fidelity, trial.distributions[self._fidelity.name])
+        return ()
+
+    def _search(self, arms: Arms, levels: Sequence[Any], seed: int, sign: float) -> SearchRace:
+        given = [arms.params(arm) for arm in range(len(arms))] if arms.declared else len(arms)
+        return shortlisting_race(
+            self._declaration,
+            self._options,
+            given,
+            levels,
+            seed=seed,
+            sign=sign,
+            params=arms.params,
+            replicate=self._replicate,
+            policy=self._certifier(sign),
+        )
+
+    def _certifier(self, sign: float) -> Callable[..., Policy] | None:
+        """Return what makes the policy that certifies finalists; None for the usual one."""
+
+        def make(problem: Problem, **options: Any) -> Policy:
+            return self._policy_for(problem, sign, {**self._options, **options, "budget": None})
+
+        return make
+
+    def _read(self, study: optuna.Study, ending: int | None = None) -> FidelityRace:
+        race = super()._read(study, ending)
+        if isinstance(race.policy, SearchRace) and not isinstance(race, SearchStudy):
+            # The first trial has told the levels, and with them that this is a search.
+            anew = self._anew(study)
+            anew.take_over(race)
+            anew.read(study, ending)
+            race = anew
+        if race.policy is not None and not race.announced:
+            race.announced = True
+            words = self._announcement(race)
+            if words:
+                _logger.info("study %r: %s.", study.study_name, words)
+        return race
+
+    def _announcement(self, race: FidelityRace) -> str:
+        """Return what the log is to say once about how the study is run; empty for nothing."""
+        return self._in_words(race, self._policy_class.__name__)
+
+    def _in_words(self, race: FidelityRace, certifier: str) -> str:
+        costs = self._fidelity.costs_of(race.levels)
+        return cheap_levels_in_words(self._declared, len(race.arms), costs, certifier)
+
+    @property
+    def _declared(self) -> dict[str, Any]:
+        return {**self._options, "bias": self._declaration.bias}
 
 
 def _recommendation(race: FidelityRace) -> StudyRecommendation:
@@ -251,3 +358,16 @@ def _recommendation(race: FidelityRace) -> StudyRecommendation:
     params = {} if answer.arm is None else dict(race.arms.params(answer.arm))
     level = race.levels[answer.fidelity] if race.owns_fidelity else None
     return StudyRecommendation.of(answer, race.sign, params, level, race.certifies)
+
+
+def _with_findings(race: FidelityRace, found: StudyRecommendation) -> StudyRecommendation:
+    """Return an answer with what a search says beyond it."""
+    if not isinstance(race.policy, SearchRace):
+        return found
+    findings = race.policy.findings()
+    certificate = findings["certificate"]
+    if certificate is not None:
+        findings["certificate"] = replace(
+            certificate, notices=(*certificate.notices, *race.notices)
+        )
+    return RaceRecommendation(**vars(found), **findings)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import warnings
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import optuna
 from optuna.samplers import BaseSampler
-from optuna.trial import FrozenTrial
 
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
@@ -24,12 +20,9 @@ from mfhpo.search import (
     has_levels,
 )
 from mfhpo_optuna.recommendations import RaceRecommendation
-from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.replicates import CERTIFIES
-from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.attributes import ARM_KEY, FIDELITY_KEY
-from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.search_study import SearchStudy
@@ -136,19 +129,13 @@ class RaceSampler(FidelitySampler):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> RaceRecommendation:
-        """The best answer so far, with its certificate as far as there is one.
+        """Return the best answer so far, with its certificate as far as there is one.
 
         Raises ValueError if no trial has told the levels of the fidelity yet.
         """
-        with self._lock:
-            answer = super().recommendation(study)
-            read, race = self._race_of(study)
-            findings = race.findings()
-            certificate = findings["certificate"]
-            if certificate is not None:
-                notices = (*certificate.notices, *read.notices)
-                findings["certificate"] = replace(certificate, notices=notices)
-            return RaceRecommendation(**vars(answer), **findings)
+        answer = super().recommendation(study)
+        assert isinstance(answer, RaceRecommendation)
+        return answer
 
     def conclude(self, study: optuna.Study) -> None:
         """Give the answer as at the budget's end, without waiting for that.
@@ -159,19 +146,6 @@ class RaceSampler(FidelitySampler):
         """
         with self._lock:
             self._conclude(study, self._race_of(study)[0])
-
-    # What Optuna calls.
-
-    def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Choose the pull that the trial evaluates, and note it where other workers see it."""
-        super().before_trial(study, trial)
-        if self.objection_to(study):
-            return
-        with self._lock:
-            race = self._of(study)
-            assert isinstance(race, SearchStudy)
-            if trial.number in race.over:
-                self._end(study, race, trial)
 
     # What differs from a race among given arms.
 
@@ -210,33 +184,6 @@ class RaceSampler(FidelitySampler):
         if read.race is None:
             raise ValueError("no trial has asked for the fidelity yet.")
         return read, read.race
-
-    def _end(self, study: optuna.Study, race: SearchStudy, trial: FrozenTrial) -> None:
-        """End the loop when nothing is left to begin, though trials may still be under way."""
-        if not stop(study):
-            race.over.discard(trial.number)
-            warnings.warn(
-                f"trial {trial.number} has no share in the budget, which is spent or promised to "
-                f"trials under way: it runs, but does not count. Stop asking when "
-                f"sampler.recommendation(study).finished.",
-                stacklevel=4,
-            )
-        elif not race.goes_on:
-            # Else whoever ends last concludes; processes elsewhere may be lost, or conclude anew.
-            self._conclude(study, race, trial)
-
-    def _values_of_arms(self, race: FidelityRace) -> list[tuple[int, float]]:
-        policy = race.policy
-        if not isinstance(policy, SearchRace):
-            return []
-        search = policy.search
-        return [
-            (arm, race.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
-        ]
-
-    def _answer(self, race: FidelityRace) -> Answer:
-        answer = super()._answer(race)
-        return answer if math.isfinite(answer.value) else replace(answer, value=answer.mean)
 
     def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])

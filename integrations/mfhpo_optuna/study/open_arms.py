@@ -1,12 +1,12 @@
 """The arms of a search: there is always another one."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 
 from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Arms
+from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.places import drawn, value_at
 
 
@@ -20,7 +20,7 @@ class OpenArms(Arms):
         self,
         owned: Collection[str],
         seed: int,
-        given: int | Sequence[Mapping[str, Any]] | None = None,
+        given: ArmsLike | None = None,
     ) -> None:
         super().__init__(1 if given is None else given, owned, seed)
         self.n_given = 0 if given is None else len(self)
@@ -51,8 +51,10 @@ class OpenArms(Arms):
         return {} if self.is_decided(arm) else self._proposals.get(arm, {})
 
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
-        """The arm's value of a parameter: known, proposed, or drawn at random."""
+        """The arm's value of a parameter: known, proposed, or drawn; given ones as in `Arms`."""
         known = self.params(arm)
+        if arm < self.n_given:
+            return super().suggest(arm, name, distribution)
         if name not in known:
             place = self._proposals.get(arm, {}).get(name)
             known[name] = (

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.colours import QUIET, WINNER, faded, level_colour
 from mfhpo_optuna.visualization.search import draw_search
 from mfhpo_optuna.visualization.stories.choice import NEEDS_A_RACE, chosen_sampler
@@ -90,7 +89,7 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     """
     require_plotly("plot_race")
     chosen = chosen_sampler(study, sampler, FidelitySampler, "plot_race", NEEDS_A_RACE)
-    if isinstance(chosen, RaceSampler):
+    if chosen.searches(study):
         return draw_search(tell_search(study, chosen))
     return _draw(tell_race(study, chosen))
 

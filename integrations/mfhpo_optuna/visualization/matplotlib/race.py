@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
 from mfhpo_optuna.visualization.matplotlib.search import draw_search
 from mfhpo_optuna.visualization.matplotlib.style import (
@@ -55,7 +54,7 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     """
     pyplot = import_pyplot("plot_race")
     chosen = chosen_sampler(study, sampler, FidelitySampler, "plot_race", NEEDS_A_RACE)
-    if isinstance(chosen, RaceSampler):
+    if chosen.searches(study):
         return draw_search(pyplot, tell_search(study, chosen))
     return _draw(pyplot, tell_race(study, chosen))
 

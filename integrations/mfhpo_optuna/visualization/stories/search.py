@@ -9,7 +9,7 @@ import optuna
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo_optuna.recommendations import RaceRecommendation
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.visualization.stories.search_replay import Evaluation, SearchReplay
 from mfhpo_optuna.visualization.stories.words import (
     better,
@@ -69,9 +69,10 @@ class SearchStory:
     finalist_span: tuple[float, float]
 
 
-def tell_search(study: optuna.Study, sampler: RaceSampler) -> SearchStory:
+def tell_search(study: optuna.Study, sampler: FidelitySampler) -> SearchStory:
     """Go through a study's search; ValueError if there is nothing to show."""
     answer = sampler.recommendation(study)
+    assert isinstance(answer, RaceRecommendation)
     replay = SearchReplay(study, sampler)
     sign, target = replay.race.sign, len(replay.race.levels) - 1
     certificate = replay.search.certificate()

@@ -7,7 +7,7 @@ import optuna
 
 from mfhpo import Observation, Pull
 from mfhpo.search import Replicate, SearchRace, has_levels
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
 
@@ -32,7 +32,7 @@ class Evaluation:
 class SearchReplay:
     """A study's evaluations in the order in which they ended, and the race after the last one."""
 
-    def __init__(self, study: optuna.Study, sampler: RaceSampler) -> None:
+    def __init__(self, study: optuna.Study, sampler: FidelitySampler) -> None:
         self.evaluations: list[Evaluation] = []
         self.race = sampler.replay(study, self._listen)
 
