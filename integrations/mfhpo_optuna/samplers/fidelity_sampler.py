@@ -85,6 +85,8 @@ class FidelitySampler(PolicySampler[FidelityRace]):
 
     def searches(self, study: optuna.Study) -> bool:
         """Return whether cheap levels choose which configurations of a study are compared."""
+        if self.objection_to(study):
+            return False
         with self._lock:
             return isinstance(self._read(study), SearchStudy)
 
@@ -263,7 +265,7 @@ class DeclaredSampler(FidelitySampler):
 
     def _new(self, study: optuna.Study) -> FidelityRace:
         seed = self._seed_of(study)
-        arms = OpenArms(self._owned, seed, self._arms)
+        arms = self._new_arms(study)
 
         def make_policy(n_arms: int, levels: Sequence[Any], sign: float) -> Policy:
             if self._shortlists(n_arms, levels):
@@ -275,16 +277,11 @@ class DeclaredSampler(FidelitySampler):
                 warnings.warn(LOSSES_ARE_MAXIMISED.format("the objective"), stacklevel=4)
             return policy
 
-        searches = self._shortlists(len(arms), self._levels_of(study))
-        return (SearchStudy if searches else FidelityRace)(
-            study,
-            arms,
-            self._fidelity,
-            make_policy,
-            self._lease,
-            self._replicates_of(seed),
-            self._settings.digest,
-        )
+        others = self._lease, self._replicates_of(seed), self._settings.digest
+        if self._shortlists(len(arms), self._levels_of(study)):
+            arms = OpenArms(self._owned, seed, self._arms)
+            return SearchStudy(study, arms, self._fidelity, make_policy, *others)
+        return FidelityRace(study, arms, self._fidelity, make_policy, *others)
 
     def _shortlists(self, n_arms: int, levels: Sequence[Any]) -> bool:
         """Return whether cheap levels choose which arms are compared; False while none is known."""

@@ -50,6 +50,11 @@ class OpenArms(Arms):
         """What an arm is to be, as far as no trial came to its end with it."""
         return {} if self.is_decided(arm) else self._proposals.get(arm, {})
 
+    def planned(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
+        """A given arm's value of a parameter, which a trial that is enqueued may still change."""
+        known = self.params(arm)
+        return known.get(name, self._hypercube.draw(arm, name, distribution))
+
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
         """The arm's value of a parameter: known, proposed, or drawn; given ones as in `Arms`."""
         known = self.params(arm)

@@ -254,7 +254,7 @@ class SearchStudy(FidelityRace):
         return SEARCH_BLOCK
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
-        if self.arms.declared:
+        if self.arms.n_given:
             return super()._enqueued_arm(trial, fixed)
         known = self.arms.known_as(fixed)
         return self._first_new_arm(trial.number) if known is None else known
@@ -316,7 +316,7 @@ class SearchStudy(FidelityRace):
         for arm in range(self.arms.n_given):
             if not self.arms.is_decided(arm):
                 drawn = {
-                    name: self.arms.suggest(arm, name, distribution)
+                    name: self.arms.planned(arm, name, distribution)
                     for name, distribution in self._distributions.items()
                 }
                 search.describe(arm, point_of(drawn, self._distributions))

@@ -199,7 +199,9 @@ def test_finds_a_good_one_of_many_and_certifies_its_finalists():
     words = race.certificate().shortlist
     left = sum(race.left.values())
     assert left == 200 - len(race.search.finished_arms())
-    assert words.startswith(f"of 200 candidates: {race.left['left at fidelity 0']} left at fidelity")
+    assert words.startswith(
+        f"of 200 candidates: {race.left['left at fidelity 0']} left at fidelity"
+    )
     assert f"{200 - race.tried} not tried" in words
     assert race.tried < 200
 

@@ -281,7 +281,7 @@ def test_losses_per_pull_are_warned_of_once(make, options):
 
 
 def test_the_choice_is_logged_once_with_its_reason(caplog, monkeypatch):
-    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.choice")
+    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.fidelity_sampler")
     monkeypatch.setattr(logger, "handlers", [caplog.handler])
     monkeypatch.setattr(logger, "propagate", False)
     caplog.set_level(logging.INFO, logger=logger.name)
@@ -290,8 +290,8 @@ def test_the_choice_is_logged_once_with_its_reason(caplog, monkeypatch):
     sampler.recommendation(study)
     sampler.choice(study)
     sampler.replay(study, lambda race: lambda number, pull, observation: None)
-    [line] = caplog.messages
-    assert line.startswith("MFUCB is chosen for study")
+    [line] = [message for message in caplog.messages if "chosen" in message]
+    assert line.startswith(f"study {study.study_name!r}: MFUCB is chosen: ")
     assert sampler.choice(study).reason in line
 
 

@@ -1,0 +1,212 @@
+import logging
+import math
+
+import numpy as np
+import optuna
+import pytest
+from optuna.distributions import FloatDistribution
+
+from mfhpo import Fidelity
+from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.search import HalvingSearch, ModelSearch, SearchRace
+from mfhpo_optuna import (
+    IISESampler,
+    MFGradSampler,
+    MFLUCBSampler,
+    MFSampler,
+    MFTopTwoSampler,
+    plot_race,
+    seed_of,
+)
+from mfhpo_optuna.recommendations import RaceRecommendation
+from mfhpo_optuna.study.attributes import ARM_KEY
+
+FULL = 27  # epochs
+N = 40
+BUDGET = 30.0 * FULL
+CLASSES = [MFSampler, IISESampler, MFLUCBSampler, MFTopTwoSampler, MFGradSampler]
+NAMES = ["MFSampler", "IISE", "MFLUCB", "MFTopTwo", "MFGrad"]
+
+
+def bowl(trial):
+    x = trial.suggest_float("x", -1, 1)
+    epochs = trial.suggest_int("epochs", 1, FULL)
+    noise = np.random.default_rng(seed_of(trial)).normal(0.0, 0.02)
+    return (x - 0.3) ** 2 + 0.2 / epochs + noise
+
+
+def run(sampler, objective=bowl, storage=None, direction="minimize", **options):
+    study = optuna.create_study(
+        sampler=sampler,
+        study_name="s",
+        storage=storage,
+        load_if_exists=True,
+        direction=direction,
+    )
+    study.optimize(objective, **options)
+    return study
+
+
+def at_target(study):
+    return {t.user_attrs[ARM_KEY]["arm"] for t in study.trials if is_full(t)}
+
+
+def is_full(trial):
+    return ARM_KEY in trial.user_attrs and trial.params.get("epochs") == FULL
+
+
+@pytest.mark.parametrize("make", CLASSES)
+@pytest.mark.parametrize("declared", [True, False])
+def test_finalists_are_chosen_by_cheap_levels_and_compared_anew(make, declared):
+    fidelity = Fidelity("epochs", levels=[1, 3, 9, 27]) if declared else "epochs"
+    sampler = make(fidelity, N, budget=BUDGET, epsilon=0.1, seed=0)
+    study = run(sampler)
+    answer = sampler.recommendation(study)
+    assert isinstance(answer, RaceRecommendation)
+    assert answer.finished
+    assert answer.cost <= BUDGET
+    assert abs(study.best_params["x"] - 0.3) < 0.3
+    assert len(at_target(study)) < N / 2
+    n = len(answer.certificate.candidates)
+    words = str(answer)
+    assert f"the {n} finalists of {N} candidates" in words or not math.isfinite(
+        answer.certificate.within
+    )
+    assert "left at epochs=" in words
+    assert sum(answer.left.values()) + answer.at_target == N
+    assert answer.compared == n <= 4
+    assert plot_race(study) is not None
+
+
+@pytest.mark.parametrize(("make", "name"), zip(CLASSES, NAMES, strict=True))
+def test_the_policy_of_the_name_compares_the_finalists(make, name):
+    sampler = make("epochs", N, budget=BUDGET, seed=0)
+    study = run(sampler)
+    certifying = sampler._read(study).policy._certifying().policy
+    if name == "MFSampler":
+        assert isinstance(certifying, GroupSequential)
+        assert sampler.choice(study).policy is SearchRace
+        assert f"each of the {N} configurations" in sampler.choice(study).reason
+    else:
+        assert type(certifying).__name__ == name
+
+
+def test_a_certificate_is_about_the_finalists_where_one_blooms_late():
+    def objective(trial):
+        arm, epochs = trial.suggest_int("arm", 0, N - 1), trial.suggest_int("epochs", 1, FULL)
+        late = 1.0 if epochs == FULL else -1.0
+        noise = np.random.default_rng(seed_of(trial)).normal(0.0, 0.01)
+        return (late if arm == 7 else arm / N) + noise
+
+    arms = [{"arm": k} for k in range(N)]
+    sampler = MFSampler("epochs", arms, budget=BUDGET, epsilon=0.1, seed=0)
+    study = run(sampler, objective, direction="maximize")
+    answer = sampler.recommendation(study)
+    assert answer.certified
+    assert study.best_params["arm"] != 7
+    assert "best of the 2 finalists of 40 candidates" in str(answer)
+    assert {c.params["arm"] for c in answer.certificate.candidates}.isdisjoint({7})
+
+
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_names_are_chosen_from_by_their_values(n_jobs):
+    worth = {f"prompt {k}": k / N for k in range(N)}
+
+    def objective(trial):
+        name = trial.suggest_categorical("prompt", list(worth))
+        epochs = trial.suggest_int("epochs", 1, FULL)
+        rng = np.random.default_rng(seed_of(trial))
+        return worth[name] - 0.1 / epochs + rng.normal(0.0, 0.02)
+
+    sampler = MFSampler("epochs", [{"prompt": p} for p in worth], budget=BUDGET, seed=0)
+    study = run(sampler, objective, direction="maximize", n_jobs=n_jobs)
+    assert isinstance(sampler._read(study).policy.search, HalvingSearch)
+    assert worth[study.best_params["prompt"]] > 0.85
+    assert sampler.recommendation(study).cost <= BUDGET
+
+
+@pytest.mark.parametrize("arms", [N, {"x": FloatDistribution(-1, 1)}])
+def test_workers_and_resumed_studies_agree(tmp_path, arms):
+    storage = f"sqlite:///{tmp_path}/study.db"
+
+    def sampler():
+        return IISESampler("epochs", arms, budget=BUDGET, epsilon=0.1, seed=0)
+
+    for _ in range(3):
+        run(sampler(), storage=storage, n_trials=13)
+    study = run(sampler(), storage=storage, n_jobs=3)
+    answer = sampler().recommendation(study)
+    assert answer.finished
+    assert answer.cost <= BUDGET
+    assert isinstance(sampler()._read(study).policy.search, ModelSearch)
+    assert str(answer) == str(study.sampler.recommendation(study))
+
+
+def test_replicates_are_shared_by_the_finalists():
+    def objective(trial):
+        x, epochs = trial.suggest_float("x", -1, 1), trial.suggest_int("epochs", 1, FULL)
+        split = trial.suggest_int("split", 0, 99)
+        shared, own = np.random.default_rng(split), np.random.default_rng(seed_of(trial))
+        return (x - 0.3) ** 2 + 0.2 / epochs + shared.normal(0, 0.2) + own.normal(0, 0.01)
+
+    sampler = MFSampler("epochs", N, budget=BUDGET, replicate="split", epsilon=0.1, seed=0)
+    study = run(sampler, objective)
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    searched = {t.params["split"] for t in study.trials if t.params["epochs"] < FULL}
+    assert len(searched) == 1
+    assert abs(study.best_params["x"] - 0.3) < 0.3
+
+
+def test_a_configuration_that_is_enqueued_takes_a_place_among_the_candidates():
+    sampler = MFSampler("epochs", N, budget=BUDGET, seed=0)
+    study = optuna.create_study(sampler=sampler)
+    study.enqueue_trial({"x": 0.3})
+    study.optimize(bowl)
+    answer = sampler.recommendation(study)
+    assert sum(answer.left.values()) + answer.at_target == N
+    assert 0.3 in {t.params["x"] for t in study.trials if is_full(t)}
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (MFSampler, {"budget": 2.0 * N * FULL}),
+        (MFSampler, {"budget": BUDGET, "bias": [0.2, 0.1, 0.05, 0.0]}),
+        (MFSampler, {"budget": BUDGET, "aim": "reward per cost"}),
+        (IISESampler, {"budget": BUDGET, "estimated_bias": "eliminate"}),
+        (IISESampler, {"budget": BUDGET, "variant": "se"}),
+        (MFTopTwoSampler, {"budget": BUDGET, "arm_sampler": optuna.samplers.RandomSampler(0)}),
+        (MFLUCBSampler, {}),
+    ],
+)
+def test_all_are_compared_where_that_is_paid_for_or_something_is_declared(make, options):
+    fidelity = Fidelity("epochs", levels=[1, 3, 9, 27])
+    sampler = make(fidelity, N, seed=0, **options)
+    study = run(sampler, n_trials=3)
+    assert not sampler.searches(study)
+    assert not isinstance(sampler._read(study).policy, SearchRace)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, ["all 40 configurations are compared at the target alone", "budget=...", "bias=..."]),
+        ({"budget": BUDGET}, ["budget=810 does not pay", "IISE compares"]),
+        ({"bias": [0.2, 0.0]}, None),
+    ],
+)
+def test_the_log_says_what_cheap_levels_are_used_for(options, words, caplog, monkeypatch):
+    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.fidelity_sampler")
+    monkeypatch.setattr(logger, "handlers", [caplog.handler])
+    monkeypatch.setattr(logger, "propagate", False)
+    caplog.set_level(logging.INFO, logger=logger.name)
+    sampler = IISESampler(Fidelity("epochs", levels=[1, 27]), N, seed=0, **options)
+    study = optuna.create_study(sampler=sampler, pruner=optuna.pruners.NopPruner())
+    study.optimize(bowl, n_trials=3)
+    if words is None:
+        assert caplog.messages == []
+        return
+    [line] = caplog.messages
+    for word in words:
+        assert word in line
