@@ -62,6 +62,10 @@ class SearchOptions(TypedDict, total=False):
         DataFrame; or how many to draw from the space. The model decides which of them are tried,
         and at which level, and the certificate is about the finalists. None: the search begins
         configurations of its own.
+    chance
+        Ends a search among `candidates` once its model gives this probability, such as .95, that no
+        other of them is better than the leader by more than `epsilon`. That is the model's word,
+        and nothing is certified then. None: the search goes on until the budget is spent.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -84,6 +88,7 @@ class SearchOptions(TypedDict, total=False):
     max_failures: int
     replicate: str | None
     candidates: CandidatesLike
+    chance: float | None
 
 
 @dataclass(frozen=True)
@@ -133,6 +138,11 @@ class DeclaredSearch:
         known = _fidelity_of(fidelity, seconds is not None)
         if replicate is not None:
             check_blocks(replicate, known.name, {})
+        if candidates is None and options.get("chance") is not None:
+            raise ValueError(
+                f"chance={options['chance']!r} ends a search among candidates; give candidates, or "
+                f"leave it out."
+            )
         given = None if candidates is None else configurations_of(candidates)
         for row in given if isinstance(given, list) else []:
             for name in row.keys() & {known.name, replicate}:

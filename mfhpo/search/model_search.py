@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Pull
 from mfhpo.racing.native import one_thread
 from mfhpo.search.acquisition import best_place, expected_improvement
@@ -29,6 +29,8 @@ _REACH = 2.0  # standard deviations in which an arm's value may lie
 # The share of its expected improvement that a new arm counts for. Arms that were begun are
 # preferred, because a new one's promise is the largest of many guesses.
 _PATIENCE = 0.75
+# Of parameters, for a chance; of values for each; and rivals that are looked at.
+_DRAWS, _OF_EACH, _MOST_RIVALS = 16, 250, 100
 _MOST_WORTH = 100.0  # of a step, as a multiple of what would be done in its place
 _RANDOM_SHARE = 0.05  # of new arms, against a model that is wrong
 # Equally likely outcomes of a step, in standard deviations, the best first.
@@ -189,6 +191,56 @@ class ModelSearch(SearchPolicy):
         reaching = [i for i in known if view.means[i] + _REACH * view.spreads[i] >= floor]
         chosen = reaching if len(reaching) > 1 else known[:2]
         return [view.arms[index] for index in chosen[:most]]
+
+    @one_thread()
+    def chance(
+        self,
+        arm: int,
+        epsilon: float | None,
+        *,
+        among_given: bool = False,
+        fresh: Mapping[int, Sequence[float]] | None = None,
+    ) -> float:
+        """See `SearchPolicy`; the mean over parameters that are drawn (see `LevelProcess`)."""
+        if not self._can_model or arm not in self._finished or arm in self._unknown:
+            return math.nan
+        self._told_so_far.read(self._history)
+        scale = self._told_so_far.scale(self.target)
+        rows = self._told_so_far.rows(self.target + 1, self._unknown).most_telling(_MOST)
+        values, counts = rows.values.copy(), rows.counts.copy()
+        for other, new in (fresh or {}).items():
+            here = (rows.arms == other) & (rows.levels == self.target)
+            counts[here] += len(new)
+            both = (self.mean(other, self.target) * rows.counts[here] + sum(new)) / counts[here]
+            values[here] = scale.scores(both)
+        features = self.space.features([self._points[k] for k in rows.arms.tolist()])
+        data = LevelData(features, rows.levels, values, counts)
+        everybody = self._given if among_given else self._finished
+        rivals = [k for k in everybody if k not in self._unfit and k in self._points and k != arm]
+        asked = self.space.features([self._points[k] for k in [arm, *rivals]])
+        fitted, total = self._fit(self.target), 0.0
+        for draw in range(_DRAWS):
+            rng = np.random.default_rng([self._seed, self._told, draw, 2])
+            process = fitted.drawn(rng)
+            process.condition(data)
+            near = [0, *(1 + self._most_promising(process, asked[1:])).tolist()]
+            means, covariance = process.jointly_at_target(asked[near])
+            drawn = rng.multivariate_normal(means, covariance, _OF_EACH, check_valid="ignore")
+            worth = scale.values(drawn)
+            tolerance = epsilon
+            if tolerance is None:  # one standard deviation of the noise, as the model sees it
+                noisy = scale.values(means[:1] - process.target_noise)
+                tolerance = float((scale.values(means[:1]) - noisy)[0])
+            total += float((worth.max(axis=1) - worth[:, 0] <= tolerance).mean())
+        return total / _DRAWS
+
+    @staticmethod
+    def _most_promising(process: LevelProcess, features: FloatArray) -> IntArray:
+        """Return the places of the configurations that are the likeliest to be the best."""
+        if not len(features):
+            return np.zeros(0, dtype=np.int64)
+        means, spreads = process.at_target(features)
+        return np.argsort(-(means + _REACH * spreads), kind="stable")[:_MOST_RIVALS]
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """See `SearchPolicy`."""

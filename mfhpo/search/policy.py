@@ -291,6 +291,27 @@ class SearchPolicy(abc.ABC):
         finished = self.finished_arms()
         return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
 
+    def chance(
+        self,
+        arm: int,
+        epsilon: float | None,
+        *,
+        among_given: bool = False,
+        fresh: Mapping[int, Sequence[float]] | None = None,
+    ) -> float:
+        """Return how likely a finished arm is within epsilon of the best, NaN without a model.
+
+        Parameters
+        ----------
+        arm, epsilon
+            The arm, and the tolerance; None: one standard deviation of the noise.
+        among_given
+            Whether the best of all given arms is meant, instead of the finished ones.
+        fresh
+            More values at the target, by arm, that the search was not told.
+        """
+        return math.nan
+
     def mean(self, arm: int, fidelity: int) -> float:
         """Mean of an arm's values at a level; NaN without any."""
         return float(np.mean(self._values[fidelity].get(arm, [math.nan])))

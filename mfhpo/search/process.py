@@ -149,6 +149,7 @@ class LevelProcess:
         self._scales, smooth, rough, self._noise, self._own = self._unpacked(self._parameters)
         between, alone = smooth @ smooth.T, rough @ rough.T
         self._smooth, self._rough = between[:, data.levels], alone[:, data.levels]
+        self._at_target = float(between[-1, -1]), float(alone[-1, -1])
         # Of a configuration's values at all levels, before anything is seen.
         self._over_levels = between + alone
         self._over_levels[-1, -1] += self._own[-1] ** 2 if self.n_levels > 1 else 0.0
@@ -163,6 +164,18 @@ class LevelProcess:
         blocks = np.array_split(features, self._ends_of_blocks(len(features)))
         means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
         return np.concatenate(means), np.concatenate(spreads)
+
+    def jointly_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means (n,) and covariances (n, n) at the target level, without noise."""
+        features = self._warped(features)
+        across = self._covariance(features, self.n_levels - 1)
+        half = self._half(across)
+        smooth, rough = both_kernels(squared_distances(features, features, self._scales))
+        covariance: FloatArray = self._at_target[0] * smooth + self._at_target[1] * rough
+        if self.n_levels > 1:
+            squares = squared_distances(features, features, self._own[:-1])
+            covariance += self._own[-1] ** 2 * smooth_kernel(squares)
+        return across @ self._weights, covariance - half.T @ half
 
     def _block_at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
         target = self.n_levels - 1

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_number
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification, MakePolicy
@@ -33,6 +33,8 @@ _USUAL = (0.1, 8)
 MOST_FINALISTS = 4
 """Of arms that were given, where nobody says how many."""
 _USUAL_OF_GIVEN = (0.2, MOST_FINALISTS)
+
+_FEWEST_FOR_CHANCE = 3  # finished arms before a search may end by its model's word
 
 _STATE_VERSION = 3
 
@@ -97,6 +99,10 @@ class SearchRace(Policy):
         -1 where the user's values are minimised: inside they are maximised.
     params
         Gives the parameters of an arm, for the certificate.
+    chance
+        Ends a search among given arms as soon as its model gives this probability, in (0, 1), that
+        no other of them is better than the leader by more than `epsilon`. That is the model's word:
+        nothing is certified then. None: it goes on until the budget is spent.
     policy
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
@@ -132,6 +138,7 @@ class SearchRace(Policy):
         measured: bool = False,
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
+        chance: float | None = None,
         policy: MakePolicy | None = None,
     ) -> None:
         check_options({"delta": delta, "epsilon": epsilon})
@@ -149,6 +156,10 @@ class SearchRace(Policy):
             "max_failures": check_count("max_failures", max_failures, 1),
             "seed": search._seed,
         }
+        if chance is not None and not 0.0 < check_number("chance", chance, " or None") < 1.0:
+            raise ValueError(f"chance must be between 0 and 1, or None, got {chance!r}.")
+        self._wanted_chance = chance
+        self._seen_chance = 0, math.nan  # after so many finished arms, that of the leader
         self._sign = sign
         self._params = params
         self._make_policy = None if blocks else policy
@@ -286,6 +297,8 @@ class SearchRace(Policy):
         # A worker that has told nothing yet may have begun to compare a shortlist.
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
+        if not shortlist and self._is_likely_enough:
+            return None
         if not shortlist:
             kept = self._budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
             following = self._search_on(pending, kept)
@@ -362,6 +375,8 @@ class SearchRace(Policy):
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
         budget = self._budget
+        if not self.shortlist and self._is_likely_enough:
+            return True
         if (
             not self.shortlist
             and budget.target_price <= budget.left() - budget.kept
@@ -370,6 +385,45 @@ class SearchRace(Policy):
         ):
             return False
         return self._next(()) is None
+
+    @property
+    def _is_likely_enough(self) -> bool:
+        """Whether the search among given arms ends by its model's word."""
+        n = len(self.search.finished_arms())
+        if self._wanted_chance is None or not self.search.n_given or n < _FEWEST_FOR_CHANCE:
+            return False
+        if self._seen_chance[0] != n:
+            leader, epsilon = self.search.leader(), self._options["epsilon"]
+            assert leader is not None
+            found = self.search.chance(leader, epsilon, among_given=True)
+            self._seen_chance = n, found
+        return self._seen_chance[1] >= self._wanted_chance
+
+    def chance(self) -> float | None:
+        """Return how likely the recommended arm is within epsilon of the best finished one.
+
+        That is the model's estimate, with all values of the search and of the certificate; None
+        without a model, or before any arm is finished.
+        """
+        arm, epsilon = self.leader()[0], self._options["epsilon"]
+        found = math.nan
+        if arm is not None:
+            found = self.search.chance(arm, epsilon, fresh=self._fresh_values())
+        return None if math.isnan(found) else found
+
+    def _fresh_values(self) -> dict[int, list[float]]:
+        """Return the certificate's values by arm, maximised; in blocks as if in the search's."""
+        told = [(pull, self._sign * value) for pull, value in self._replicates if value is not None]
+        off: dict[int | None, float] = {}
+        if self._in_blocks:
+            usual = np.mean([self.search.mean(arm, self.search.target) for arm in self.shortlist])
+            for block in {pull.block for pull, _ in told}:
+                values = [value for pull, value in told if pull.block == block]
+                off[block] = float(usual - np.mean(values))
+        fresh: dict[int, list[float]] = {}
+        for pull, value in told:
+            fresh.setdefault(pull.arm, []).append(value + off.get(pull.block, 0.0))
+        return fresh
 
     def recommend(self) -> Recommendation:
         """The certified arm, or the best by all that is known so far."""
@@ -417,7 +471,13 @@ class SearchRace(Policy):
         if evaluations and self.search.leader() is None:
             return f"none of {evaluations} evaluations gave a value"
         why = self._budget.why_nothing_is_kept
-        if not why and self.finished:
+        if not self.shortlist and self._is_likely_enough:
+            why = (
+                f"the model gives {self._seen_chance[1]:.2g} that no other of the "
+                f"{self.search.n_given} candidates is better by more than epsilon, which is its "
+                f"word and no certificate"
+            )
+        elif not why and self.finished:
             why = "the budget was spent before a shortlist could be evaluated"
         lucky = "the mean is the search's own, of a configuration selected for it"
         if evaluations and not self.search.finished_arms():
@@ -432,6 +492,7 @@ class SearchRace(Policy):
             "saved": self._budget.saved,
             "at_target": len(self.search.finished_arms()),
             "left": self.left,
+            "chance": self.chance(),
             "certificate": self.certificate(),
         }
 

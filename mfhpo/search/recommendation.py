@@ -20,6 +20,9 @@ class UserSearchRecommendation(UserRecommendation):
         Number of configurations that were tried at any level, and at the target.
     left
         How many configurations are not at the target, by where they were left.
+    chance
+        By the search's model, the probability that no other configuration of those at the target is
+        better by more than epsilon. It is an estimate and no certificate; None without a model.
     stopped, saved
         Number of trials that were stopped at their limits of time or memory, and the cost that this
         saved where seconds are measured: a guess, by which a configuration that did not end later
@@ -31,6 +34,7 @@ class UserSearchRecommendation(UserRecommendation):
     tried: int = 0
     at_target: int = 0
     left: dict[str, int] = field(default_factory=dict)
+    chance: float | None = None
     stopped: int = 0
     saved: float = 0.0
     certificate: Certificate | None = None
@@ -42,6 +46,11 @@ class UserSearchRecommendation(UserRecommendation):
         )
         if self.left:
             tried += f"; {left_in_words(self.left)}"
+        if self.chance is not None:
+            tried += (
+                f"\n  model       {self.chance:.2f} likely to be within epsilon of the best at the "
+                f"target; an estimate, not certified"
+            )
         if self.stopped:
             limits = "trial at its limit" if self.stopped == 1 else "trials at their limits"
             tried += f"\n  stopped     {self.stopped} {limits}"

@@ -14,6 +14,7 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 # values; what is far beyond is hopeless.
 _NEAR, _FIRST = 5.0, 20
 _HOPELESS = 2.0  # logarithm from which on it hardly matters how far
+_LEAST_GAP = -0.9  # in units of what is near: nothing is better than the best by more
 _ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
 # Shares of the rows: those that were told last, and at most so many below an arm's highest level.
 _LATEST, _LOWER = 0.5, 0.25
@@ -125,6 +126,12 @@ class Told:
         """
         return self._rows(self._in_order(n_levels, without), n_levels)
 
+    def scale(self, level: int) -> Scale:
+        """Return the scale of all values at a level that are remembered."""
+        n = len(self._places)
+        here = np.flatnonzero(self._levels[:n] == level)
+        return Scale.of(self._sums[here] / self._counts[here])
+
     def _in_order(self, n_levels: int, without: Collection[int]) -> IntArray:
         """The places of these rows, by level, and of the arms that failed."""
         n = len(self._places)
@@ -161,27 +168,73 @@ class Told:
 
 
 def scores(values: FloatArray) -> FloatArray:
-    """Minus each value's gap to the best one, large gaps shortened, with mean 0 and unit variance.
-
-    Values are better the larger they are, and in the order in which they became known. A model of
-    the values themselves would spend itself on hopeless configurations, so gaps are shortened to
-    their logarithms, from about the median gap on, and those of the hopeless further.
+    """Return minus each value's gap to the best one, large gaps shortened: see `Scale`.
 
     Examples
     --------
     >>> scores(np.array([0.1, 0.5, 0.8, 0.9])).round(2).tolist()
     [-1.47, -0.34, 0.71, 1.11]
     """
-    best = values.max()
+    return Scale.of(values).scores(values)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale on which a model sees values: their gaps to the best, with unit variance.
+
+    Values are better the larger they are. A model of the values themselves would spend itself on
+    hopeless configurations, so gaps are shortened to their logarithms, from about the median gap
+    on, and those of the hopeless further.
+    """
+
+    best: float
+    near: float  # from which gap on it is shortened
+    mean: float  # of the shortened gaps
+    spread: float
+
+    @classmethod
+    def of(cls, values: FloatArray) -> Scale:
+        """Return the scale of values, in the order in which they became known."""
+        best = float(values.max())
+        gaps = _gaps(best, values)
+        # A search comes to where gaps are as small as the noise; the first ones say what a gap is.
+        typical = float(np.median(gaps[:_FIRST]))
+        # With half of them at the best, the mean gap says so; with all, there is none.
+        near = _NEAR * typical or _NEAR * float(gaps.mean()) or 1.0
+        shortened = _shortened(gaps / near)
+        return cls(best, near, float(shortened.mean()), float(shortened.std()) or 1.0)
+
+    def scores(self, values: FloatArray) -> FloatArray:
+        """Return the values on this scale."""
+        shortened = _shortened(_gaps(self.best, values) / self.near)
+        scaled: FloatArray = (self.mean - shortened) / self.spread
+        return scaled
+
+    def values(self, scores: FloatArray) -> FloatArray:
+        """Return the values that have these scores.
+
+        Examples
+        --------
+        >>> values = np.array([0.1, 0.5, 0.8, 0.9])
+        >>> Scale.of(values).values(scores(values)).round(6).tolist()
+        [0.1, 0.5, 0.8, 0.9]
+        """
+        shortened = self.mean - self.spread * scores
+        beyond = np.expm1(np.maximum(shortened - _HOPELESS, 0.0))
+        found: FloatArray = self.best - self.near * np.expm1(
+            np.minimum(shortened, _HOPELESS) + beyond
+        )
+        return found
+
+
+def _gaps(best: float, values: FloatArray) -> FloatArray:
     gaps = best - values
-    gaps[gaps <= _ROUNDING * abs(best)] = 0.0
-    # A search comes to where gaps are as small as the noise; the first ones say what a gap is.
-    typical = float(np.median(gaps[:_FIRST]))
-    # With half of them at the best, the mean gap says so; with all, there is none.
-    near = _NEAR * typical or _NEAR * float(gaps.mean()) or 1.0
-    shortened = np.log1p(gaps / near)
+    gaps[np.abs(gaps) <= _ROUNDING * abs(best)] = 0.0
+    return gaps
+
+
+def _shortened(gaps: FloatArray) -> FloatArray:
+    shortened = np.log1p(np.maximum(gaps, _LEAST_GAP))
     hopeless = np.maximum(shortened - _HOPELESS, 0.0)
-    shortened = np.minimum(shortened, _HOPELESS) + np.log1p(hopeless)
-    spread = float(shortened.std())
-    scaled: FloatArray = (shortened.mean() - shortened) / (spread or 1.0)
-    return scaled
+    found: FloatArray = np.minimum(shortened, _HOPELESS) + np.log1p(hopeless)
+    return found
