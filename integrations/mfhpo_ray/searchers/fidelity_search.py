@@ -14,13 +14,14 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
+from mfhpo.search import Replicate, SearchRace
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
 from mfhpo_ray.experiment.open_pulls import is_spent, with_waiting
 from mfhpo_ray.experiment.prices import Prices
-from mfhpo_ray.experiment.pulls import Ended, UnderWay
-from mfhpo_ray.experiment.recommendation import TuneRecommendation
-from mfhpo_ray.experiment.space import levels_of, replicates_of
+from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed
+from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
+from mfhpo_ray.experiment.space import Config, levels_of, replicates_of
 from mfhpo_ray.searchers.arms import ArmsLike
 from mfhpo_ray.searchers.options import FidelitySearchOptions, SearchOptions
 from mfhpo_ray.searchers.policy_search import PolicySearch
@@ -28,12 +29,16 @@ from mfhpo_ray.searchers.policy_search import PolicySearch
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+# Seeds differ between so many arms of a `SearchRace`, whose number may grow.
+_MOST_ARMS = 1 << 16
+
 
 class FidelitySearch(PolicySearch[Policy]):
     """Runs a policy that chooses arms and levels of a fidelity.
 
     What is declared is declared in the unit and the direction of the metric, and is mirrored for
-    one that is minimised. Options are tried at once, so that wrong ones raise here.
+    one that is minimised. Options are tried at once, so that wrong ones raise here. The policy may
+    be a `SearchRace`, which evaluates its finalists anew.
     """
 
     def __init__(
@@ -87,11 +92,32 @@ class FidelitySearch(PolicySearch[Policy]):
     def _settings(self, pull: Pull) -> Any:
         return self._levels[pull.fidelity]
 
+    def _params(self, arm: int) -> Config:
+        return dict(self._arms.shown(arm))
+
     def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
+        if isinstance(policy, SearchRace):
+            pull = super()._wanted_pull(policy, pending)
+            # With nothing under way that may change it, that is the end.
+            self._over = self._over or (pull is None and not pending)
+            return pull
         held = self._open.held
         if held and is_spent(policy, sum(map(self._cost_of, held))):
             return None
         return super()._wanted_pull(policy, pending)
+
+    def _seed_of(self, pull: Pull, replicate: int) -> int:
+        if not isinstance(self._policy, SearchRace):
+            return super()._seed_of(pull, replicate)
+        # Replicates for the certificate are numbered apart from the search's evaluations.
+        n_levels = len(self._levels)
+        fidelity = n_levels if isinstance(pull, Replicate) else pull.fidelity
+        return replicate_seed(
+            self._seed, pull.arm, fidelity, replicate, n_arms=_MOST_ARMS, n_fidelities=n_levels + 1
+        )
+
+    def _is_of_a_mean(self, pull: Pull) -> bool:
+        return isinstance(pull, Replicate) or not isinstance(self._policy, SearchRace)
 
     def _cost_of(self, ended: Ended) -> float:
         costs = self._fidelity.costs_of(self._levels)
@@ -112,7 +138,7 @@ class FidelitySearch(PolicySearch[Policy]):
 
     def _answer(self, policy: Policy) -> TuneRecommendation:
         answer = policy.recommend()
-        params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
+        params = {} if answer.arm is None else self._params(answer.arm)
         certifies = not isinstance(policy, RewardPolicy)
         level = self._levels[answer.fidelity]
         if self._n_stopped:
@@ -124,7 +150,8 @@ class FidelitySearch(PolicySearch[Policy]):
         answer = with_losses(answer, self._n_lost)
         labels = self._labels()
         answer = with_waiting(answer, self._open.waited_for, lambda each: each.in_words(labels))
-        return TuneRecommendation.of(answer, self._sign, params, level, certifies)
+        found = TuneRecommendation.of(answer, self._sign, params, level, certifies)
+        return _with_findings(policy, found) if isinstance(policy, SearchRace) else found
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
         is_stopped = ended.observation.censored_at is not None
@@ -191,6 +218,19 @@ class FidelitySearch(PolicySearch[Policy]):
         objection = self._declaration.objection_to(self._options["budget"], self._levels)
         if objection is not None:
             self._warn_once("budget", objection, stacklevel=5)
+
+
+def _with_findings(race: SearchRace, answer: TuneRecommendation) -> TuneRaceRecommendation:
+    """Return an answer with what a search says beyond it."""
+    found = race.findings()
+    if found["certificate"] is not None:  # whose text is shown
+        found["certificate"] = replace(
+            found["certificate"],
+            reason=answer.reason,
+            assumptions=answer.assumptions,
+            conditions=answer.conditions,
+        )
+    return TuneRaceRecommendation(**vars(answer), **found)
 
 
 class DeclaredSearch(FidelitySearch):
