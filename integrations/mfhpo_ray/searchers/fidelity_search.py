@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import abc
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ray.tune.utils import flatten_dict
+
 from mfhpo import Labels, Observation, Policy, Problem, Pull
+from mfhpo.certification.certification import MakePolicy
 from mfhpo.certification.choice import check_blocks, make_block_elimination
 from mfhpo.knowledge.bias import Kind
-from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo.search import Replicate, SearchRace
+from mfhpo.search.declared import cheap_levels_in_words, makes_shortlist, shortlisting_race
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
 from mfhpo_ray.experiment.open_pulls import is_spent, with_waiting
@@ -28,6 +33,8 @@ from mfhpo_ray.searchers.policy_search import PolicySearch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_logger = logging.getLogger("mfhpo_ray")
 
 # Seeds differ between so many arms of a `SearchRace`, whose number may grow.
 _MOST_ARMS = 1 << 16
@@ -74,7 +81,10 @@ class FidelitySearch(PolicySearch[Policy]):
         """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, or ValueError if the race has not begun."""
+        """Return the best answer so far, or raise ValueError if the race has not begun.
+
+        Of a `SearchRace` it is a `TuneRaceRecommendation`.
+        """
         return self._answer(self._made_policy())
 
     # What the base asks.
@@ -234,10 +244,15 @@ def _with_findings(race: SearchRace, answer: TuneRecommendation) -> TuneRaceReco
 
 
 class DeclaredSearch(FidelitySearch):
-    """Runs the policy that `mfhpo.racing.options.runs` names."""
+    """Runs the policy that `mfhpo.racing.options.runs` names.
+
+    Where nothing is declared about cheaper levels, and the budget does not pay for comparing all
+    arms at the target, it runs a `SearchRace`, and the policy compares the finalists.
+    """
 
     _policy_class: Callable[..., Policy]
     _defaults: dict[str, Any]
+    _announced = False  # whether the log has what cheap levels are used for
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike, options: Mapping[str, Any]
@@ -260,10 +275,67 @@ class DeclaredSearch(FidelitySearch):
             **host,
         )
 
+    def _make_policy(self, n_arms: int, sign: float) -> Policy:
+        words = self._on_cheap_levels(n_arms)
+        if words and not self._announced:
+            self._announced = True
+            _logger.info("%s: %s.", type(self).__name__, words)
+        return super()._make_policy(n_arms, sign)
+
     def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        if self._makes_shortlist(problem.n_arms):
+            return self._shortlisting_race(sign, options["seed"])
         if self._replicate is None:
             return self._policy_for(problem, sign, options)
         return make_block_elimination(problem, options)
+
+    def _makes_shortlist(self, n_arms: int) -> bool:
+        costs = self._fidelity.costs_of(self._levels)
+        return makes_shortlist(self._with_bias, n_arms, costs)
+
+    def _on_cheap_levels(self, n_arms: int) -> str:
+        """Return what cheap levels are used for, in words; empty where users have declared that."""
+        looks = self._replicate is not None or self._certifier(1.0) is None
+        certifier = "a group-sequential test" if looks else self._policy_class.__name__
+        costs = self._fidelity.costs_of(self._levels)
+        return cheap_levels_in_words(self._with_bias, n_arms, costs, certifier)
+
+    @property
+    def _with_bias(self) -> dict[str, Any]:
+        return {**self._options, "bias": self._declaration.bias}
+
+    def _shortlisting_race(self, sign: float, seed: int) -> SearchRace:
+        return shortlisting_race(
+            self._declaration,
+            self._options,
+            self._described_arms(),
+            self._levels,
+            seed=seed,
+            sign=sign,
+            params=self._params,
+            replicate=self._replicate,
+            policy=self._certifier(sign),
+        )
+
+    def _described_arms(self) -> list[Config]:
+        """Return what a model may learn from: the arms' scalars by key, or nothing but names."""
+        arms = [flatten_dict(self._arms.config(arm)) for arm in range(len(self._arms))]
+        values = [native(value) for arm in arms for value in arm.values()]
+        if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
+            return arms
+        name = "/".join(["arm", *self._keys])  # unlike any key that the search sets
+        return [{name: str(arm)} for arm in range(len(arms))]
+
+    def _certifier(self, sign: float) -> MakePolicy | None:
+        """Return what makes the policy that compares finalists; None for a few planned looks."""
+        own = {**self._options, "budget": None}
+        if isinstance(own.get("radius"), Sequence):
+            own["radius"] = own["radius"][-1]  # finalists are evaluated at the target alone
+
+        def make(problem: Problem, **options: Any) -> Policy:
+            return self._policy_for(problem, sign, {**options, **own})
+
+        return make
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return self._policy_class(problem, **options)

@@ -423,9 +423,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if arms is None:
             self._look_up_levels(self._candidates.space)
             arms = self._candidates.make(self._seed, self._while_drawing())
+        self._arms = arms
         policy = self._make_policy(len(arms), self._sign)
         policy.labels = self._labels()
-        self._arms, self._policy = arms, policy
+        self._policy = policy
         return policy
 
     def _take(self, name: str, value: str | None) -> None:

@@ -23,6 +23,7 @@ from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import Ended
 from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
+from mfhpo_ray.searchers.arms import Arms
 from mfhpo_ray.searchers.candidates import Candidates, OpenCandidates
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
 
@@ -209,10 +210,10 @@ class RaceSearch(FidelitySearch):
         race, candidates = self._race(sign, self._seed), self._candidates
         if isinstance(candidates, OpenCandidates):
             race.search.space = SearchSpace(candidates.kinds)
+            drawn = Arms()  # each is drawn again when it is begun
             for arm in range(race.search.n_given):
-                if not self._arms.is_known(arm):
-                    self._arms.adopt(arm, candidates.draw(arm, None, self._seed, self._arms))
-                self._describe(race, arm, self._arms.config(arm))
+                drawn.adopt(arm, candidates.draw(arm, None, self._seed, drawn))
+                self._describe(race, arm, drawn.config(arm))
         race.most_blocks = self._most_blocks
         return race
 
