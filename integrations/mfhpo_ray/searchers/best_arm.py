@@ -23,6 +23,7 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
+from mfhpo.search import SearchRace
 from mfhpo_ray.searchers.arms import ArmsLike
 from mfhpo_ray.searchers.fidelity_search import DeclaredSearch
 from mfhpo_ray.searchers.options import (
@@ -63,6 +64,15 @@ class IISESearch(DeclaredSearch):
     values at the target level are evidence. Noise that is not declared is estimated from the first
     trials, and the certificate names it. Trials must be noisy in the way that matters: draw a new
     split and initial state from ``config["seed"]`` in each.
+
+    A small `budget` changes what cheap levels do. If it does not pay for two evaluations of each
+    configuration at the target, and no bias is declared, cheap levels choose at most four
+    finalists. These are evaluated again at the target, with new seeds. The claim is about the
+    finalists alone, and rests on their new values alone. The answer, a `TuneRaceRecommendation`,
+    says how many configurations were left at which level, and the log "mfhpo_ray" says at the
+    beginning that cheap levels choose. All configurations are compared with a larger budget or
+    none, with a `bias` or a `variant`, with ``estimated_bias="eliminate"``, and where costs are
+    measured.
 
     Parameters
     ----------
@@ -152,7 +162,8 @@ class MFGradSearch(DeclaredSearch):
     better choice elsewhere.
 
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
-    restarts. With ``stop="published"`` delta is not proven.
+    restarts, and when a small budget leaves only finalists to be compared. With
+    ``stop="published"`` delta is not proven.
 
     Parameters
     ----------
@@ -179,8 +190,8 @@ class MFLUCBSearch(DeclaredSearch):
     less.
 
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
-    restarts. What is said of the two best means only chooses levels: if it is wrong the race is
-    dearer, and the certificate as good.
+    restarts, and when a small budget leaves only finalists to be compared. What is said of the two
+    best means only chooses levels: if it is wrong the race is dearer, and the certificate as good.
 
     Parameters
     ----------
@@ -227,12 +238,13 @@ class MFSearch(DeclaredSearch):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
     When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
-    aim, the number of arms and levels, and what is declared; it is made known in one line of the
-    log "mfhpo_ray", and `choice` tells which and why.
+    aim, the number of arms and levels, the budget, and what is declared; it is made known in one
+    line of the log "mfhpo_ray", and `choice` tells which and why.
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
-    `IISESearch` describes. With the other aims nothing is certified, and the run ends when the
-    budget is spent.
+    `IISESearch` describes. Where a small budget leaves only finalists to be compared, `choice` is
+    `mfhpo.search.SearchRace`, which compares them in a few planned looks. With the other aims
+    nothing is certified, and the run ends when the budget is spent.
 
     Parameters
     ----------
@@ -278,11 +290,13 @@ class MFSearch(DeclaredSearch):
 
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
         aim = self._options["aim"]
-        if self._replicate is not None:
+        if self._makes_shortlist(n_arms):
+            choice = PolicyChoice(SearchRace, self._on_cheap_levels(n_arms))
+        elif self._replicate is not None:
             choice = choose_blocks()
         else:
             choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
-        if self._choice is None:
+        if self._choice is None and choice.policy is not SearchRace:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
             if aim == "reward per pull" and sign < 0.0:
                 warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=4)
@@ -291,3 +305,6 @@ class MFSearch(DeclaredSearch):
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return make_best_policy(problem, sign, options)
+
+    def _certifier(self, sign: float) -> None:
+        return None

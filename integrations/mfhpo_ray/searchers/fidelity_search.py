@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import abc
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ray.tune.utils import flatten_dict
+
 from mfhpo import Labels, Observation, Policy, Problem, Pull
+from mfhpo.certification.certification import MakePolicy
 from mfhpo.certification.choice import check_blocks, make_block_elimination
 from mfhpo.knowledge.bias import Kind
-from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
+from mfhpo.search import Replicate, SearchRace
+from mfhpo.search.declared import cheap_levels_in_words, makes_shortlist, shortlisting_race
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
 from mfhpo_ray.experiment.open_pulls import is_spent, with_waiting
 from mfhpo_ray.experiment.prices import Prices
-from mfhpo_ray.experiment.pulls import Ended, UnderWay
-from mfhpo_ray.experiment.recommendation import TuneRecommendation
-from mfhpo_ray.experiment.space import levels_of, replicates_of
+from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed
+from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
+from mfhpo_ray.experiment.space import Config, levels_of, replicates_of
 from mfhpo_ray.searchers.arms import ArmsLike
 from mfhpo_ray.searchers.options import FidelitySearchOptions, SearchOptions
 from mfhpo_ray.searchers.policy_search import PolicySearch
@@ -28,12 +34,18 @@ from mfhpo_ray.searchers.policy_search import PolicySearch
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_logger = logging.getLogger("mfhpo_ray")
+
+# Seeds differ between so many arms of a `SearchRace`, whose number may grow.
+_MOST_ARMS = 1 << 16
+
 
 class FidelitySearch(PolicySearch[Policy]):
     """Runs a policy that chooses arms and levels of a fidelity.
 
     What is declared is declared in the unit and the direction of the metric, and is mirrored for
-    one that is minimised. Options are tried at once, so that wrong ones raise here.
+    one that is minimised. Options are tried at once, so that wrong ones raise here. The policy may
+    be a `SearchRace`, which evaluates its finalists anew.
     """
 
     def __init__(
@@ -69,7 +81,10 @@ class FidelitySearch(PolicySearch[Policy]):
         """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, or ValueError if the race has not begun."""
+        """Return the best answer so far, or raise ValueError if the race has not begun.
+
+        Of a `SearchRace` it is a `TuneRaceRecommendation`.
+        """
         return self._answer(self._made_policy())
 
     # What the base asks.
@@ -87,11 +102,32 @@ class FidelitySearch(PolicySearch[Policy]):
     def _settings(self, pull: Pull) -> Any:
         return self._levels[pull.fidelity]
 
+    def _params(self, arm: int) -> Config:
+        return dict(self._arms.shown(arm))
+
     def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
+        if isinstance(policy, SearchRace):
+            pull = super()._wanted_pull(policy, pending)
+            # With nothing under way that may change it, that is the end.
+            self._over = self._over or (pull is None and not pending)
+            return pull
         held = self._open.held
         if held and is_spent(policy, sum(map(self._cost_of, held))):
             return None
         return super()._wanted_pull(policy, pending)
+
+    def _seed_of(self, pull: Pull, replicate: int) -> int:
+        if not isinstance(self._policy, SearchRace):
+            return super()._seed_of(pull, replicate)
+        # Replicates for the certificate are numbered apart from the search's evaluations.
+        n_levels = len(self._levels)
+        fidelity = n_levels if isinstance(pull, Replicate) else pull.fidelity
+        return replicate_seed(
+            self._seed, pull.arm, fidelity, replicate, n_arms=_MOST_ARMS, n_fidelities=n_levels + 1
+        )
+
+    def _is_of_a_mean(self, pull: Pull) -> bool:
+        return isinstance(pull, Replicate) or not isinstance(self._policy, SearchRace)
 
     def _cost_of(self, ended: Ended) -> float:
         costs = self._fidelity.costs_of(self._levels)
@@ -112,7 +148,7 @@ class FidelitySearch(PolicySearch[Policy]):
 
     def _answer(self, policy: Policy) -> TuneRecommendation:
         answer = policy.recommend()
-        params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
+        params = {} if answer.arm is None else self._params(answer.arm)
         certifies = not isinstance(policy, RewardPolicy)
         level = self._levels[answer.fidelity]
         if self._n_stopped:
@@ -124,7 +160,8 @@ class FidelitySearch(PolicySearch[Policy]):
         answer = with_losses(answer, self._n_lost)
         labels = self._labels()
         answer = with_waiting(answer, self._open.waited_for, lambda each: each.in_words(labels))
-        return TuneRecommendation.of(answer, self._sign, params, level, certifies)
+        found = TuneRecommendation.of(answer, self._sign, params, level, certifies)
+        return _with_findings(policy, found) if isinstance(policy, SearchRace) else found
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
         is_stopped = ended.observation.censored_at is not None
@@ -193,11 +230,29 @@ class FidelitySearch(PolicySearch[Policy]):
             self._warn_once("budget", objection, stacklevel=5)
 
 
+def _with_findings(race: SearchRace, answer: TuneRecommendation) -> TuneRaceRecommendation:
+    """Return an answer with what a search says beyond it."""
+    found = race.findings()
+    if found["certificate"] is not None:  # whose text is shown
+        found["certificate"] = replace(
+            found["certificate"],
+            reason=answer.reason,
+            assumptions=answer.assumptions,
+            conditions=answer.conditions,
+        )
+    return TuneRaceRecommendation(**vars(answer), **found)
+
+
 class DeclaredSearch(FidelitySearch):
-    """Runs the policy that `mfhpo.racing.options.runs` names."""
+    """Runs the policy that `mfhpo.racing.options.runs` names.
+
+    Where nothing is declared about cheaper levels, and the budget does not pay for comparing all
+    arms at the target, it runs a `SearchRace`, and the policy compares the finalists.
+    """
 
     _policy_class: Callable[..., Policy]
     _defaults: dict[str, Any]
+    _announced = False  # whether the log has what cheap levels are used for
 
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike, options: Mapping[str, Any]
@@ -220,10 +275,67 @@ class DeclaredSearch(FidelitySearch):
             **host,
         )
 
+    def _make_policy(self, n_arms: int, sign: float) -> Policy:
+        words = self._on_cheap_levels(n_arms)
+        if words and not self._announced:
+            self._announced = True
+            _logger.info("%s: %s.", type(self).__name__, words)
+        return super()._make_policy(n_arms, sign)
+
     def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+        if self._makes_shortlist(problem.n_arms):
+            return self._shortlisting_race(sign, options["seed"])
         if self._replicate is None:
             return self._policy_for(problem, sign, options)
         return make_block_elimination(problem, options)
+
+    def _makes_shortlist(self, n_arms: int) -> bool:
+        costs = self._fidelity.costs_of(self._levels)
+        return makes_shortlist(self._with_bias, n_arms, costs)
+
+    def _on_cheap_levels(self, n_arms: int) -> str:
+        """Return what cheap levels are used for, in words; empty where users have declared that."""
+        looks = self._replicate is not None or self._certifier(1.0) is None
+        certifier = "a group-sequential test" if looks else self._policy_class.__name__
+        costs = self._fidelity.costs_of(self._levels)
+        return cheap_levels_in_words(self._with_bias, n_arms, costs, certifier)
+
+    @property
+    def _with_bias(self) -> dict[str, Any]:
+        return {**self._options, "bias": self._declaration.bias}
+
+    def _shortlisting_race(self, sign: float, seed: int) -> SearchRace:
+        return shortlisting_race(
+            self._declaration,
+            self._options,
+            self._described_arms(),
+            self._levels,
+            seed=seed,
+            sign=sign,
+            params=self._params,
+            replicate=self._replicate,
+            policy=self._certifier(sign),
+        )
+
+    def _described_arms(self) -> list[Config]:
+        """Return what a model may learn from: the arms' scalars by key, or nothing but names."""
+        arms = [flatten_dict(self._arms.config(arm)) for arm in range(len(self._arms))]
+        values = [native(value) for arm in arms for value in arm.values()]
+        if all(value is None or isinstance(value, (bool, int, float, str)) for value in values):
+            return arms
+        name = "/".join(["arm", *self._keys])  # unlike any key that the search sets
+        return [{name: str(arm)} for arm in range(len(arms))]
+
+    def _certifier(self, sign: float) -> MakePolicy | None:
+        """Return what makes the policy that compares finalists; None for a few planned looks."""
+        own = {**self._options, "budget": None}
+        if isinstance(own.get("radius"), Sequence):
+            own["radius"] = own["radius"][-1]  # finalists are evaluated at the target alone
+
+        def make(problem: Problem, **options: Any) -> Policy:
+            return self._policy_for(problem, sign, {**options, **own})
+
+        return make
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return self._policy_class(problem, **options)

@@ -423,9 +423,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if arms is None:
             self._look_up_levels(self._candidates.space)
             arms = self._candidates.make(self._seed, self._while_drawing())
+        self._arms = arms
         policy = self._make_policy(len(arms), self._sign)
         policy.labels = self._labels()
-        self._arms, self._policy = arms, policy
+        self._policy = policy
         return policy
 
     def _take(self, name: str, value: str | None) -> None:
@@ -485,21 +486,22 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return pulls[0] if pulls else None
 
     def _config(self, pull: Pull, replicate: int) -> Config:
-        arms = self._arms
-        config = arms.config(pull.arm)
+        config = self._arms.config(pull.arm)
         assign(config, self._owned, self._settings(pull))
         if self._seed_key is not None:
-            seed = replicate_seed(
-                self._seed,
-                pull.arm,
-                pull.fidelity,
-                replicate,
-                n_arms=len(arms),
-                n_fidelities=self._n_fidelities,
-            )
-            assign(config, self._seed_key, seed)
+            assign(config, self._seed_key, self._seed_of(pull, replicate))
         self._assign_replicate(config, pull)
         return config
+
+    def _seed_of(self, pull: Pull, replicate: int) -> int:
+        return replicate_seed(
+            self._seed,
+            pull.arm,
+            pull.fidelity,
+            replicate,
+            n_arms=len(self._arms),
+            n_fidelities=self._n_fidelities,
+        )
 
     def _assign_replicate(self, config: Config, pull: Pull) -> None:
         if self._replicate is not None and pull.block is not None:

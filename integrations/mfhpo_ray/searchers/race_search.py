@@ -20,17 +20,15 @@ from mfhpo.search import (
     has_levels,
 )
 from mfhpo_ray.experiment.encoding import decode
-from mfhpo_ray.experiment.pulls import Ended, replicate_seed
-from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation
+from mfhpo_ray.experiment.pulls import Ended
+from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
+from mfhpo_ray.searchers.arms import Arms
 from mfhpo_ray.searchers.candidates import Candidates, OpenCandidates
 from mfhpo_ray.searchers.fidelity_search import FidelitySearch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-# Seeds differ between so many arms.
-_MOST_ARMS = 1 << 16
 
 
 @runs(SearchRace, SearchOptions, checkpoints=False)
@@ -194,7 +192,9 @@ class RaceSearch(FidelitySearch):
 
     def recommendation(self) -> TuneRaceRecommendation:
         """The best answer so far, with its certificate as far as there is one; see `IISESearch`."""
-        return self._answer(self._made_policy())
+        answer = super().recommendation()
+        assert isinstance(answer, TuneRaceRecommendation)
+        return answer
 
     def limit_of(self, trial_id: str) -> float | None:
         """Where seconds are measured, those after which something else is worth more."""
@@ -210,10 +210,10 @@ class RaceSearch(FidelitySearch):
         race, candidates = self._race(sign, self._seed), self._candidates
         if isinstance(candidates, OpenCandidates):
             race.search.space = SearchSpace(candidates.kinds)
+            drawn = Arms()  # each is drawn again when it is begun
             for arm in range(race.search.n_given):
-                if not self._arms.is_known(arm):
-                    self._arms.adopt(arm, candidates.draw(arm, None, self._seed, self._arms))
-                self._describe(race, arm, self._arms.config(arm))
+                drawn.adopt(arm, candidates.draw(arm, None, self._seed, drawn))
+                self._describe(race, arm, drawn.config(arm))
         race.most_blocks = self._most_blocks
         return race
 
@@ -221,23 +221,11 @@ class RaceSearch(FidelitySearch):
         return self._race(sign, options["seed"])
 
     def _race(self, sign: float, seed: int) -> SearchRace:
-        def params(arm: int) -> Config:
-            return dict(self._arms.shown(arm))
+        return self._declared.race(self._levels, seed=seed, sign=sign, params=self._params)
 
-        return self._declared.race(self._levels, seed=seed, sign=sign, params=params)
-
-    def _answer(self, policy: Policy) -> TuneRaceRecommendation:
+    def _answer(self, policy: Policy) -> TuneRecommendation:
         answer = super()._answer(policy)
-        found = _as_race(policy).findings()
-        if found["certificate"] is not None:  # whose text is shown
-            found["certificate"] = replace(
-                found["certificate"],
-                reason=answer.reason,
-                assumptions=answer.assumptions,
-                conditions=answer.conditions,
-            )
-        level = answer.level if has_levels(self._fidelity) else None
-        return TuneRaceRecommendation(**{**vars(answer), "level": level}, **found)
+        return answer if has_levels(self._fidelity) else replace(answer, level=None)
 
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         if has_levels(self._fidelity):
@@ -250,18 +238,13 @@ class RaceSearch(FidelitySearch):
             super()._check_budget()
 
     def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
-        pulls = policy.ask(1, pending)
-        if not pulls:
-            # With nothing under way that may change it, that is the end.
-            self._over = self._over or not pending
-            return None
-        arms, arm = self._arms, pulls[0].arm
-        if not arms.is_known(arm):
-            point = _as_race(policy).point_of(arm)
-            config = self._open_candidates.draw(arm, point, self._seed, arms)
-            arms.adopt(arm, config)
-            self._describe(policy, arm, config)
-        return pulls[0]
+        pull, arms = super()._wanted_pull(policy, pending), self._arms
+        if pull is not None and not arms.is_known(pull.arm):
+            point = _as_race(policy).point_of(pull.arm)
+            config = self._open_candidates.draw(pull.arm, point, self._seed, arms)
+            arms.adopt(pull.arm, config)
+            self._describe(policy, pull.arm, config)
+        return pull
 
     def _describe(self, policy: Policy, arm: int, config: Config) -> None:
         _as_race(policy).search.describe(arm, self._open_candidates.point_of(config))
@@ -288,14 +271,9 @@ class RaceSearch(FidelitySearch):
         return f"{name}-replicate-{replicate}" if isinstance(pull, Replicate) else name
 
     def _seed_of(self, pull: Pull, replicate: int) -> int:
-        # Replicates for the certificate are numbered apart from the search's evaluations.
-        n_levels = len(self._levels)
-        fidelity = n_levels if isinstance(pull, Replicate) else pull.fidelity
         if self._declared.checkpoints and not isinstance(pull, Replicate):
-            fidelity = replicate = 0
-        return replicate_seed(
-            self._seed, pull.arm, fidelity, replicate, n_arms=_MOST_ARMS, n_fidelities=n_levels + 1
-        )
+            return super()._seed_of(replace(pull, fidelity=0), 0)
+        return super()._seed_of(pull, replicate)
 
     def _recover_arm(self, ended: Ended) -> None:
         arms, arm = self._arms, ended.pull.arm
@@ -318,9 +296,6 @@ class RaceSearch(FidelitySearch):
                 observation = Observation(ended.observation.value, cost)
                 ended = replace(ended, pull=replace(pull, arm=owner), observation=observation)
         super()._tell(policy, ended)
-
-    def _is_of_a_mean(self, pull: Pull) -> bool:
-        return isinstance(pull, Replicate)
 
     def _owner_of(self, arm: int, search: SearchPolicy) -> int:
         """The first arm with the same configuration that was brought to the target, or this one."""

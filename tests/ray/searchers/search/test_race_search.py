@@ -346,7 +346,7 @@ def test_it_chooses_among_candidates(kind):
     configs = run(search, loss)
     answer = recommendation(search)
     assert answer.finished
-    assert f"of 30 candidates, {answer.tried} were tried" in str(answer)
+    assert f"the {answer.compared} finalists of 30 candidates" in str(answer)
     tried = {repr((config["x"], config["model"])) for config in configs}
     assert len(tried) == answer.tried <= 30
     if kind == "list":

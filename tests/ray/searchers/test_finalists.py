@@ -1,0 +1,305 @@
+"""Races whose budget does not pay for comparing all arms: cheap levels choose the finalists."""
+
+import logging
+import math
+
+import numpy as np
+import pytest
+
+from mfhpo import Bias, Fidelity
+from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.knowledge.confidence import HoeffdingRadius
+from mfhpo.search import HalvingSearch, ModelSearch, Replicate, SearchRace
+from mfhpo_ray import (
+    IISESearch,
+    MFGradSearch,
+    MFLUCBSearch,
+    MFSearch,
+    TuneRaceRecommendation,
+    recommendation,
+)
+from mfhpo_ray.experiment.recommendation import from_record, to_record
+from tests.ray.searchers.searching import (
+    ARMS,
+    BEST_ARM,
+    EPOCHS,
+    SPACE,
+    WAYS,
+    Driver,
+    bowl,
+    killed_again_and_again,
+    make,
+    run,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
+
+
+def arms_of(n):
+    return [{"x": float(x)} for x in np.linspace(-1.0, 1.0, n)]
+
+
+MANY, BUDGET = arms_of(26), 26 * 9
+# What is kept of it pays for a certificate.
+MORE = {"arms": arms_of(60), "budget": 60 * 9, "measure": 5}
+each_class = pytest.mark.parametrize("cls", BEST_ARM.values(), ids=BEST_ARM.keys())
+
+
+def make_many(cls=IISESearch, **options):
+    return make(cls, **{"arms": MANY, "budget": BUDGET, "sigma": 0.02, **options})
+
+
+def loss(config):
+    return bowl(config, scale=0.02)
+
+
+@each_class
+@pytest.mark.parametrize(("options", "certified"), [({}, False), (MORE, True)])
+def test_cheap_levels_choose_finalists_which_are_evaluated_anew(cls, options, certified):
+    search = make_many(cls, **options)
+    configs = run(search, loss)
+    answer = recommendation(search)
+    assert isinstance(answer, TuneRaceRecommendation)
+    assert (answer.certified, answer.finished, answer.level) == (certified, True, 9)
+    assert abs(answer.config["x"]) < 0.3
+    n_arms = 60 if certified else 26
+    assert answer.cost == sum(config["epochs"] for config in configs) <= 9 * n_arms
+    assert answer.trials == len(configs)
+    seeds = [config["seed"] for config in configs]
+    assert len(set(seeds)) == len(seeds)
+    at_target = {config["x"] for config in configs if config["epochs"] == 9}
+    assert 2 <= answer.compared <= 4 <= answer.at_target == len(at_target) < n_arms
+    words = str(answer)
+    assert words.startswith("CERTIFIED" if certified else "NOT CERTIFIED")
+    assert f"the {answer.compared} finalists of {n_arms} candidates" in words
+    assert f"{answer.left['left at epochs=3']} left at epochs=3" in words
+    stored = to_record(answer, "loss", "min", ["epochs"])
+    assert from_record(stored).to_dict() == answer.to_dict()
+
+
+def test_the_certificate_rests_on_new_values_alone():
+    search = make_many()
+    configs = run(search, loss)
+    certificate = search.recommendation().certificate
+    winner = certificate.candidates[certificate.winner]
+    values = [loss(c) for c in configs if (c["x"], c["epochs"]) == (winner.params["x"], 9)]
+    assert winner.claim == pytest.approx(values[0])  # the search's own
+    assert winner.mean == pytest.approx(np.mean(values[1:]))
+
+
+@each_class
+@pytest.mark.parametrize("mode", ["min", "max"])
+def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, mode):
+    search = make_many(cls, measure=3, max_failures=7, delta=0.02, mode=mode)
+    run(search, lambda config: loss(config) if mode == "min" else -loss(config))
+    policy = search._policy._certification.policy
+    assert type(policy) is (GroupSequential if cls is MFSearch else cls._policy_class)
+    assert policy.delta == 0.02
+    assert policy._max_failures == 7
+    if cls is not MFSearch:
+        assert (policy._measure, policy.budget) == (3, math.inf)
+    assert abs(search.recommendation().config["x"]) < 0.3
+
+
+LEVELS_OPTIONS = {
+    "radii": {"radius": [HoeffdingRadius(0.02)] * 3},
+    "scales": {"sigma": [0.5, 0.2, 0.02]},
+    "means": {"explore": "A", "best_no_better_than": 0.0, "second_no_worse_than": 0.001},
+}
+
+
+@pytest.mark.parametrize("options", LEVELS_OPTIONS.values(), ids=LEVELS_OPTIONS.keys())
+def test_of_options_for_each_level_that_of_the_target_counts(options):
+    search = make_many(MFLUCBSearch, **MORE, **options)
+    run(search, loss)
+    assert search.recommendation().certified
+
+
+def test_the_finalists_may_share_their_replicates():
+    def shared(config):
+        rng = np.random.default_rng(config["split"])
+        return loss(config) + 3.0 * rng.normal()
+
+    for cls in (IISESearch, MFSearch):
+        search = make_many(cls, replicate="split", sigma=None, **MORE)
+        splits, number = {}, 0
+        while isinstance(config := search.suggest(str(number)), dict):
+            pull = search._open.get(str(number)).pull
+            assert isinstance(pull, Replicate) == (pull.block > 0)
+            splits.setdefault(pull.block, set()).add(config["split"])
+            search.on_trial_complete(str(number), {"loss": shared(config)})
+            number += 1
+        assert all(len(of_block) == 1 for of_block in splits.values())
+        assert len(set.union(*splits.values())) == len(splits) > 2
+        answer = search.recommendation()
+        assert (answer.certified, abs(answer.config["x"]) < 0.3) == (True, True)
+
+
+# What a model learns from, and whether it learns anything.
+
+
+def _described(search):
+    search.suggest("a")
+    return search._policy.search
+
+
+def test_a_model_learns_from_scalars_also_in_nested_dictionaries():
+    arms = [{"x": k, "model": {"kind": "ab"[k % 2]}} for k in range(26)]
+    search = _described(make_many(arms=arms))
+    assert isinstance(search, ModelSearch)
+    assert search.space.parameters.keys() == {"x", "model/kind"}
+
+
+def test_arms_that_are_no_scalars_are_ranked_by_their_values_alone():
+    arms = [{**arm, "layers": [8] * k} for k, arm in enumerate(MANY)]
+    for fidelity in (EPOCHS, Fidelity("arm", levels=[1, 3, 9])):
+        search = make_many(arms=arms, fidelity=fidelity)
+        assert type(_described(search)) is HalvingSearch
+    search = make_many(arms=arms)
+    run(search, loss)
+    answer = search.recommendation()
+    assert (answer.finished, answer.compared) == (True, 2)
+    assert abs(answer.config["x"]) < 0.3
+
+
+def test_arms_may_be_drawn_from_the_space():
+    search = make_many(arms=26, space=SPACE)
+    configs = run(search, loss)
+    answer = search.recommendation()
+    assert "finalists of 26 candidates" in str(answer)
+    assert len({config["x"] for config in configs}) == answer.tried <= 26
+    assert isinstance(search._policy.search, ModelSearch)
+
+
+# Several trials at once, failures, restarts.
+
+
+def _result(config):
+    fails = config["seed"] % 11 == 0
+    return {"loss": math.nan if fails else loss(config), "time_total_s": 1.0}
+
+
+@each_class
+def test_several_trials_at_once_keep_to_the_budget(cls):
+    driver = Driver(make_many(cls), lambda config: {"loss": loss(config)}).to_the_end()
+    search = driver.search
+    assert search.finished
+    assert sum(config["epochs"] for config in driver.configs) <= BUDGET
+    answer = search.recommendation()
+    assert answer.at_target < 26
+    assert abs(answer.config["x"]) < 0.3
+
+
+@pytest.mark.parametrize(("name", "way"), [*zip(BEST_ARM, [*WAYS, "state"], strict=True)])
+def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
+    def make_search():
+        return make_many(BEST_ARM[name])
+
+    straight, stopping = Driver(make_search(), _result), Driver(make_search(), _result)
+    while straight.step():
+        assert stopping.step()
+        stopping.search = WAYS[way](stopping.search, make_search, tmp_path)
+    assert not stopping.step()
+    assert stopping.history == straight.history
+    assert stopping.search.get_state() == straight.search.get_state()
+    answer = stopping.search.recommendation()
+    assert answer.to_dict() == straight.search.recommendation().to_dict()
+    assert answer.failures > 0
+
+
+@each_class
+def test_killed_again_and_again_the_race_ends_and_counts_each_observation_once(cls):
+    answer, records = killed_again_and_again(lambda: make_many(cls, max_failures=9), _result)
+    assert abs(answer.config["x"]) < 0.3
+    assert answer.trials == sum(record["value"] is not None for record in records.values())
+    assert any("shortlist" in record for record in records.values())
+
+
+def test_configurations_that_fail_are_not_among_the_finalists():
+    search = make_many()
+    run(search, lambda config: math.nan if abs(config["x"]) < 0.1 else loss(config))
+    answer = search.recommendation()
+    assert answer.left["without a value"] == 2
+    assert 0.1 < abs(answer.config["x"]) < 0.4
+
+
+def test_lost_trials_are_a_condition_of_the_certificate_alone():
+    search = make_many()
+    lost, number = set(), 0
+    while isinstance(config := search.suggest(str(number)), dict):
+        is_new = isinstance(search._open.get(str(number)).pull, Replicate)
+        if is_new in lost:
+            search.on_trial_complete(str(number), {"loss": loss(config)})
+        else:
+            lost.add(is_new)
+            search.lose(str(number))
+        number += 1
+    answer = search.recommendation()
+    assert answer.conditions[-1].startswith("the 1 evaluations that were left out")
+    assert answer.certificate.conditions == answer.conditions
+
+
+# Who compares all arms, as ever.
+
+BOUNDS = {"bias": [0.1, 0.03, 0.0]}
+COMPARES_ALL = {
+    "no budget": (IISESearch, {"budget": None}),
+    "a budget that pays": (MFSearch, {"budget": 2 * BUDGET}),
+    "few": (IISESearch, {"arms": ARMS, "budget": 30}),
+    "bias": (MFGradSearch, BOUNDS),
+    "bias of the fidelity": (
+        MFSearch,
+        {"fidelity": Fidelity("epochs", levels=[1, 3, 9], bias=Bias.order(0.1, 0.03, 0.0))},
+    ),
+    "estimated": (MFLUCBSearch, {"estimated_bias": "eliminate"}),
+    "variant": (IISESearch, {"variant": "se"}),
+    "aim": (MFSearch, {"aim": "reward per pull", "epsilon": None, "mode": "max"}),
+    "measured": (MFSearch, {"fidelity": Fidelity("epochs", levels=[1, 3, 9], costs="measured")}),
+    "one level": (IISESearch, {"fidelity": Fidelity("epochs", levels=[9])}),
+}
+
+
+@pytest.mark.parametrize("name", COMPARES_ALL)
+def test_who_declares_or_pays_enough_compares_all_at_the_target(name, caplog):
+    cls, options = COMPARES_ALL[name]
+    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
+        search = make_many(cls, **options)
+        search.suggest("a")
+    assert not isinstance(search._policy, SearchRace)
+    assert not isinstance(search.recommendation(), TuneRaceRecommendation)
+    assert "finalists" not in caplog.text or name == "no budget"
+    if cls is MFSearch:
+        assert search.choice.policy is not SearchRace
+
+
+# What the log says.
+
+
+@each_class
+def test_the_log_says_once_that_cheap_levels_choose_finalists(cls, caplog, tmp_path):
+    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
+        search = make_many(cls)
+        search.suggest("a")
+        search.suggest("b")
+        WAYS["pickle"](search, None, tmp_path)
+    name = "a group-sequential test" if cls is MFSearch else cls._policy_class.__name__
+    words = (
+        f"budget=234 does not pay for two evaluations of each of the 26 configurations at the "
+        f"target; so cheaper levels choose the finalists, which {name} compares by new evaluations"
+    )
+    assert caplog.messages == [f"{cls.__name__}: {words}."]
+    if cls is MFSearch:
+        assert (search.choice.policy, search.choice.reason) == (SearchRace, words)
+
+
+@each_class
+def test_the_log_says_what_without_a_budget_cheap_levels_are_not_used_for(cls, caplog):
+    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
+        make_many(cls, budget=None).suggest("a")
+    *chosen, words = sorted(caplog.messages, key=lambda message: "all 26" in message)
+    assert words.startswith(
+        f"{cls.__name__}: all 26 configurations are compared at the target alone"
+    )
+    assert "budget=..." in words
+    assert "bias=..." in words
+    assert [message.split(" is")[0] for message in chosen] == ["MFTopTwo"] * (cls is MFSearch)
