@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.stats import binomtest
@@ -35,7 +35,7 @@ from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
 from mfhpo import Fidelity, Observation
-from mfhpo.search import DeclaredSearch
+from mfhpo.search import DeclaredSearch, SearchRace
 
 Row = dict[str, Any]
 
@@ -43,46 +43,85 @@ SIGMA = EPSILON = 0.5
 BUDGETS = {64: (15, 30, 45), 200: (30, 60)}
 """Number of configurations, and budgets in full evaluations."""
 
-_FIRST_LIST = 100  # of each task
+STOP = 0.95
+"""The chance by the model at which a search is stopped."""
+
+FIRST_LIST = 100
+"""Of each task; the search was developed on earlier ones."""
+
+Play: TypeAlias = Callable[[Race, np.random.Generator], Answer]
 
 
-def on_a_budget(budget: float, named: bool, race: Race, rng: np.random.Generator) -> Answer:
+def played(
+    race: Race,
+    budget: float,
+    rng: np.random.Generator,
+    *,
+    named: bool = False,
+    chance: float | None = None,
+) -> SearchRace:
     """Search among the pool's configurations, then certify the finalists, as a user would."""
     pool = race.pool
-    levels = range(1, len(pool.costs) + 1)
+    levels = list(range(1, len(pool.costs) + 1))
     candidates = [{"name": f"{arm}"} for arm in range(pool.n_arms)]
     declared = DeclaredSearch.of(
-        Fidelity("level", levels=list(levels), costs=pool.costs.tolist()),
+        Fidelity("level", levels=levels, costs=pool.costs.tolist()),
         budget=budget,
         checkpoints=pool.continues,
         epsilon=race.epsilon,
         delta=DELTA,
         candidates=candidates if named else pool.configurations,
+        chance=chance,
     )
-    search = declared.race(list(levels), seed=race.seed, sign=1.0)
+    search = declared.race(levels, seed=race.seed, sign=1.0)
     while pulls := search.ask():
         [pull] = pulls
         value = pool.means[pull.fidelity, pull.arm] + race.sigma * rng.standard_normal()
         search.tell(pull, Observation(float(value)))
+    return search
+
+
+def _on_a_budget(budget: float, named: bool, race: Race, rng: np.random.Generator) -> Answer:
+    search = played(race, budget, rng, named=named)
     answer = search.recommend()
     assert answer.arm is not None
     return Answer(answer.arm, search.cost, answer.certified, search.shortlist or None)
 
 
-def contenders(n_arms: int) -> dict[str, Callable[[Race, np.random.Generator], Answer]]:
-    """Whoever answers, by name."""
-    found: dict[str, Callable[[Race, np.random.Generator], Answer]] = {}
-    for budget in BUDGETS[n_arms]:
-        found[f"model, {budget} trainings"] = partial(on_a_budget, float(budget), False)
-        found[f"names only, {budget} trainings"] = partial(on_a_budget, float(budget), True)
-    found["successive halving"] = _halving
-    found["Hyperband"] = lambda race, rng: hyperband(race.pool, race.sigma, rng)
-    return found
+def _until_likely(budget: float, race: Race, rng: np.random.Generator) -> Answer:
+    """Stop by the model's word, which counts as a claim about the whole list."""
+    search = played(race, budget, rng, chance=STOP)
+    arm = search.recommend().arm
+    assert arm is not None
+    return Answer(arm, search.cost, certified=search.stopped_by_chance)
 
 
 def _halving(race: Race, rng: np.random.Generator) -> Answer:
     found = halve(race.pool, range(race.pool.n_arms), 0, race.sigma, rng)
     return Answer(found.order[0], found.cost)
+
+
+def _hyperband(race: Race, rng: np.random.Generator) -> Answer:
+    return hyperband(race.pool, race.sigma, rng)
+
+
+def _at_cost_of(other: Play, race: Race, rng: np.random.Generator) -> Answer:
+    return _on_a_budget(other(race, rng).cost, False, race, rng)
+
+
+def contenders(n_arms: int) -> dict[str, Play]:
+    """Whoever answers, by name."""
+    found: dict[str, Play] = {}
+    for budget in BUDGETS[n_arms]:
+        found[f"model, {budget} trainings"] = partial(_on_a_budget, float(budget), False)
+        found[f"names only, {budget} trainings"] = partial(_on_a_budget, float(budget), True)
+    most = BUDGETS[n_arms][-1]
+    found[f"model, at most {most}, until {STOP:g} likely"] = partial(_until_likely, float(most))
+    found["successive halving"] = _halving
+    found["model at the cost of halving"] = partial(_at_cost_of, _halving)
+    found["Hyperband"] = _hyperband
+    found["model at the cost of Hyperband"] = partial(_at_cost_of, _hyperband)
+    return found
 
 
 def _outcomes(data: Path, job: tuple[int, str, int]) -> list[Outcome]:
@@ -123,9 +162,13 @@ def rows_of(n_arms: int, outcomes: Sequence[Outcome]) -> list[Row]:
 
 def holds(rows: Sequence[Row]) -> dict[str, bool]:
     """What must hold whichever way the comparison goes."""
-    claims = sum(row["certified"] for row in rows)
-    wrong = sum(row["wrong"] for row in rows)
-    return {f"claims about finalists: {wrong} of {claims} false": wrong <= DELTA * claims}
+    by_model = [row for row in rows if "likely" in row["contender"]]
+    certified = [row for row in rows if row not in by_model]
+    found = {}
+    for words, chosen in (("claims about finalists", certified), ("stops", by_model)):
+        claims, wrong = (sum(row[key] for row in chosen) for key in ("certified", "wrong"))
+        found[f"{words}: {wrong} of {claims} false"] = wrong <= DELTA * claims
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -147,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows: list[Row] = []
     for n_arms in BUDGETS:
         tasks = DEVELOPMENT_TASKS
-        seeds = range(_FIRST_LIST, _FIRST_LIST + options.seeds)
+        seeds = range(FIRST_LIST, FIRST_LIST + options.seeds)
         jobs = [(n_arms, task, seed) for seed in seeds for task in tasks]
         outcomes: list[Outcome] = []
         for each in mapped(partial(_outcomes, options.data), jobs, options.workers):

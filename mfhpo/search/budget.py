@@ -263,9 +263,9 @@ class Budget:
             )
         if self.kept == 0.0:
             return (
-                f"certify_share={self._share:g} of the budget is less than "
+                f"a share of {self._share:g} of the budget is less than "
                 f"{2 * self._least_first_look} evaluations at the target take, so that nothing is "
-                f"kept for a certificate: raise it, or the budget"
+                f"kept for a certificate: raise the budget, or certify_share"
             )
         return ""
 

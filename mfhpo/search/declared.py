@@ -13,6 +13,8 @@ from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
+from mfhpo.policy import Policy
+from mfhpo.problem import Problem
 from mfhpo.racing.declaration import Declaration, SigmaLike
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
@@ -247,13 +249,37 @@ def shortlisting_race(
     return declared.race(levels, seed=seed, sign=sign, params=params, policy=policy)
 
 
+def certifier_of(
+    make: Callable[[Problem, float, Mapping[str, Any]], Policy],
+    options: Mapping[str, Any],
+    sign: float,
+) -> MakePolicy:
+    """Return what makes a policy for finalists, with a user's options for all levels.
+
+    For `make`, `sign` and `options` see `mfhpo.racing.declaration.Declaration.rehearse`. What is
+    about cheap levels has no part in it, and neither has `measure`, because all values are at the
+    target.
+    """
+    own = {**options, "budget": None}
+    radius = own.get("radius")
+    if isinstance(radius, Sequence) and not isinstance(radius, str):
+        own["radius"] = radius[-1]
+
+    def certifier(problem: Problem, **rest: Any) -> Policy:
+        return make(problem, sign, {**own, **rest})
+
+    return certifier
+
+
 def cheap_levels_in_words(
     options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None, certifier: str
 ) -> str:
     """Return what cheap levels are used for, in words; empty where users have declared that.
 
-    For the arguments see `makes_shortlist`; `certifier` names the policy.
+    For the arguments see `makes_shortlist`; `certifier` names the policy, and "" stands for the
+    usual one.
     """
+    certifier = certifier or "a group-sequential test"
     if makes_shortlist(options, n_arms, costs):
         return (
             f"budget={options['budget']:g} does not pay for two evaluations of each of the "
@@ -266,8 +292,8 @@ def cheap_levels_in_words(
         return ""
     return (
         f"all {n_arms} configurations are compared at the target alone, because nothing is "
-        f"declared about cheaper levels; budget=... lets these choose finalists, bias=... makes "
-        f"them evidence"
+        f"declared about cheaper levels; budget=... lets these choose finalists, and bias=... "
+        f"makes them evidence, where configurations do not share replicates"
     )
 
 

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from scipy.optimize import brentq
 
 from mfhpo.problem import Pull
 from mfhpo.search.policy import Begin, SearchPolicy
@@ -139,6 +138,8 @@ def plan_for_given(search: SearchPolicy) -> dict[int, int]:
     that pays for at the lowest one. Then the same share of each level goes up, as large as the
     allowance permits; a third if it is infinite. Two at least are to come to the target.
     """
+    from scipy.optimize import brentq  # slow to import, and not needed before
+
     n, lowest, target = search.n_given, search.lowest, search.target
     levels, allowance = range(lowest, target + 1), search.allowance
     if math.isinf(allowance):

@@ -241,6 +241,7 @@ class SearchRace(Policy):
             blocks=self._in_blocks,
             first_look=None if self._make_policy else self._budget.first_look(len(candidates)),
             policy=self._make_policy,
+            measure=0,
             **self._options,
         )
         certification.policy.most_blocks = self._budget.most_replicates
@@ -297,7 +298,7 @@ class SearchRace(Policy):
         # A worker that has told nothing yet may have begun to compare a shortlist.
         begun = (pull.shortlist for pull in pending if isinstance(pull, Replicate))
         shortlist = self.shortlist or next(begun, ())
-        if not shortlist and self._is_likely_enough:
+        if not shortlist and self.stopped_by_chance:
             return None
         if not shortlist:
             kept = self._budget.kept_for(self.top) if len(self.search.finished_arms()) > 1 else 0.0
@@ -375,7 +376,7 @@ class SearchRace(Policy):
     def finished(self) -> bool:
         """Whether the race is over: certified, or its next pull is beyond the budget."""
         budget = self._budget
-        if not self.shortlist and self._is_likely_enough:
+        if self.stopped_by_chance:
             return True
         if (
             not self.shortlist
@@ -387,8 +388,10 @@ class SearchRace(Policy):
         return self._next(()) is None
 
     @property
-    def _is_likely_enough(self) -> bool:
-        """Whether the search among given arms ends by its model's word."""
+    def stopped_by_chance(self) -> bool:
+        """Whether the search among given arms ends by its model's word (see `chance`)."""
+        if self.shortlist:
+            return False
         n = len(self.search.finished_arms())
         if self._wanted_chance is None or not self.search.n_given or n < _FEWEST_FOR_CHANCE:
             return False
@@ -471,7 +474,7 @@ class SearchRace(Policy):
         if evaluations and self.search.leader() is None:
             return f"none of {evaluations} evaluations gave a value"
         why = self._budget.why_nothing_is_kept
-        if not self.shortlist and self._is_likely_enough:
+        if self.stopped_by_chance:
             why = (
                 f"the model gives {self._seen_chance[1]:.2g} that no other of the "
                 f"{self.search.n_given} candidates is better by more than epsilon, which is its "

@@ -14,6 +14,7 @@ from mfhpo.knowledge.arrays import FloatArray, IntArray
 # values; what is far beyond is hopeless.
 _NEAR, _FIRST = 5.0, 20
 _HOPELESS = 2.0  # logarithm from which on it hardly matters how far
+_MOST_BEYOND = 50.0  # of a logarithm: farther than any value, and no overflow
 _LEAST_GAP = -0.9  # in units of what is near: nothing is better than the best by more
 _ROUNDING = 1e-12  # of the best value: what is nearer to it than this is equal to it
 # Shares of the rows: those that were told last, and at most so many below an arm's highest level.
@@ -220,7 +221,7 @@ class Scale:
         [0.1, 0.5, 0.8, 0.9]
         """
         shortened = self.mean - self.spread * scores
-        beyond = np.expm1(np.maximum(shortened - _HOPELESS, 0.0))
+        beyond = np.minimum(np.expm1(np.clip(shortened - _HOPELESS, 0.0, 5.0)), _MOST_BEYOND)
         found: FloatArray = self.best - self.near * np.expm1(
             np.minimum(shortened, _HOPELESS) + beyond
         )

@@ -102,7 +102,7 @@ class MFSampler(DeclaredSampler):
 
     def _choice_for(self, race: FidelityRace) -> PolicyChoice:
         if isinstance(race.policy, SearchRace):
-            return PolicyChoice(SearchRace, self._in_words(race, "a group-sequential test"))
+            return PolicyChoice(SearchRace, super()._announcement(race))
         if self._replicate is not None:
             return choose_blocks()
         problem = self._declaration.problem(len(race.arms), race.levels, race.sign)

@@ -14,6 +14,7 @@ from optuna.pruners import MedianPruner, NopPruner
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Problem
+from mfhpo.certification.certification import MakePolicy
 from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     check_blocks,
@@ -25,7 +26,12 @@ from mfhpo.racing.declaration import Declaration, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret import MFElimination
 from mfhpo.search import SearchRace
-from mfhpo.search.declared import cheap_levels_in_words, makes_shortlist, shortlisting_race
+from mfhpo.search.declared import (
+    certifier_of,
+    cheap_levels_in_words,
+    makes_shortlist,
+    shortlisting_race,
+)
 from mfhpo_optuna.recommendations import RaceRecommendation, StudyRecommendation
 from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
@@ -312,13 +318,9 @@ class DeclaredSampler(FidelitySampler):
             policy=self._certifier(sign),
         )
 
-    def _certifier(self, sign: float) -> Callable[..., Policy] | None:
-        """Return what makes the policy that certifies finalists; None for the usual one."""
-
-        def make(problem: Problem, **options: Any) -> Policy:
-            return self._policy_for(problem, sign, {**self._options, **options, "budget": None})
-
-        return make
+    def _certifier(self, sign: float) -> MakePolicy | None:
+        """Return what makes the policy that compares finalists; None for a few planned looks."""
+        return certifier_of(self._policy_for, self._options, sign)
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> FidelityRace:
         race = super()._read(study, ending)
@@ -337,9 +339,8 @@ class DeclaredSampler(FidelitySampler):
 
     def _announcement(self, race: FidelityRace) -> str:
         """Return what the log is to say once about how the study is run; empty for nothing."""
-        return self._in_words(race, self._policy_class.__name__)
-
-    def _in_words(self, race: FidelityRace, certifier: str) -> str:
+        looks = self._replicate is not None or self._certifier(race.sign) is None
+        certifier = "" if looks else self._policy_class.__name__
         costs = self._fidelity.costs_of(race.levels)
         return cheap_levels_in_words(self._declared, len(race.arms), costs, certifier)
 

@@ -19,7 +19,12 @@ from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fideli
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo.search import Replicate, SearchRace
-from mfhpo.search.declared import cheap_levels_in_words, makes_shortlist, shortlisting_race
+from mfhpo.search.declared import (
+    certifier_of,
+    cheap_levels_in_words,
+    makes_shortlist,
+    shortlisting_race,
+)
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.losses import with_losses
 from mfhpo_ray.experiment.open_pulls import is_spent, with_waiting
@@ -296,7 +301,7 @@ class DeclaredSearch(FidelitySearch):
     def _on_cheap_levels(self, n_arms: int) -> str:
         """Return what cheap levels are used for, in words; empty where users have declared that."""
         looks = self._replicate is not None or self._certifier(1.0) is None
-        certifier = "a group-sequential test" if looks else self._policy_class.__name__
+        certifier = "" if looks else self._policy_class.__name__
         costs = self._fidelity.costs_of(self._levels)
         return cheap_levels_in_words(self._with_bias, n_arms, costs, certifier)
 
@@ -328,14 +333,7 @@ class DeclaredSearch(FidelitySearch):
 
     def _certifier(self, sign: float) -> MakePolicy | None:
         """Return what makes the policy that compares finalists; None for a few planned looks."""
-        own = {**self._options, "budget": None}
-        if isinstance(own.get("radius"), Sequence):
-            own["radius"] = own["radius"][-1]  # finalists are evaluated at the target alone
-
-        def make(problem: Problem, **options: Any) -> Policy:
-            return self._policy_for(problem, sign, {**options, **own})
-
-        return make
+        return certifier_of(self._policy_for, self._options, sign)
 
     def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         return self._policy_class(problem, **options)

@@ -364,7 +364,7 @@ def test_what_does_not_pay_for_a_comparison_is_not_kept(budget, unit, is_kept):
     assert bool(run.replicates) == is_kept
     if not is_kept:
         reason = run.race.recommend().reason
-        assert "certify_share=0.25 of the budget is less than 4 evaluations" in reason
+        assert "a share of 0.25 of the budget is less than 4 evaluations" in reason
 
 
 @pytest.mark.parametrize(
