@@ -1,4 +1,4 @@
-"""A race among given candidates: which of them is evaluated next, and on which split."""
+"""Races among given candidates: which of them is evaluated next, and on which split."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Pull
 from mfhpo_sklearn.evaluation import Evaluation
+from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import SearchRecommendation
+from mfhpo_sklearn.splits import sharing_in_words
 
 
 class GivenRace:
@@ -34,16 +36,14 @@ class GivenRace:
         *,
         in_blocks: bool,
     ) -> None:
-        self.sharing = "the same for all settings" if in_blocks else "another one for each fit"
+        self.sharing = sharing_in_words(in_blocks)
         self.policy = policy
         self._candidates = candidates
         self._resource = resource
         self._budget = budget
         self._told = 0
-        levels = resource.levels
         policy.labels = Labels(
-            lambda arm: f"candidate {arm} {dict(candidates[arm])!r}",
-            lambda fidelity: f"{resource.name or 'level'}={levels[fidelity]!r}",
+            lambda arm: f"candidate {arm} {dict(candidates[arm])!r}", resource.name_of
         )
 
     def next(self, pending: Sequence[Pull]) -> Pull | None:
@@ -94,3 +94,12 @@ class GivenRace:
         costs = self._resource.costs
         cost = self.policy.cost + sum(costs[pull.fidelity] for pull in pulls)
         return self._budget is not None and cost > self._budget
+
+
+class FinalistsRace(OpenRace):
+    """A search among given candidates, which certifies the best that it finds, the finalists."""
+
+    @property
+    def rows(self) -> dict[int, int]:
+        """The row of each arm in the results, also of those that were never tried."""
+        return {arm: arm for arm in self._params}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from mfhpo.certification.certification import MakePolicy
 from mfhpo.certification.choice import (
     make_best_policy,
     make_block_elimination,
@@ -18,9 +19,15 @@ from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, check_options
 from mfhpo.racing.options import EstimatedBias
-from mfhpo_sklearn.given_race import GivenRace
+from mfhpo.search import DeclaredSearch
+from mfhpo.search.declared import makes_shortlist
+from mfhpo_sklearn.given_race import FinalistsRace, GivenRace
+from mfhpo_sklearn.open_race import REPLICATE
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
+
+_NUMBER = "number of the candidate"  # no parameter of an estimator has such a name
+_CERTIFY_SHARE = 0.5  # as of RaceSearchCV: cheap levels are compared on one split alone
 
 _ONE_LEVEL = Fidelity("no resource", levels=(1,), costs=(1.0,))
 
@@ -39,6 +46,12 @@ class MFSearchCV(PolicySearchCV):
     settings share none. Cheap levels of the resource are evidence only where `bias` is declared, or
     with "eliminate".
 
+    A `budget` below two full fits of each setting changes the search, if there are a `resource`,
+    five settings or more, no `bias`, and ``estimated_bias="steer"``. Half of the budget then
+    chooses finalists with cheap levels, on one split of the data, as `RaceSearchCV` does. The other
+    half evaluates the finalists on fresh splits. The guarantee is about the finalists alone: of the
+    settings that were left at a cheap level, one may be better with all samples.
+
     What it guarantees: with probability at least 1 - `delta`, no setting is better than the
     certified one by more than `epsilon`, on average over random splits of these data. For new data
     of the same kind there is an approximate interval beside it.
@@ -51,30 +64,36 @@ class MFSearchCV(PolicySearchCV):
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
         all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
     resource, levels
-        See `RaceSearchCV`. With shared splits, a resource only sets what a full fit is.
+        See `RaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
+        where the `budget` is small; else a resource only sets what a full fit is.
     bias
         Bounds on what a level's mean scores are off by: one number for each level, the last one 0,
         or a `mfhpo.Bias`. None: see `estimated_bias`.
     estimated_bias
-        "steer": cheap levels are no evidence where no bias is declared. "eliminate": a pilot
-        estimates bounds, and settings that are unlike the pilot's may be lost.
+        "steer": cheap levels are no evidence where no bias is declared; at most they choose
+        finalists. "eliminate": a pilot estimates bounds, and settings that are unlike the pilot's
+        may be lost.
     sigma
         What is known about the noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded`
-        or `mfhpo.Gaussian`. None: estimated.
+        or `mfhpo.Gaussian`. None: estimated. With a sigma, finalists share no splits.
     delta, epsilon
         Probability of a wrong certificate, and tolerance in the unit of the score. 0 asks for the
         very best, which may never be certain. None: one standard deviation of a setting's score
         over splits.
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
-        holds. None: no limit.
+        holds. Below two full fits of each setting, cheap levels choose the finalists, see above.
+        Half of such a budget has to pay for four full fits, or there are no fresh scores: then
+        ``best_score_`` is the search's own, a lucky one, at ``certificate_.level``. None: no limit.
     timeout
         Seconds after which nothing is begun; the certificate says so. None: no limit.
     measure
-        Least number of full fits of the winner.
+        Least number of full fits of the winner. Finalists that share splits are compared after
+        planned numbers of fits instead.
     max_failures
         A setting without any score leaves the race, with a warning, after so many fits that fail.
-        Where settings share splits, a fit that fails is repeated on its split.
+        Where settings share splits, a fit that fails is repeated on its split. A setting may leave
+        at a cheap level, too; there the search decides after how many failures.
     cv, scoring, n_jobs, refit, error_score, verbose, random_state
         See `RaceSearchCV`.
 
@@ -82,9 +101,12 @@ class MFSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo_sklearn.results.SearchRecommendation`).
+        (`mfhpo_sklearn.results.SearchRecommendation`); with finalists a
+        `mfhpo_sklearn.results.RaceSearchRecommendation`, which also says where settings were left.
     best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_
-        As of `RaceSearchCV`, where a row is a candidate, and all scores are fresh.
+        As of `RaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
+        theirs are: other rows have the search's scores at the level in ``n_resources``. A candidate
+        without a score has NaN.
     n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
         As of `RaceSearchCV`.
 
@@ -170,7 +192,7 @@ class MFSearchCV(PolicySearchCV):
         """The policy for levels that are evidence."""
         return make_best_policy(problem, 1.0, {**options, "aim": "best arm"})
 
-    def _race(self, resource: Resource, seed: int) -> GivenRace:
+    def _race(self, resource: Resource, seed: int) -> GivenRace | FinalistsRace:
         candidates = _listed(self.candidates)
         if self.estimated_bias not in ("steer", "eliminate"):
             raise ValueError(
@@ -187,6 +209,9 @@ class MFSearchCV(PolicySearchCV):
             "seed": seed,
         }
         check_options(options)
+        of_race = {**options, "bias": self.bias, "estimated_bias": self.estimated_bias}
+        if makes_shortlist(of_race, len(candidates), resource.costs):
+            return self._race_of_finalists(candidates, resource, seed)
         nothing_declared = self.bias is None and self.sigma is None
         in_blocks = nothing_declared and self.estimated_bias == "steer"
         if in_blocks:
@@ -194,6 +219,27 @@ class MFSearchCV(PolicySearchCV):
         else:
             policy = self._make_policy(problem, {**options, "estimated_bias": self.estimated_bias})
         return GivenRace(policy, candidates, resource, self.budget, in_blocks=in_blocks)
+
+    def _race_of_finalists(
+        self, candidates: Sequence[Mapping[str, Any]], resource: Resource, seed: int
+    ) -> FinalistsRace:
+        declared = DeclaredSearch.of(
+            resource.fidelity,
+            budget=self.budget,
+            replicate=REPLICATE if self.sigma is None else None,
+            certify_share=_CERTIFY_SHARE,
+            delta=self.delta,
+            epsilon=self.epsilon,
+            sigma=self.sigma,
+            max_failures=self.max_failures,
+            # Candidates may be equal, or look so.
+            candidates=[{**each, _NUMBER: str(arm)} for arm, each in enumerate(candidates)],
+        )
+        return FinalistsRace(declared, candidates, resource, seed, self._policy_of_finalists())
+
+    def _policy_of_finalists(self) -> MakePolicy | None:
+        """Return what makes the policy for finalists that share no splits; None: planned looks."""
+        return None
 
 
 class IISESearchCV(MFSearchCV):
@@ -225,6 +271,11 @@ class IISESearchCV(MFSearchCV):
 
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
         return make_elimination(problem, 1.0, {**options, "variant": None, "radius": None})
+
+    def _policy_of_finalists(self) -> MakePolicy | None:
+        return lambda problem, **options: self._make_policy(
+            problem, {**options, "measure": self.measure}
+        )
 
 
 def _listed(candidates: Any) -> list[dict[str, Any]]:

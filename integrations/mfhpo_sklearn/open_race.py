@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo.certification.certification import MakePolicy
 from mfhpo.knowledge.space import Point
+from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate, SearchSpace, has_levels
@@ -18,6 +20,10 @@ from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.results import RaceSearchRecommendation
 from mfhpo_sklearn.shortlist import key_of
 from mfhpo_sklearn.space import Parameters
+from mfhpo_sklearn.splits import sharing_in_words
+
+REPLICATE = "number of the split"
+"""The name for a search whose evaluations share splits; no parameter of an estimator has it."""
 
 _MOST_DRAWS = 1000  # until a setting is new; without one, all are taken to be tried
 _SINGLE_FITS = 10  # of a setting that has no rival
@@ -27,9 +33,23 @@ _MOST_EARLY_FAILURES = 30
 class OpenRace:
     """Translates between settings on splits and the pulls of a `SearchRace`.
 
-    The search evaluates all settings on split 0; the certificate takes those after it. No setting
-    is begun twice. Once all of a space were begun, the best of them go to the target, and the
-    certificate begins with what is left of the budget.
+    The search evaluates all settings on split 0; the certificate takes those after it, which its
+    settings share if the search has a replicate. No setting is begun twice. Once all of a space
+    were begun, the best of them go to the target, and the certificate begins with what is left of
+    the budget.
+
+    Parameters
+    ----------
+    declared
+        The search, as its user declares it.
+    settings
+        The space; or the candidates of the search, each with all of its parameters.
+    resource
+        What a fit is given at each level.
+    seed
+        Of the search, and of what is drawn.
+    policy
+        See `SearchRace`.
 
     Attributes
     ----------
@@ -37,16 +57,20 @@ class OpenRace:
         How settings share splits, in words.
     """
 
-    sharing = "the same for all settings"
-
     def __init__(
-        self, declared: DeclaredSearch, parameters: Parameters, resource: Resource, seed: int
+        self,
+        declared: DeclaredSearch,
+        settings: Parameters | Sequence[Mapping[str, Any]],
+        resource: Resource,
+        seed: int,
+        policy: MakePolicy | None = None,
     ) -> None:
+        self.sharing = sharing_in_words(declared.replicate is not None)
         levels = resource.levels if has_levels(declared.fidelity) else ()
-        self.policy = declared.race(levels, seed=seed, sign=1.0, params=self.params)
+        self.policy = declared.race(levels, seed=seed, sign=1.0, params=self.params, policy=policy)
+        self.policy.labels = Labels(fidelity=resource.name_of)
         self._top = self.policy.top
         self._is_timed = declared.fidelity.costs == "measured"
-        self._parameters = parameters
         self._resource = resource
         self._seed = seed
         self._params: dict[int, dict[str, Any]] = {}
@@ -55,18 +79,19 @@ class OpenRace:
         self._all_tried = False
         self._single: int | None = None  # the only arm that has values, when all were tried
         self._fits_again = 0  # of the single one, on fresh splits
+        self._n_fresh = 0
         self._failed: set[int] = set()  # arms whose last fit failed
         self._early_failures: int | None = 0  # None: there was a value
-        self._take(declared.candidates)
-
-    def _take(self, candidates: int | Sequence[Mapping[str, Any]] | None) -> None:
-        """Take the settings that are given, or draw them."""
-        search = self.policy.search
-        if candidates is None or isinstance(candidates, int):
-            search.space = SearchSpace(self._parameters.kinds)
+        if isinstance(settings, Parameters):
+            self._take_space(settings)
         else:
-            self._params = {arm: dict(params) for arm, params in enumerate(candidates)}
-            return
+            self._params = {arm: dict(params) for arm, params in enumerate(settings)}
+
+    def _take_space(self, parameters: Parameters) -> None:
+        """Search a space, or as many settings as are to be drawn from it."""
+        self._parameters = parameters
+        search = self.policy.search
+        search.space = SearchSpace(parameters.kinds)
         for arm in range(search.n_given):
             if not self._draw(arm, None):
                 search.merge(arm)  # the space has no more
@@ -151,6 +176,7 @@ class OpenRace:
             if evaluation.score is None:
                 # It is paid for, but must not make the search drop the only setting it has.
                 pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
+        self._n_fresh += self.is_fresh(pull)
         cost = evaluation.seconds if self._is_timed else None
         self.policy.tell(pull, Observation(evaluation.score, cost))
 
@@ -159,7 +185,9 @@ class OpenRace:
         return dict(self._params[arm])
 
     def split_of(self, pull: Pull, pending: Sequence[Pull]) -> int:
-        """The number of the split that a pull is evaluated on."""
+        """The number of the split that a pull is evaluated on, besides what was asked before it."""
+        if pull.block is None and self.is_fresh(pull):
+            return 1 + self._n_fresh + sum(map(self.is_fresh, pending))
         return pull.block or 0
 
     def is_fresh(self, pull: Pull) -> bool:

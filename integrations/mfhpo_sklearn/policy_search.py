@@ -111,8 +111,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self._warn_of_failures(results)
         self._keep(race, task, results)
         if self._timeout is not None and not self.certificate_.finished:
-            reason = f"timeout={self._timeout:g} s is over and {self.certificate_.reason}"
-            self.certificate_ = replace(self.certificate_, reason=reason)
+            self.certificate_ = self.certificate_.stopped_by(f"timeout={self._timeout:g} s")
         if self.refit:
             self._refit(task)
         return self

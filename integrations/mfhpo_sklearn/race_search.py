@@ -11,7 +11,7 @@ import numpy as np
 
 from mfhpo.search import DeclaredSearch
 from mfhpo.search.declared import configurations_of
-from mfhpo_sklearn.open_race import OpenRace
+from mfhpo_sklearn.open_race import REPLICATE, OpenRace
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.space import Parameters
@@ -20,9 +20,6 @@ _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
 
 # Fits of each setting of a small space, for which a race among all of them is the better choice.
 _ENOUGH_FOR_ALL = 10
-
-# The search makes all of its evaluations with one replicate, and the certificate with others.
-_REPLICATE = "split"
 
 
 class RaceSearchCV(PolicySearchCV):
@@ -212,7 +209,7 @@ class RaceSearchCV(PolicySearchCV):
             fidelity,
             budget=budget,
             seconds=self.seconds,
-            replicate=_REPLICATE,
+            replicate=REPLICATE,
             certify_share=self.certify_share,
             top=self.top,
             delta=self.delta,
@@ -231,4 +228,6 @@ class RaceSearchCV(PolicySearchCV):
                 f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",
                 stacklevel=3,
             )
-        return OpenRace(declared, parameters, resource, seed)
+        given = declared.candidates
+        settings = given if isinstance(given, list) else parameters
+        return OpenRace(declared, settings, resource, seed)

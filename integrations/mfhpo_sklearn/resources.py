@@ -105,6 +105,10 @@ class Resource:
             return None
         return Fidelity(self.name, levels=self.levels, costs=self.costs)
 
+    def name_of(self, level: int) -> str:
+        """Return a level in words, by its index."""
+        return f"{self.name or 'level'}={self.levels[level]!r}"
+
     def settings(self, level: int) -> dict[str, Any]:
         """The parameters of the estimator that a level sets, by its index."""
         return {} if self.name in (None, SAMPLES) else {self.name: self.levels[level]}

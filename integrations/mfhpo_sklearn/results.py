@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,10 @@ class SearchRecommendation(BesideNewData, UserRecommendation):
 
     new_data_interval: tuple[float, float] = (-math.inf, math.inf)
 
+    def stopped_by(self, limit: str) -> SearchRecommendation:
+        """Return the answer of a search that a limit has ended, which is the reason."""
+        return replace(self, reason=f"{limit} is over and {self.reason}")
+
 
 @dataclass(frozen=True, kw_only=True)
 class RaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
@@ -61,6 +65,15 @@ class RaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
     The fields are those of `SearchRecommendation` and of
     `mfhpo.search.recommendation.UserSearchRecommendation`.
     """
+
+    def stopped_by(self, limit: str) -> RaceSearchRecommendation:
+        """Return the same with the limit as the reason, also in the certificate."""
+        if self.certificate is None:
+            reason = "before finalists were compared; the mean is that of the search itself"
+            return replace(self, reason=f"{limit} was over {reason}")
+        reason = f"{limit} is over and {self.certificate.reason}"
+        certificate = replace(self.certificate, reason=reason)
+        return replace(self, reason=reason, certificate=certificate)
 
 
 @dataclass(frozen=True)
