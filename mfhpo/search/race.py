@@ -214,8 +214,9 @@ class SearchRace(Policy):
             pull.arm in self.shortlist for pull, _ in self._replicates
         ):
             claims = [self.search.mean(arm, self.search.target) for arm in self.shortlist]
+            word = "candidate" if self.search.n_given else "arm"
             candidates = [
-                Candidate(f"arm {arm}", dict(self._params(arm)), self._sign * claim)
+                Candidate(f"{word} {arm}", dict(self._params(arm)), self._sign * claim)
                 for arm, claim in zip(self.shortlist, claims, strict=True)
             ]
             luckiest = int(np.argmax(np.nan_to_num(claims, nan=-np.inf)))

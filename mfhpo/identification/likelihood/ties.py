@@ -8,8 +8,9 @@ other replicates. They then differ by as much as the other values of the sample 
 are equal, by as much as values of the race vary. Where nothing varies, nothing is known.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
@@ -42,7 +43,7 @@ class Samples:
     hidden: FloatArray
 
     @classmethod
-    def of(cls, values: FloatArray, largest: float, usual: float) -> Self:
+    def of(cls, values: FloatArray, largest: float, usual: float) -> Samples:
         """Describe samples of values or of differences, shape (n, size), NaN where there is none.
 
         `largest` is the largest value that was rounded, and `usual` the step of samples without two
