@@ -14,9 +14,10 @@ from benchmarks.assumptions.adapters import (
     search_by_sampler,
     search_by_searcher,
 )
+from benchmarks.assumptions.finalists import race_of_finalists
 from benchmarks.assumptions.forgotten import forgotten_by_certify, forgotten_by_sampler
 from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_of_certificate
-from benchmarks.assumptions.scenarios import SCENARIOS, Scenario
+from benchmarks.assumptions.scenarios import FINALISTS, SCENARIOS, Scenario
 from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
@@ -134,6 +135,7 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "group-sequential": partial(_shortlist, first_look=5),
     "blocks": partial(_shortlist, blocks=True),
     "looks in blocks": partial(_shortlist, blocks=True, first_look=5),
+    **{name: partial(race_of_finalists, by=name) for name in FINALISTS},
 }
 """Policies, samplers of Optuna's and searchers of Ray's, and the certificates of shortlists."""
 
@@ -162,7 +164,7 @@ def takes_part(contestant: str, scenario: Scenario) -> bool:
     """
     if scenario.by is not None or contestant in _WHERE_NAMED:
         return contestant in (scenario.by or ())
-    if contestant.endswith("eliminating"):
+    if contestant.endswith("eliminating") or contestant in FINALISTS:
         return len(scenario.costs) > 1 and scenario.bias is None
     if contestant in _WITH_SEVERAL_WORKERS:
         return scenario.workers > 1

@@ -60,6 +60,9 @@ _POLICIES = ("MFTopTwo", "IISE", "MFLUCB", "MFGrad")
 _SHORTLISTS = ("certify", "group-sequential", "blocks")
 _IN_BLOCKS = ("blocks", "looks in blocks", "RaceSampler in blocks")
 
+FINALISTS = ("finalists by model", "finalists by halving", "finalists by halving, IISE")
+"""Races in which cheap levels choose whom the certificate is about."""
+
 SCENARIOS: tuple[Scenario, ...] = (
     Scenario("normal", lambda _: worlds.normal([1.0, 0.0, 0.0, 0.0], [1.0] * 4), 0.0),
     Scenario(
@@ -103,6 +106,15 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "a tenth late", worlds.levels(20, 2), 0.01, costs=_THREE, most=6000, with_certificates=False
+    ),
+    Scenario("cheap levels agree", worlds.levels(32, 0), 0.02, costs=_THREE, by=FINALISTS),
+    Scenario(
+        "cheap levels agree, order, 4 workers",
+        worlds.slow_levels(32),
+        0.02,
+        costs=_THREE,
+        workers=4,
+        by=FINALISTS,
     ),
     Scenario(
         "noisy best", lambda _: worlds.normal([3.0, 0.0, 0.0, 0.0, 0.0], [3.0] + [0.2] * 4), 0.0

@@ -1,6 +1,7 @@
 """Whether what an answer prints is true: its claim, and the facts that it states."""
 
 import re
+from collections import Counter
 from collections.abc import Collection
 
 import numpy as np
@@ -17,6 +18,7 @@ _UNSEEN = re.compile(
     r"([\d.]+) % of (?:(?:evaluations|replicates) of )?(?:this arm|(?:arm|trial) (\d+))"
     r"[^()]*\((\d+) seen\)"
 )
+_LEFT = re.compile(r"(\d+) (?:left at (fidelity \d+)|(not tried))")
 _WORSE = re.compile(r"^ +trial (\d+) .*\bworse\b", re.MULTILINE)
 
 
@@ -31,6 +33,8 @@ class Tally:
         Number of values at the target, shape (K,).
     tried
         Number of configurations that a search has tried; None: there was no search.
+    left_at
+        How many given configurations came to a level and no further, or were not tried.
     """
 
     def __init__(self, n_arms: int) -> None:
@@ -38,6 +42,7 @@ class Tally:
         self.failures = np.zeros(n_arms, dtype=np.int64)
         self.at_target = np.zeros(n_arms, dtype=np.int64)
         self.tried: int | None = None
+        self.left_at: Counter[str] = Counter()
         self._seen_on: set[tuple[int, int]] = set()
         self._failed_on: set[tuple[int, int]] = set()
 
@@ -173,6 +178,9 @@ def false_facts(
         check(int(found[1]), tally.outcomes()[0][1], f"cost {found[1]}")
     if found := _TRIED.search(text):
         check(int(found[1]), tally.tried or 0, f"{found[1]} tried")
+    for n, level, untried in _LEFT.findall(text):
+        if int(n) != tally.left_at[level or untried]:
+            false.append(f"{n} {level or untried}")
     for share, name, seen in _UNSEEN.findall(text):
         who = int(name) if name else winner
         # A group-sequential look counts equally many of each, the others wait for the next one.

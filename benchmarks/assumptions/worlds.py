@@ -130,6 +130,24 @@ def levels(
     return world
 
 
+def slow_levels(n_arms: int) -> Callable[[np.random.Generator], World]:
+    """Three levels; a fifth of the best arm's evaluations takes 30 times as long, and is poor."""
+
+    def world(rng: np.random.Generator) -> World:
+        truth = levels(n_arms, 0)(rng)
+        best = n_arms - 1
+
+        def draw(arm: int, level: int, split: int, rng: np.random.Generator) -> Drawn:
+            value, seconds = truth.draw(arm, level, split, rng)
+            if arm != best or value is None:
+                return value, seconds
+            return (value - 0.1, 30.0) if rng.random() < 0.2 else (value + 0.025, seconds)
+
+        return World(truth.means, draw)
+
+    return world
+
+
 def false_bias(factor: float) -> Callable[[np.random.Generator], World]:
     """The bias is so many times the declared one, against the best arm."""
 

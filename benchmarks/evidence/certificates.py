@@ -196,6 +196,53 @@ _SETTING = "sigma 0.5, epsilon 0.5"
 _WHAT = ("cost", "off by more than epsilon", "wrong certificates")
 
 
+def candidates() -> str:
+    """How often the best of given candidates is missed on a budget."""
+    found = result("certainty_budgets")["rows"]
+    rows = []
+    for n, who in dict.fromkeys((row["configurations"], row["contender"]) for row in found):
+        cells = []
+        for tasks in ("LCBench", "rbv2_xgboost"):
+            row = only(found, configurations=n, contender=who, tasks=tasks)
+            low, high = (100.0 * limit for limit in row["off_interval"])
+            off = 100.0 * row["off"] / row["lists"]
+            claims = f"{row['wrong']} of {row['certified']}" if row["certified"] else ""
+            cells += [f"{row['cost']:.0f}", f"{off:.0f} % ({low:.0f} to {high:.0f})", claims]
+        rows.append([n, who, *cells])
+    heads = [f"{what}, {name}" for name in ("LCBench", "rbv2_xgboost") for what in _ON_A_BUDGET]
+    return table(["candidates", "by", *heads], rows)
+
+
+_ON_A_BUDGET = ("cost", "off", "false claims")
+
+
+def chance() -> str:
+    """How often answers are as good as the search's model says."""
+    rows = [
+        [
+            f"{row['tasks']}, {row['kind']}",
+            row["answers"],
+            percent(row["promised"], 1),
+            percent(row["true"], 1),
+            f"{row['brier']:.3f}",
+            f"{row['brier_of_constant']:.3f}",
+        ]
+        for row in result("chance")["rows"]
+    ]
+    heads = ["tasks", "answers", "promised", "true", "Brier score", "of a constant"]
+    return table(heads, rows)
+
+
+def reliability() -> str:
+    """The reliability diagram as a table."""
+    rows = [
+        [f"{row['tasks']}, {row['kind']}", *(percent(value, 0) for value in pair), n]
+        for row in result("chance")["rows"]
+        for *pair, n in row["bins"]
+    ]
+    return table(["tasks", "promised", "true", "answers"], rows)
+
+
 def ray_tune() -> str:
     """A certificate's cost in Ray Tune beside that of its own schedulers."""
     found = [row for row in result("ray_tune")["comparison"]["rows"] if row["task"] is None]
@@ -226,5 +273,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "certify": certify,
     "certificates": certificates,
     "certainty": certainty,
+    "candidates": candidates,
+    "chance": chance,
+    "reliability diagram": reliability,
     "ray tune": ray_tune,
 }
