@@ -390,6 +390,8 @@ class GroupSequential(BlockPolicy):
             return reason
         if not self.looks:
             return f"nothing can be said yet; the first {look}"
+        if self._evidence.noise.unaudited:
+            reason = "too few repeats to see whether the declared sigma is too small"
         return f"{reason}; the next {look}"
 
     @property

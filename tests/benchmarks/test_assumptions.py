@@ -50,6 +50,10 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("order in blocks, 4 workers", "MFSearch in blocks"),
         ("order in blocks, 16 workers", "MFSampler in blocks"),
         ("order in blocks, 16 workers", "looks in blocks"),
+        ("late bloomer of 32", "finalists by model"),
+        ("a tenth late", "finalists by halving, IISE"),
+        ("cheap levels agree", "finalists by halving"),
+        ("cheap levels agree, order, 4 workers", "finalists by model"),
     ],
 )
 def test_certificates_keep_their_word(scenario, contestant):

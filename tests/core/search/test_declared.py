@@ -19,7 +19,7 @@ from mfhpo.search import (
     SearchRace,
     has_levels,
 )
-from mfhpo.search.declared import configurations_of, space_of
+from mfhpo.search.declared import configurations_of, makes_shortlist, space_of
 from tests.core.search.played import loaded
 
 COSTLY = Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0])
@@ -257,3 +257,80 @@ def test_a_fifth_of_the_budget_is_kept_for_up_to_four():
     assert (race._budget.kept, race.top) == (pytest.approx(0.2 * 30.0 * COSTS[-1]), 4)
     race = race_of([0.1, 0.2, 0.3], certify_share=0.5, top=2)
     assert (race._budget.kept, race.top) == (pytest.approx(0.5 * 30.0 * COSTS[-1]), 2)
+
+
+def test_a_declared_sigma_waits_for_repeats_and_says_so():
+    race = DeclaredSearch.of(
+        COSTLY, budget=234.0, candidates=[{"x": k / 26} for k in range(26)], sigma=0.02, epsilon=0.1
+    ).race([1, 9], seed=0, sign=1.0)
+    rng = np.random.default_rng(0)
+    while asked := race.ask():
+        race.tell(asked[0], Observation(asked[0].arm / 26 + 0.02 * rng.standard_normal()))
+    answer = race.certificate()
+    assert answer.within < 0.1
+    assert "too few repeats to see whether the declared sigma is too small" in answer.reason
+
+
+def test_a_search_ends_by_the_model_s_word():
+    xs = np.linspace(0.0, 1.0, 60).tolist()
+    whole = race_of(xs, budget=2000.0)
+    play(whole, xs)
+    race = race_of(xs, budget=2000.0, chance=0.9, epsilon=0.05)
+    play(race, xs)
+    assert race.finished
+    assert race.stopped_by_chance
+    assert race.cost < 0.5 * whole.cost
+    answer = race.recommend()
+    assert not answer.certified
+    assert "by more than epsilon, which is its word and no certificate" in answer.reason
+    assert abs(xs[answer.arm] - 0.3) < 0.1
+    assert race.ask() == []
+
+
+def test_an_answer_says_how_likely_it_is():
+    xs = np.random.default_rng(1).uniform(size=40).tolist()
+    race = race_of(xs, epsilon=0.05)
+    assert race.findings()["chance"] is None
+    play(race, xs)
+    assert 0.0 < race.findings()["chance"] <= 1.0
+    named = race_of(xs, HalvingSearch, epsilon=0.05)
+    play(named, xs)
+    assert named.findings()["chance"] is None
+
+
+@pytest.mark.parametrize(
+    ("error", "options", "words"),
+    [
+        (ValueError, {"chance": 1.0, "candidates": 9}, ["chance", "1.0", "between 0 and 1"]),
+        (TypeError, {"chance": "95 %", "candidates": 9}, ["chance", "95 %"]),
+        (ValueError, {"chance": 0.95}, ["chance=0.95", "candidates"]),
+    ],
+)
+def test_bad_chances(error, options, words):
+    with pytest.raises(error, match="chance") as caught:
+        DeclaredSearch.of("epochs", budget=100, **options)
+    for word in words:
+        assert word in str(caught.value)
+
+
+OPTIONS = {"budget": 30.0, "estimated_bias": "steer"}
+
+
+@pytest.mark.parametrize(
+    ("options", "n_arms", "costs", "expected"),
+    [
+        ({}, 16, (1.0, 1.0), True),  # 32 would pay for two of each
+        ({}, 15, (0.5, 1.0), False),
+        ({}, 4, (1.0, 27.0), False),  # all may be finalists
+        ({}, 16, (1.0,), False),
+        ({}, 16, None, False),
+        ({"budget": None}, 16, (0.5, 1.0), False),
+        ({"bias": [0.1, 0.0]}, 16, (0.5, 1.0), False),
+        ({"estimated_bias": "eliminate"}, 16, (0.5, 1.0), False),
+        ({"variant": "se"}, 16, (0.5, 1.0), False),
+        ({"aim": "reward per cost"}, 16, (0.5, 1.0), False),
+        ({"aim": "best arm", "variant": None, "bias": None}, 16, (0.5, 1.0), True),
+    ],
+)
+def test_when_cheap_levels_choose_the_finalists(options, n_arms, costs, expected):
+    assert makes_shortlist(OPTIONS | options, n_arms, costs) is expected

@@ -1,7 +1,13 @@
+import math
+
+import hypothesis
 import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import Begin, HalvingSearch
+from mfhpo.search.halving import plan_for_given
 from tests.core.search.played import loaded
 
 NEW = Begin(0, None)
@@ -159,3 +165,96 @@ def test_levels_that_there_are_not():
             search.tell(Pull(0, level), Observation(0.0))
     with pytest.raises(ValueError, match="2 levels, this search 3"):
         HalvingSearch(costs=(1.0, 3.0, 9.0)).load_state_dict(search.state_dict())
+
+
+def given(n, allowance, costs=(1.0, 3.0, 9.0), continues=False, **options):
+    search = HalvingSearch(costs=costs, continues=continues, **options)
+    search.give([{}] * n)
+    search.allowance = allowance
+    return search
+
+
+@pytest.mark.parametrize(
+    ("n", "allowance", "continues", "plan"),
+    [
+        # 27 at the first level take 27 of 100, at the second 81, which is more than 60: 73 are left
+        # for 27 r * 3 + 27 r^2 * 9, so that r = .406 of each level goes up.
+        (27, 100.0, False, {0: 27, 1: 11, 2: 4}),
+        # Continued, they pay 2 and 6: 73 = 54 r + 162 r^2, and r = .525.
+        (27, 100.0, True, {0: 27, 1: 14, 2: 7}),
+        # Ten at the second level take 30 of 60, and the other 30 bring a third to the target.
+        (10, 60.0, False, {0: 10, 1: 10, 2: 3}),
+        # All at the target take 54 of 100.
+        (6, 100.0, False, {0: 6, 1: 6, 2: 6}),
+        # 60 % of 20 pays for 12 of 27. At least two go up, though 8 = 36 r + 108 r^2 at r = .18.
+        (27, 20.0, False, {0: 12, 1: 2, 2: 2}),
+        (27, math.inf, False, {0: 27, 1: 9, 2: 3}),
+    ],
+)
+def test_the_plan_for_given_arms_by_hand(n, allowance, continues, plan):
+    assert plan_for_given(given(n, allowance, continues=continues)) == plan
+
+
+@settings(deadline=None)
+@hypothesis.given(
+    n=st.integers(2, 300),
+    allowance=st.floats(1.0, 3000.0),
+    continues=st.booleans(),
+    costs=st.sampled_from([(1.0,), (1.0, 2.0), (1.0, 3.0, 9.0), (1.0, 4.0, 20.0, 100.0)]),
+)
+def test_a_plan_falls_from_level_to_level_and_is_paid(n, allowance, continues, costs):
+    search = given(n, allowance, costs, continues)
+    plan = plan_for_given(search)
+    counts = list(plan.values())
+    assert counts == sorted(counts, reverse=True)
+    assert counts[-1] >= 2
+    assert counts[0] <= n
+    first = max(level for level in plan if plan[level] == counts[0])
+    prices = [search.price_from(level - 1 if level > first else -1, level) for level in plan]
+    paid = sum(plan[level] * prices[level] for level in plan if level >= first)
+    rounded = sum(0.5 * prices[level] for level in plan if level > first)
+    assert paid <= allowance + rounded + 2.0 * sum(prices) + 1e-6
+
+
+def test_given_arms_go_up_as_planned():
+    search = given(27, 100.0)
+    asked = []
+    while len(asked) < 42:
+        pull = search.ask(27)
+        asked.append(pull)
+        search.tell(pull, Observation(float(pull.arm)))
+    assert {pull.arm for pull in asked[:27]} == set(range(27))
+    assert [pull.arm for pull in asked if pull.fidelity == 1] == list(range(26, 15, -1))
+    assert [pull.arm for pull in asked if pull.fidelity == 2] == [26, 25, 24, 23]
+
+
+def test_after_the_plan_the_best_of_the_highest_level_goes_on():
+    search = given(4, 20.0, (1.0, 9.0))
+    for arm in range(4):
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    for arm in (3, 2):
+        search.tell(Pull(arm, 1), Observation(0.0))
+    assert search.ask(4) == Pull(1, 1)
+    assert search.ask(4, [Pull(1, 1)]) is None
+
+
+def test_workers_do_not_wait_for_a_level_to_be_complete():
+    search = given(12, 40.0, (1.0, 9.0))  # 12, and 28 / 9 at the target: 3
+    for arm in range(8):
+        search.tell(Pull(arm, 0), Observation(float(arm)))
+    pending = [Pull(arm, 0) for arm in range(8, 12)]
+    # 8 of 12 have ended: two thirds of three go up.
+    for arm in (7, 6):
+        assert search.ask(12, pending) == Pull(arm, 1)
+        pending.append(Pull(arm, 1))
+    assert search.ask(12, pending) is None
+
+
+def test_a_given_arm_that_fails_is_tried_again_and_another_takes_its_place():
+    search = given(3, 20.0, (1.0, 9.0))
+    for arm in (0, 1):
+        search.tell(Pull(arm, 0), Observation(0.0))
+    for _ in range(3):
+        assert search.ask(3) == Pull(2, 0)
+        search.tell(Pull(2, 0), Observation(None))
+    assert search.ask(3) == Pull(0, 1)

@@ -376,3 +376,22 @@ def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal():
 def test_what_is_no_covariance_is_no_endless_loop():
     with pytest.raises(np.linalg.LinAlgError):
         _factor(-3.0 * np.eye(3))
+
+
+@pytest.mark.parametrize("n_levels", [1, 3])
+def test_joint_values_at_the_target_have_the_means_and_spreads_of_single_ones(n_levels):
+    rng = np.random.default_rng(n_levels)
+    process = LevelProcess(2, n_levels, np.array([True, False]))
+    data = some_data(20, 2, n_levels, rng)
+    process.fit(data, steps=5)
+    process.condition(data)
+    asked = np.vstack([rng.random((6, 2)), data.features[:2]])
+    means, covariance = process.jointly_at_target(asked)
+    one_by_one, spreads = process.at_target(asked)
+    assert means == pytest.approx(one_by_one)
+    assert np.sqrt(np.diag(covariance)) == pytest.approx(spreads, abs=1e-5)
+    assert covariance == pytest.approx(covariance.T)
+    assert np.linalg.eigvalsh(covariance).min() > -1e-8
+    # The same place twice is the same value.
+    twice = process.jointly_at_target(np.vstack([asked[:1], asked[:1]]))[1]
+    assert twice == pytest.approx(np.full((2, 2), covariance[0, 0]))

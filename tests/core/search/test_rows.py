@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.search import rows
-from mfhpo.search.rows import Told, scores
+from mfhpo.search.rows import Scale, Told, scores
 
 # Whole numbers, so that values differ by more than rounding does.
 whole = st.lists(st.integers(-1000, 1000).map(float), min_size=1, max_size=30)
@@ -146,3 +146,19 @@ def test_any_number_of_levels_leaves_room_for_what_is_new():
     history = [(arm, level, float(arm - level)) for level in range(60) for arm in range(20)]
     with patch.object(rows, "_MOST_TOLD", 400):
         assert len(told(history, 60).rows(60).values) <= 400
+
+
+@given(
+    values=st.lists(st.floats(-1e3, 1e3), min_size=2, max_size=30),
+    asked=st.lists(st.floats(-1e3, 1e3), min_size=1, max_size=5),
+)
+def test_scores_are_turned_back_into_values(values, asked):
+    scale = Scale.of(np.array(values))
+    inside = np.minimum(np.array(asked), scale.best)
+    inside = np.maximum(inside, scale.best - 50.0 * scale.near)
+    back = scale.values(scale.scores(inside))
+    assert back == pytest.approx(inside, abs=1e-6 * (scale.near + abs(scale.best)))
+    ordered = np.sort(inside)
+    assert (np.diff(scale.scores(ordered)) >= 0.0).all()
+    better = scale.values(scale.scores(np.array([scale.best])) + 0.1)
+    assert better[0] >= scale.best
