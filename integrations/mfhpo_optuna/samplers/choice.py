@@ -120,5 +120,6 @@ class MFSampler(DeclaredSampler):
         return None
 
     def _announcement(self, race: FidelityRace) -> str:
-        choice = self._choice_for(race)
-        return f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}"
+        choice, cheap = self._choice_for(race), super()._announcement(race)
+        chosen = f"{choice.policy.__name__} is chosen: {choice.reason.rstrip('.')}"
+        return chosen if cheap in ("", choice.reason) else f"{chosen}; {cheap}"
