@@ -159,7 +159,7 @@ class SearchRace(Policy):
         if chance is not None and not 0.0 < check_number("chance", chance, " or None") < 1.0:
             raise ValueError(f"chance must be between 0 and 1, or None, got {chance!r}.")
         self._wanted_chance = chance
-        self._seen_chance = 0, math.nan  # after so many finished arms, that of the leader
+        self._seen_chance = 0, math.nan  # after so many changes of the search, that of the leader
         self._sign = sign
         self._params = params
         self._make_policy = None if blocks else policy
@@ -393,14 +393,16 @@ class SearchRace(Policy):
         """Whether the search among given arms ends by its model's word (see `chance`)."""
         if self.shortlist:
             return False
-        n = len(self.search.finished_arms())
-        if self._wanted_chance is None or not self.search.n_given or n < _FEWEST_FOR_CHANCE:
+        finished = self.search.finished_arms()
+        if self._wanted_chance is None or not self.search.n_given:
             return False
-        if self._seen_chance[0] != n:
+        if len(finished) < _FEWEST_FOR_CHANCE:
+            return False
+        if self._seen_chance[0] != self.search._changes:
             leader, epsilon = self.search.leader(), self._options["epsilon"]
             assert leader is not None
             found = self.search.chance(leader, epsilon, among_given=True)
-            self._seen_chance = n, found
+            self._seen_chance = self.search._changes, found
         return self._seen_chance[1] >= self._wanted_chance
 
     def chance(self) -> float | None:

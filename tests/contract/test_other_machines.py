@@ -6,9 +6,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from mfhpo import BlockElimination, Observation, Problem
+from mfhpo import IISE, BlockElimination, Fidelity, Observation, Problem
 from mfhpo.games import MFUCBPNE, Hyperparameters
-from mfhpo.search import HalvingSearch, ModelSearch, SearchRace, SearchSpace
+from mfhpo.search import DeclaredSearch, HalvingSearch, ModelSearch, SearchRace, SearchSpace
 from mfhpo.search import Numeric as Range
 from tests.contract.machine import machine
 from tests.core.games.known_games import ON_A_GRID, step, tracking
@@ -73,6 +73,23 @@ class Search:
         assert not policy.recommend().certified or policy.finished
 
 
+class Given(Search):
+    """Configurations are given; a policy compares the finalists, or the model's word ends it."""
+
+    def __init__(self, **options):
+        self.options = options
+
+    def new(self):
+        declared = DeclaredSearch.of(
+            Fidelity("level", levels=[1, 2, 3], costs=COSTS),
+            budget=150.0,
+            certify_share=0.4,
+            candidates=[{"x": Described.x_of(arm)} for arm in range(10)],
+            chance=self.options.get("chance"),
+        )
+        return declared.race([1, 2, 3], seed=0, sign=1.0, policy=self.options.get("policy"))
+
+
 class AsPolicy(MFUCBPNE):
     """A game that is asked for several queries, and told observations."""
 
@@ -114,6 +131,8 @@ SUITES = {
     "blocks": (Blocks(), 60),
     "halving": (Search(HalvingSearch), 60),
     "search": (Search(ModelSearch), 60),
+    "given": (Given(policy=IISE), 30),
+    "given, until likely": (Given(chance=0.9), 30),
     "game": (Game(), 20),
 }
 
