@@ -31,9 +31,9 @@ def race_of_finalists(
         epsilon=scenario.epsilon,
         candidates=[{"name": f"{k}"} if named else {"x": k} for k in range(n)],
     )
-    policy = IISE if "IISE" in by else None
+    certifier = IISE if "IISE" in by else None
     race = declared.race(
-        list(range(1, len(costs) + 1)), seed=int(rng.integers(2**31)), sign=1.0, policy=policy
+        list(range(1, len(costs) + 1)), seed=int(rng.integers(2**31)), sign=1.0, certifier=certifier
     )
     under_way: list[tuple[float, int, Pull, int, float | None]] = []
     orders: dict[tuple[int, int], InOrder[tuple[Pull, float | None]]] = {}

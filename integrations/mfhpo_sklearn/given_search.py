@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from mfhpo.certification.certification import MakePolicy
+from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import (
     make_best_policy,
     make_block_elimination,
@@ -46,7 +46,7 @@ class MFSearchCV(PolicySearchCV):
     settings share none. Cheap levels of the resource are evidence only where `bias` is declared, or
     with "eliminate".
 
-    A `budget` below two full fits of each setting changes the search, if there are a `resource`,
+    A `budget` below four full fits of each setting changes the search, if there are a `resource`,
     five settings or more, no `bias`, and ``estimated_bias="steer"``. Half of the budget then
     chooses finalists with cheap levels, on one split of the data, as `RaceSearchCV` does. The other
     half evaluates the finalists on fresh splits. The guarantee is about the finalists alone: of the
@@ -82,7 +82,7 @@ class MFSearchCV(PolicySearchCV):
         over splits.
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
-        holds. Below two full fits of each setting, cheap levels choose the finalists, see above.
+        holds. Below four full fits of each setting, cheap levels choose the finalists, see above.
         Half of such a budget has to pay for four full fits, or there are no fresh scores: then
         ``best_score_`` is the search's own, a lucky one, at ``certificate_.level``. None: no limit.
     timeout
@@ -237,7 +237,7 @@ class MFSearchCV(PolicySearchCV):
         )
         return FinalistsRace(declared, candidates, resource, seed, self._policy_of_finalists())
 
-    def _policy_of_finalists(self) -> MakePolicy | None:
+    def _policy_of_finalists(self) -> MakeCertifier | None:
         """Return what makes the policy for finalists that share no splits; None: planned looks."""
         return None
 
@@ -272,10 +272,8 @@ class IISESearchCV(MFSearchCV):
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
         return make_elimination(problem, 1.0, {**options, "variant": None, "radius": None})
 
-    def _policy_of_finalists(self) -> MakePolicy | None:
-        return lambda problem, **options: self._make_policy(
-            problem, {**options, "measure": self.measure}
-        )
+    def _policy_of_finalists(self) -> MakeCertifier | None:
+        return lambda problem, **options: self._make_policy(problem, options)
 
 
 def _listed(candidates: Any) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.certification.certification import MakePolicy
+from mfhpo.certification.certification import MakeCertifier
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
@@ -63,11 +63,13 @@ class OpenRace:
         settings: Parameters | Sequence[Mapping[str, Any]],
         resource: Resource,
         seed: int,
-        policy: MakePolicy | None = None,
+        certifier: MakeCertifier | None = None,
     ) -> None:
         self.sharing = sharing_in_words(declared.replicate is not None)
         levels = resource.levels if has_levels(declared.fidelity) else ()
-        self.policy = declared.race(levels, seed=seed, sign=1.0, params=self.params, policy=policy)
+        self.policy = declared.race(
+            levels, seed=seed, sign=1.0, params=self.params, certifier=certifier
+        )
         self.policy.labels = Labels(fidelity=resource.name_of)
         self._top = self.policy.top
         self._is_timed = declared.fidelity.costs == "measured"

@@ -50,11 +50,8 @@ class RaceSearchCV(PolicySearchCV):
         an order to the model. What has ``rvs`` and no ``ppf`` is drawn at random.
     candidates
         The settings to choose from, instead of a space: a list of dictionaries, a dictionary of
-        columns or a DataFrame; or how many to draw from `param_distributions`. The model decides
-        which of them are tried, and with how much of the resource.
-    chance
-        Ends a search among `candidates` once its model gives this probability, such as .95, that no
-        other of them is better by more than `epsilon`. Nothing is certified then. None: never.
+        columns or a DataFrame; or how many to draw from `param_distributions`. All begin with as
+        much of the resource as the budget pays for, and the model says which get more.
     resource
         What makes fits cheap: ``"n_samples"``, the number of training samples, or a parameter of
         the estimator such as ``"max_iter"``. None: every fit is a full one.
@@ -146,7 +143,6 @@ class RaceSearchCV(PolicySearchCV):
         param_distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None,
         *,
         candidates: Any = None,
-        chance: float | None = None,
         resource: str | None = None,
         levels: Sequence[Any] | None = None,
         budget: float | None = None,
@@ -175,7 +171,6 @@ class RaceSearchCV(PolicySearchCV):
         )
         self.param_distributions = param_distributions
         self.candidates = candidates
-        self.chance = chance
         self.resource = resource
         self.levels = levels
         self.budget = budget
@@ -221,7 +216,6 @@ class RaceSearchCV(PolicySearchCV):
             epsilon=self.epsilon,
             max_failures=self.max_failures,
             candidates=self.candidates,
-            chance=self.chance,
         )
         parameters = self._parameters()
         if (

@@ -31,8 +31,8 @@ from mfhpo.racing.claims import joined, unseen_in_words
 from mfhpo.racing.declaration import SigmaLike, as_noise, mirrored_noise
 from mfhpo.racing.race import RacingPolicy
 
-MakePolicy: TypeAlias = Callable[..., Policy]
-"""Makes a policy of a problem and options."""
+MakeCertifier: TypeAlias = Callable[..., Policy]
+"""Makes the policy that certifies a shortlist, of a problem with one level and of options."""
 
 # Repeats that must all be equal before it is said that there is no noise to be seen.
 _LEAST_REPEATS = 4
@@ -79,7 +79,7 @@ class Certification:
         Evaluations of each candidate before the first of a few planned looks (`GroupSequential`),
         at least 2; they take fewer evaluations where there are few. A budget has no part in it
         (ValueError), and `measure` is not used. None: the race is looked at after each evaluation.
-    policy
+    certifier
         Makes the policy, of a problem with one level and of options, where neither `blocks` nor
         `first_look` is given. None: the one that suits the problem.
     max_failures
@@ -116,7 +116,7 @@ class Certification:
         seed: int = 0,
         blocks: bool = False,
         first_look: int | None = None,
-        policy: MakePolicy | None = None,
+        certifier: MakeCertifier | None = None,
     ) -> None:
         n = len(candidates)
         if n < 2:
@@ -147,7 +147,7 @@ class Certification:
             least = n if blocks else 1
             options["budget"] = None if budget is None else check_count("budget", budget, least)
             choice = choose_blocks() if blocks else recommend_policy(problem)
-            make = choice.make if policy is None or blocks else policy
+            make = choice.make if certifier is None or blocks else certifier
             made = make(problem, measure=measure, **options)
         assert isinstance(made, RacingPolicy)
         self.policy = made

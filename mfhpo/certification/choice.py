@@ -49,7 +49,7 @@ class PolicyChoice:
         try:
             make: Callable[..., Policy] = self.policy
             return make(problem, **options)
-        except TypeError as error:
+        except (TypeError, AttributeError) as error:
             raise TypeError(
                 f"{self.policy.__name__} was chosen, and cannot be made with "
                 f"{', '.join(sorted(options)) or 'no options'}: {error}"

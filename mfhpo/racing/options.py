@@ -111,13 +111,13 @@ class BestArmOptions(RaceOptions, total=False):
     estimated_bias
         What a level below the target is good for where no bias is declared.
 
-        - "steer": nothing is estimated, and only values at the target are evidence. If a `budget`
-          does not pay for two evaluations of each configuration there, samplers and searches let
-          cheap levels choose up to four finalists, which the policy compares by new evaluations;
-          the certificate is about these. Else all are compared at the target: `IISE` and `MFLUCB`
-          evaluate there alone, while `MFTopTwo` and `MFGrad` look once at each configuration at the
-          cheapest level, if its declared cost is at most a tenth of the target's, and try the best
-          of them first.
+        - "steer": nothing is estimated, and only values at the target are evidence. A `budget` may
+          not pay for comparing all configurations there: four evaluations of each, or two with a
+          declared `sigma`. Then cheap levels choose up to four finalists. The policy compares these
+          by new evaluations, and the certificate is about them. Else all are compared at the
+          target. `IISE` and `MFLUCB` evaluate there alone. `MFTopTwo` and `MFGrad` look once at
+          each configuration at the cheapest level, if its declared cost is at most a tenth of the
+          target's, and try the best of them first.
         - "eliminate": a pilot estimates bounds, and configurations leave by them. Those that are
           unlike the pilot's, such as late bloomers, may be lost, and the answer says so.
     """

@@ -8,18 +8,23 @@ from numbers import Integral, Real
 from typing import Any, TypeAlias, TypedDict
 
 from mfhpo._validation import check_count, check_number
-from mfhpo.certification.certification import MakePolicy
+from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity, native
-from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
+from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import Declaration, SigmaLike
+from mfhpo.racing.declaration import Declaration, SigmaLike, as_noise
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.race import MOST_FINALISTS, SearchRace
+from mfhpo.search.race import (
+    LEAST_OF_FINALISTS,
+    MOST_FINALISTS,
+    USUAL_SHARE_OF_GIVEN,
+    SearchRace,
+)
 
 # They stand for the fidelity of an objective that has none.
 _ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
@@ -61,13 +66,14 @@ class SearchOptions(TypedDict, total=False):
         of the costs is paid.
     candidates
         The configurations to choose from: a list of dictionaries, a dictionary of columns or a
-        DataFrame; or how many to draw from the space. The model decides which of them are tried,
-        and at which level, and the certificate is about the finalists. None: the search begins
-        configurations of its own.
+        DataFrame; or how many to draw from the space. All begin at a level that the budget pays
+        for, or as many as it pays for, at random. The model says which go up, and the certificate
+        is about the finalists. None: the search begins configurations of its own.
     chance
         Ends a search among `candidates` once its model gives this probability, such as .95, that no
-        other of them is better than the leader by more than `epsilon`. That is the model's word,
-        and nothing is certified then. None: the search goes on until the budget is spent.
+        other of them is better than the leader by more than `epsilon`. That is an estimate, and
+        nothing is certified then. A `replicate` has no part in it, because the search sees one of
+        them alone. None: the search goes on until the budget is spent.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -140,10 +146,10 @@ class DeclaredSearch:
         known = _fidelity_of(fidelity, seconds is not None)
         if replicate is not None:
             check_blocks(replicate, known.name, {})
-        if candidates is None and options.get("chance") is not None:
+        if options.get("chance") is not None and (candidates is None or replicate is not None):
             raise ValueError(
-                f"chance={options['chance']!r} ends a search among candidates; give candidates, or "
-                f"leave it out."
+                f"chance={options['chance']!r} ends a search among candidates whose evaluations "
+                f"have noise of their own; give candidates and no replicate, or leave it out."
             )
         given = None if candidates is None else configurations_of(candidates)
         for row in given if isinstance(given, list) else []:
@@ -164,11 +170,11 @@ class DeclaredSearch:
         sign: float,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
         kind: type[SearchPolicy] = ModelSearch,
-        policy: MakePolicy | None = None,
+        certifier: MakeCertifier | None = None,
     ) -> SearchRace:
         """Make the race over these levels, with one level as long as none is known.
 
-        For `policy` see `SearchRace`.
+        For `certifier` see `SearchRace`.
         """
         costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
         space, points = self._given
@@ -183,7 +189,7 @@ class DeclaredSearch:
             measured=self.fidelity.costs == "measured",
             sign=sign,
             params=params,
-            policy=policy,
+            certifier=certifier,
             blocks=self.replicate is not None,
             **self.options,
         )
@@ -200,7 +206,8 @@ def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[flo
     """Return whether cheap levels choose which of some arms are compared at the target.
 
     They do in a race for the best arm where nothing is declared about their bias, and the budget
-    does not pay for two evaluations of each arm at the target, without which nothing is certain.
+    does not pay for comparing all at the target. What that takes was measured (the evidence page on
+    certificates): about four evaluations of each, or two where the noise is declared.
 
     Parameters
     ----------
@@ -211,13 +218,26 @@ def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[flo
     costs
         Of an evaluation at each level; None while they are unknown or measured.
     """
-    if costs is None or len(costs) < 2 or n_arms <= MOST_FINALISTS or not options["budget"]:
+    if not _may_shortlist(options, n_arms, costs):
         return False
-    declared = [options.get(name) for name in ("bias", "variant")] != [None, None]
+    assert costs is not None
+    budget = options.get("budget")
+    return budget is not None and budget < _least_of_each(options) * n_arms * costs[-1]
+
+
+def _may_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> bool:
+    """Return whether cheap levels may choose finalists if there is a small budget."""
+    if costs is None or len(costs) < 2 or n_arms <= MOST_FINALISTS:
+        return False
+    nothing_declared = options.get("bias") is None and options.get("variant") is None
     steers = options.get("estimated_bias") == "steer"
-    is_for_best = options.get("aim", "best arm") == "best arm"
-    pays = options["budget"] >= 2.0 * n_arms * costs[-1]
-    return steers and is_for_best and not declared and not pays
+    return nothing_declared and steers and options.get("aim", "best arm") == "best arm"
+
+
+def _least_of_each(options: Mapping[str, Any]) -> int:
+    """Return how many evaluations of each arm a race of all takes at least."""
+    is_known = isinstance(as_noise(options.get("sigma")), (SubGaussian, Bounded))
+    return 2 if is_known else 4
 
 
 def shortlisting_race(
@@ -230,11 +250,11 @@ def shortlisting_race(
     sign: float,
     params: Callable[[int], Mapping[str, Any]],
     replicate: str | None = None,
-    policy: MakePolicy | None = None,
+    certifier: MakeCertifier | None = None,
 ) -> SearchRace:
     """Make the race of a user's `BestArmOptions` in which cheap levels choose the finalists.
 
-    For `makes_shortlist`, `replicate` and `policy` see there, `SearchOptions` and `SearchRace`.
+    For `replicate` see `SearchOptions`, for `certifier` see `SearchRace`.
     """
     sigma: SigmaLike = declaration.noise
     if isinstance(sigma, SubGaussian):
@@ -246,14 +266,14 @@ def shortlisting_race(
         sigma=None if isinstance(sigma, EstimatedNoise) else sigma,
         **{name: options[name] for name in ("budget", "delta", "epsilon", "max_failures")},
     )
-    return declared.race(levels, seed=seed, sign=sign, params=params, policy=policy)
+    return declared.race(levels, seed=seed, sign=sign, params=params, certifier=certifier)
 
 
 def certifier_of(
     make: Callable[[Problem, float, Mapping[str, Any]], Policy],
     options: Mapping[str, Any],
     sign: float,
-) -> MakePolicy:
+) -> MakeCertifier:
     """Return what makes a policy for finalists, with a user's options for all levels.
 
     For `make`, `sign` and `options` see `mfhpo.racing.declaration.Declaration.rehearse`. What is
@@ -279,16 +299,20 @@ def cheap_levels_in_words(
     For the arguments see `makes_shortlist`; `certifier` names the policy, and "" stands for the
     usual one.
     """
-    certifier = certifier or "a group-sequential test"
-    if makes_shortlist(options, n_arms, costs):
-        return (
-            f"budget={options['budget']:g} does not pay for two evaluations of each of the "
-            f"{n_arms} configurations at the target; so cheaper levels choose the finalists, which "
-            f"{certifier} compares by new evaluations"
-        )
-    if costs is None or len(costs) < 2 or options.get("budget") is not None:
+    if not _may_shortlist(options, n_arms, costs):
         return ""
-    if not makes_shortlist({**options, "budget": costs[0]}, n_arms, costs):
+    assert costs is not None
+    if makes_shortlist(options, n_arms, costs):
+        words = (
+            f"budget={options['budget']:g} does not pay for comparing all {n_arms} configurations "
+            f"at the target ({_least_of_each(options)} evaluations of each); so cheaper levels "
+            f"choose"
+        )
+        if USUAL_SHARE_OF_GIVEN * options["budget"] < LEAST_OF_FINALISTS * costs[-1]:
+            return f"{words} which are evaluated there, and nothing is left for a certificate"
+        compares = certifier or "a group-sequential test"
+        return f"{words} the finalists, which {compares} compares by new evaluations"
+    if options.get("budget") is not None:
         return ""
     return (
         f"all {n_arms} configurations are compared at the target alone, because nothing is "

@@ -109,7 +109,7 @@ def next_of_given(
         if arm is not None:
             return Pull(arm, first)
     for level in range(search.lowest, search.target):
-        here = [arm for arm in search._values[level] if arm not in out]
+        here = [arm for arm in search._values[level] if arm in reached and arm not in out]
         left = [arm for arm in here if reached[arm] == level]
         wanted = plan[level + 1]
         if any(at <= level for at in busy.values()):  # more will end here
@@ -117,7 +117,8 @@ def next_of_given(
         if left and len(here) - len(left) < wanted:
             return Pull(_best(search, left, level, expected), level + 1)
     for level in range(search.target - 1, search.lowest - 1, -1) if not pending else ():
-        left = [arm for arm in search._values[level] if arm not in out and reached[arm] == level]
+        here = [arm for arm in search._values[level] if arm in reached and arm not in out]
+        left = [arm for arm in here if reached[arm] == level]
         if left:
             return Pull(_best(search, left, level, expected), level + 1)
     return None
@@ -140,7 +141,8 @@ def plan_for_given(search: SearchPolicy) -> dict[int, int]:
     """
     from scipy.optimize import brentq  # slow to import, and not needed before
 
-    n, lowest, target = search.n_given, search.lowest, search.target
+    n = search.n_given - search.n_merged_given
+    lowest, target = search.lowest, search.target
     levels, allowance = range(lowest, target + 1), search.allowance
     if math.isinf(allowance):
         return {level: max(2, round(n * _USUAL_KEPT ** (level - lowest))) for level in levels}

@@ -205,7 +205,7 @@ class ModelSearch(SearchPolicy):
         if not self._can_model or arm not in self._finished or arm in self._unknown:
             return math.nan
         self._told_so_far.read(self._history)
-        scale = self._told_so_far.scale(self.target)
+        scale = self._told_so_far.scale(self.target, self._unknown)
         rows = self._told_so_far.rows(self.target + 1, self._unknown).most_telling(_MOST)
         values, counts = rows.values.copy(), rows.counts.copy()
         for other, new in (fresh or {}).items():
@@ -274,15 +274,15 @@ class ModelSearch(SearchPolicy):
         finished = set(self.finished_arms())
         return [index for index, arm in enumerate(self._see().arms) if arm in finished]
 
-    def _see(self, top: int | None = None) -> _View:
-        """What the most probable parameters say of a level, by default the target."""
-        top = self.target if top is None else top
+    def _see(self, level: int | None = None) -> _View:
+        """Return what the most probable parameters say about a level, by default the target."""
+        top = self.target if level is None else level
         if top not in self._views or self._views[top][0] != self._changes:
             self._views[top] = (self._changes, self._new_view(self._fit(top), (), top))
         return self._views[top][1]
 
     def _expected(self, arms: Sequence[int], level: int) -> list[float]:
-        """How good given arms are at the highest level with a few values, or at their own."""
+        """Return how good given arms are at the highest level with a few values, or their own."""
         if not self.space.parameters:
             return [self.mean(arm, level) for arm in arms]
         seen = [self._points[arm] for arm in self._given if self.level_of(arm) >= 0]

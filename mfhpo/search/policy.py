@@ -189,6 +189,11 @@ class SearchPolicy(abc.ABC):
         """Number of arms that were given, 0 if the search begins arms of its own."""
         return len(self._given)
 
+    @property
+    def n_merged_given(self) -> int:
+        """Number of given arms that turned out to repeat earlier ones."""
+        return len(self._merged.intersection(self._given))
+
     def give(self, points: Sequence[Point]) -> None:
         """Say that the arms 0, 1, ... are these configurations, and that no others are begun."""
         for arm, point in enumerate(points):

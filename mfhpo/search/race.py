@@ -11,8 +11,8 @@ import numpy as np
 from mfhpo._validation import check_count, check_number
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
-from mfhpo.certification.certification import Certification, MakePolicy
-from mfhpo.identification.group_sequential import GroupSequential
+from mfhpo.certification.certification import Certification, MakeCertifier
+from mfhpo.identification.group_sequential import LEAST_FIRST_LOOK, GroupSequential
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
@@ -20,7 +20,7 @@ from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
-from mfhpo.search.recommendation import left_in_words
+from mfhpo.search.recommendation import chance_in_words, left_in_words
 
 SEARCH_BLOCK = 0
 """The block of a search's evaluations; those of its certificate have seen none of its luck."""
@@ -30,9 +30,11 @@ _FIRST_BLOCK = SEARCH_BLOCK + 1
 # Share of the budget for the certificate, and largest number of finalists: in a space, and among
 # given arms, of which there are fewer, so that the best ones are sooner among the finished.
 _USUAL = (0.1, 8)
-MOST_FINALISTS = 4
-"""Of arms that were given, where nobody says how many."""
-_USUAL_OF_GIVEN = (0.2, MOST_FINALISTS)
+MOST_FINALISTS, USUAL_SHARE_OF_GIVEN = 4, 0.2
+"""The same where arms are given and nobody says otherwise."""
+_USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
+LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
+"""Evaluations at the target without which no finalists are compared, where costs are declared."""
 
 _FEWEST_FOR_CHANCE = 3  # finished arms before a search may end by its model's word
 
@@ -101,9 +103,9 @@ class SearchRace(Policy):
         Gives the parameters of an arm, for the certificate.
     chance
         Ends a search among given arms as soon as its model gives this probability, in (0, 1), that
-        no other of them is better than the leader by more than `epsilon`. That is the model's word:
+        no other of them is better than the leader by more than `epsilon`. That is an estimate:
         nothing is certified then. None: it goes on until the budget is spent.
-    policy
+    certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
 
@@ -139,7 +141,7 @@ class SearchRace(Policy):
         sign: float = 1.0,
         params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
         chance: float | None = None,
-        policy: MakePolicy | None = None,
+        certifier: MakeCertifier | None = None,
     ) -> None:
         check_options({"delta": delta, "epsilon": epsilon})
         self.search = search
@@ -159,10 +161,10 @@ class SearchRace(Policy):
         if chance is not None and not 0.0 < check_number("chance", chance, " or None") < 1.0:
             raise ValueError(f"chance must be between 0 and 1, or None, got {chance!r}.")
         self._wanted_chance = chance
-        self._seen_chance = 0, math.nan  # after so many changes of the search, that of the leader
+        self._stopped_at: float | None = None  # the chance by which the search has ended
         self._sign = sign
         self._params = params
-        self._make_policy = None if blocks else policy
+        self._certifier = None if blocks else certifier
         self._in_blocks = blocks
         self._most_blocks: int | None = None
         self._certification: Certification | None = None
@@ -177,6 +179,8 @@ class SearchRace(Policy):
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
             self.search.tell(pull, observation)
+            if self._wanted_chance is not None and pull.fidelity == self.search.target:
+                self._stop_if_likely()
             if pull.arm in self.shortlist:  # what its certificate compares was not all there
                 self._certification = None
             return
@@ -240,8 +244,8 @@ class SearchRace(Policy):
             luckiest=luckiest,
             maximise=self._sign > 0.0,
             blocks=self._in_blocks,
-            first_look=None if self._make_policy else self._budget.first_look(len(candidates)),
-            policy=self._make_policy,
+            first_look=None if self._certifier else self._budget.first_look(len(candidates)),
+            certifier=self._certifier,
             measure=0,
             **self._options,
         )
@@ -390,46 +394,37 @@ class SearchRace(Policy):
 
     @property
     def stopped_by_chance(self) -> bool:
-        """Whether the search among given arms ends by its model's word (see `chance`)."""
-        if self.shortlist:
-            return False
-        finished = self.search.finished_arms()
-        if self._wanted_chance is None or not self.search.n_given:
-            return False
-        if len(finished) < _FEWEST_FOR_CHANCE:
-            return False
-        if self._seen_chance[0] != self.search._changes:
-            leader, epsilon = self.search.leader(), self._options["epsilon"]
-            assert leader is not None
-            found = self.search.chance(leader, epsilon, among_given=True)
-            self._seen_chance = self.search._changes, found
-        return self._seen_chance[1] >= self._wanted_chance
+        """Whether the search among given arms has ended by its model's word (see `chance`)."""
+        return self._stopped_at is not None and not self.shortlist
+
+    def _stop_if_likely(self) -> None:
+        """End the search if its model is sure enough of the leader; for good."""
+        n, leader = len(self.search.finished_arms()), self.search.leader()
+        if self._stopped_at is not None or leader is None or n < _FEWEST_FOR_CHANCE:
+            return
+        found = self.search.chance(leader, self._options["epsilon"], among_given=True)
+        if self._wanted_chance is not None and found >= self._wanted_chance:
+            self._stopped_at = found
 
     def chance(self) -> float | None:
         """Return how likely the recommended arm is within epsilon of the best finished one.
 
-        That is the model's estimate, with all values of the search and of the certificate; None
-        without a model, or before any arm is finished.
+        That is the model's estimate, with all values of the search and of the certificate. None
+        without a model, before any arm is finished, and in blocks: the search sees one of them,
+        which says nothing about the others.
         """
-        arm, epsilon = self.leader()[0], self._options["epsilon"]
-        found = math.nan
-        if arm is not None:
-            found = self.search.chance(arm, epsilon, fresh=self._fresh_values())
-        return None if math.isnan(found) else found
-
-    def _fresh_values(self) -> dict[int, list[float]]:
-        """Return the certificate's values by arm, maximised; in blocks as if in the search's."""
-        told = [(pull, self._sign * value) for pull, value in self._replicates if value is not None]
-        off: dict[int | None, float] = {}
-        if self._in_blocks:
-            usual = np.mean([self.search.mean(arm, self.search.target) for arm in self.shortlist])
-            for block in {pull.block for pull, _ in told}:
-                values = [value for pull, value in told if pull.block == block]
-                off[block] = float(usual - np.mean(values))
+        arm, certificate = self.leader()[0], self.certificate()
+        if arm is None or self._in_blocks:
+            return None
+        epsilon = self._options["epsilon"]
+        if certificate is not None and math.isfinite(certificate.epsilon):
+            epsilon = certificate.epsilon
         fresh: dict[int, list[float]] = {}
-        for pull, value in told:
-            fresh.setdefault(pull.arm, []).append(value + off.get(pull.block, 0.0))
-        return fresh
+        for pull, value in self._replicates:
+            if value is not None and self.search.count(pull.arm, self.search.target):
+                fresh.setdefault(pull.arm, []).append(self._sign * value)
+        found = self.search.chance(arm, epsilon, fresh=fresh)
+        return None if math.isnan(found) else found
 
     def recommend(self) -> Recommendation:
         """The certified arm, or the best by all that is known so far."""
@@ -477,11 +472,11 @@ class SearchRace(Policy):
         if evaluations and self.search.leader() is None:
             return f"none of {evaluations} evaluations gave a value"
         why = self._budget.why_nothing_is_kept
-        if self.stopped_by_chance:
+        if self.stopped_by_chance and self._stopped_at is not None:
             why = (
-                f"the model gives {self._seen_chance[1]:.2g} that no other of the "
-                f"{self.search.n_given} candidates is better by more than epsilon, which is its "
-                f"word and no certificate"
+                f"by the model's estimate ({chance_in_words(self._stopped_at)}), no other of the "
+                f"{self.n_candidates} candidates is better by more than epsilon; this is not "
+                f"certified"
             )
         elif not why and self.finished:
             why = "the budget was spent before a shortlist could be evaluated"
@@ -507,7 +502,7 @@ class SearchRace(Policy):
         certification = self._certifying()
         if certification is None:
             return None
-        n, given = len(self.shortlist), self.search.n_given
+        n, given = len(self.shortlist), self.n_candidates
         finished_arms = len(self.search.finished_arms())
         about = f"the shortlist of {n} configurations"
         words = (
@@ -578,9 +573,14 @@ class SearchRace(Policy):
         }
         if levels[-1]:
             found["without a value"] = levels[-1]
-        if self.search.n_given > self.tried:
-            found["not tried"] = self.search.n_given - self.tried
+        if self.n_candidates > self.tried:
+            found["not tried"] = self.n_candidates - self.tried
         return found
+
+    @property
+    def n_candidates(self) -> int:
+        """Number of arms that were given, repeats of others not counted."""
+        return self.search.n_given - self.search.n_merged_given
 
     @property
     def active(self) -> IntArray:
@@ -619,6 +619,7 @@ class SearchRace(Policy):
             "version": _STATE_VERSION,
             "most_blocks": self.most_blocks,
             "shortlist": list(self.shortlist),
+            "stopped_at": self._stopped_at,
             "replicates": [[pull.arm, pull.block, value] for pull, value in self._replicates],
             "begun": self.begun,
             **self._budget.state_dict(),
@@ -640,6 +641,7 @@ class SearchRace(Policy):
         self.search.load_state_dict(state["search"])
         self._budget.load_state_dict(state)
         self.agree(state["shortlist"])
+        self._stopped_at = state.get("stopped_at")
         self._replicates = [
             (Replicate(arm, self.search.target, block=block), value)
             for arm, block, value in state["replicates"]

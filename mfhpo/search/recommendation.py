@@ -22,7 +22,8 @@ class UserSearchRecommendation(UserRecommendation):
         How many configurations are not at the target, by where they were left.
     chance
         By the search's model, the probability that no other configuration of those at the target is
-        better by more than epsilon. It is an estimate and no certificate; None without a model.
+        better by more than epsilon. It is an estimate, not certified; None without a model, and
+        where evaluations share replicates.
     stopped, saved
         Number of trials that were stopped at their limits of time or memory, and the cost that this
         saved where seconds are measured: a guess, by which a configuration that did not end later
@@ -48,8 +49,8 @@ class UserSearchRecommendation(UserRecommendation):
             tried += f"; {left_in_words(self.left)}"
         if self.chance is not None:
             tried += (
-                f"\n  model       {self.chance:.2f} likely to be within epsilon of the best at the "
-                f"target; an estimate, not certified"
+                f"\n  model       {chance_in_words(self.chance)} likely to be within epsilon of "
+                f"the best at the target; an estimate, not certified"
             )
         if self.stopped:
             limits = "trial at its limit" if self.stopped == 1 else "trials at their limits"
@@ -71,8 +72,19 @@ class UserSearchRecommendation(UserRecommendation):
         return "\n".join([*lines, tried])
 
 
+def chance_in_words(chance: float) -> str:
+    """Return a model's estimate of a probability as it is printed.
+
+    Examples
+    --------
+    >>> chance_in_words(0.934), chance_in_words(0.9999)
+    ('0.93', 'more than 0.99')
+    """
+    return "more than 0.99" if chance >= 0.995 else f"{chance:.2f}"
+
+
 def left_in_words(left: Mapping[str, int]) -> str:
-    """Where configurations were left, in words.
+    """Return in words where configurations were left.
 
     Examples
     --------

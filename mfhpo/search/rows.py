@@ -127,10 +127,10 @@ class Told:
         """
         return self._rows(self._in_order(n_levels, without), n_levels)
 
-    def scale(self, level: int) -> Scale:
-        """Return the scale of all values at a level that are remembered."""
-        n = len(self._places)
-        here = np.flatnonzero(self._levels[:n] == level)
+    def scale(self, level: int, without: Collection[int] = ()) -> Scale:
+        """Return the scale of the values at a level that `rows` has."""
+        places = self._in_order(level + 1, without)
+        here = places[self._levels[places] == level]
         return Scale.of(self._sums[here] / self._counts[here])
 
     def _in_order(self, n_levels: int, without: Collection[int]) -> IntArray:

@@ -87,7 +87,7 @@ class Given(Search):
             candidates=[{"x": Described.x_of(arm)} for arm in range(10)],
             chance=self.options.get("chance"),
         )
-        return declared.race([1, 2, 3], seed=0, sign=1.0, policy=self.options.get("policy"))
+        return declared.race([1, 2, 3], seed=0, sign=1.0, certifier=self.options.get("policy"))
 
 
 class AsPolicy(MFUCBPNE):

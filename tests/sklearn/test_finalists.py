@@ -180,7 +180,7 @@ def test_a_parameter_of_the_estimator_as_resource():
     "options",
     [
         {"budget": None, "timeout": 0.5},
-        {"budget": 2 * N},
+        {"budget": 4 * N},
         {"bias": [0.2, 0.1, 0.0]},
         {"estimated_bias": "eliminate"},
         {"resource": None, "levels": None},

@@ -57,10 +57,10 @@ class IISESampler(DeclaredSampler):
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Noise that was not declared is
     estimated, and the certificate says so. Without bounds on the bias, only values at the target
-    are evidence (see `estimated_bias`). A `budget` that does not pay for two of these for each
-    configuration makes the race a search: cheap levels choose the finalists, and the certificate is
-    about them alone. The answer is a `RaceRecommendation` then, and says how many configurations
-    were left at which level. Draw a new split or seed in every evaluation: with a fixed
+    are evidence. A `budget` that does not pay for comparing all configurations there makes the race
+    a search (see `estimated_bias`): cheap levels choose the finalists, and the certificate is about
+    them alone. The answer is a `RaceRecommendation` then, and says how many configurations were
+    left at which level. Draw a new split or seed in every evaluation: with a fixed
     one, the certificate is about that one alone.
 
     Parameters

@@ -44,7 +44,7 @@ class MFSampler(DeclaredSampler):
     `choice` tells which and why. All workers of a study choose the same, and so does a study that
     is resumed, as long as the arguments are the same.
 
-    With a budget that does not pay for two evaluations of each configuration at the target, and
+    With a budget that does not pay for four evaluations of each configuration at the target, and
     nothing declared about the bias of cheaper levels, these choose the finalists: by a model of
     configurations and levels, or by halving where configurations are only named. A few planned
     looks then compare the finalists by new evaluations (`mfhpo.search.SearchRace`).

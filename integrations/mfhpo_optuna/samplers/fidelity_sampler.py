@@ -14,7 +14,7 @@ from optuna.pruners import MedianPruner, NopPruner
 from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Problem
-from mfhpo.certification.certification import MakePolicy
+from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import (
     LOSSES_ARE_MAXIMISED,
     check_blocks,
@@ -286,7 +286,9 @@ class DeclaredSampler(FidelitySampler):
         others = self._lease, self._replicates_of(seed), self._settings.digest
         if self._shortlists(len(arms), self._levels_of(study)):
             arms = OpenArms(self._owned, seed, self._arms)
-            return SearchStudy(study, arms, self._fidelity, make_policy, *others)
+            search = SearchStudy(study, arms, self._fidelity, make_policy, *others)
+            search.arms_option = "arms"
+            return search
         return FidelityRace(study, arms, self._fidelity, make_policy, *others)
 
     def _shortlists(self, n_arms: int, levels: Sequence[Any]) -> bool:
@@ -315,10 +317,10 @@ class DeclaredSampler(FidelitySampler):
             sign=sign,
             params=arms.params,
             replicate=self._replicate,
-            policy=self._certifier(sign),
+            certifier=self._certifier(sign),
         )
 
-    def _certifier(self, sign: float) -> MakePolicy | None:
+    def _certifier(self, sign: float) -> MakeCertifier | None:
         """Return what makes the policy that compares finalists; None for a few planned looks."""
         return certifier_of(self._policy_for, self._options, sign)
 
@@ -339,6 +341,8 @@ class DeclaredSampler(FidelitySampler):
 
     def _announcement(self, race: FidelityRace) -> str:
         """Return what the log is to say once about how the study is run; empty for nothing."""
+        if self._arm_sampler is not None:
+            return ""
         looks = self._replicate is not None or self._certifier(race.sign) is None
         certifier = "" if looks else self._policy_class.__name__
         costs = self._fidelity.costs_of(race.levels)
@@ -346,7 +350,7 @@ class DeclaredSampler(FidelitySampler):
 
     @property
     def _declared(self) -> dict[str, Any]:
-        return {**self._options, "bias": self._declaration.bias}
+        return {**self._options, "bias": self._declaration.bias, "sigma": self._declaration.noise}
 
 
 def _recommendation(race: FidelityRace) -> StudyRecommendation:

@@ -37,7 +37,7 @@ class SearchStudy(FidelityRace):
 
     arms: OpenArms
     avoids_repeats = True
-    _arms_option = "candidates"
+    arms_option = "candidates"
 
     def __init__(
         self,
@@ -96,7 +96,8 @@ class SearchStudy(FidelityRace):
         others = self._under_way.waited_for(trial.number)
         rivals = [number for number, other in others if other.arm == pull.arm]
         is_enqueued = parameters_before(trial) is not None
-        if not rivals or (is_enqueued and self.arms.is_decided(pull.arm)):
+        must_stay = self.arms.n_given or self.arms.is_decided(pull.arm)
+        if not rivals or (is_enqueued and must_stay):
             return None
         # The others choose again, too, if they have seen this trial: each takes another place.
         place = 1 + sum(number < trial.number for number in rivals)
@@ -196,6 +197,21 @@ class SearchStudy(FidelityRace):
             )
             return None
         return self.race.limited(pull, pending)
+
+    def _take_in(
+        self,
+        trial: FrozenTrial,
+        pull: Pull,
+        state: TrialState,
+        value: float | None,
+        seconds: float | None,
+    ) -> bool:
+        if not isinstance(pull, Replicate) and pull.block not in (None, SEARCH_BLOCK):
+            # It began before it was known that this is a search. The certificate is to see new
+            # replicates, so that this value counts for nothing.
+            self._remember(pull, trial)
+            return True
+        return super()._take_in(trial, pull, state, value, seconds)
 
     def _remember(self, pull: Pull, trial: FrozenTrial) -> None:
         super()._remember(pull, trial)

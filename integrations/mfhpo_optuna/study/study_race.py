@@ -53,7 +53,7 @@ Listener = Callable[[int, Pull, Observation], None]
 class StudyRace(abc.ABC):
     """Translates between the trials of one study and a policy."""
 
-    _arms_option = "arms"
+    arms_option = "arms"  # what the sampler calls its configurations
 
     def __init__(
         self,
@@ -486,7 +486,7 @@ class StudyRace(abc.ABC):
         arm = self.arms.matching(fixed)
         if arm is None:
             remedy = (
-                f"Include it in {self._arms_option}=[...]."
+                f"Include it in {self.arms_option}=[...]."
                 if self.arms.declared
                 else "Enqueue it before the race has drawn all its arms, or raise their number."
             )

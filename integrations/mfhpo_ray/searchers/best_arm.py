@@ -65,7 +65,7 @@ class IISESearch(DeclaredSearch):
     trials, and the certificate names it. Trials must be noisy in the way that matters: draw a new
     split and initial state from ``config["seed"]`` in each.
 
-    A small `budget` changes what cheap levels do. If it does not pay for two evaluations of each
+    A small `budget` changes what cheap levels do. If it does not pay for four evaluations of each
     configuration at the target, and no bias is declared, cheap levels choose at most four
     finalists. These are evaluated again at the target, with new seeds. The claim is about the
     finalists alone, and rests on their new values alone. The answer, a `TuneRaceRecommendation`,

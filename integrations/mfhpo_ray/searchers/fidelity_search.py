@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ray.tune.utils import flatten_dict
 
 from mfhpo import Labels, Observation, Policy, Problem, Pull
-from mfhpo.certification.certification import MakePolicy
+from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks, make_block_elimination
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity, native
@@ -307,7 +307,7 @@ class DeclaredSearch(FidelitySearch):
 
     @property
     def _with_bias(self) -> dict[str, Any]:
-        return {**self._options, "bias": self._declaration.bias}
+        return {**self._options, "bias": self._declaration.bias, "sigma": self._declaration.noise}
 
     def _shortlisting_race(self, sign: float, seed: int) -> SearchRace:
         return shortlisting_race(
@@ -319,7 +319,7 @@ class DeclaredSearch(FidelitySearch):
             sign=sign,
             params=self._params,
             replicate=self._replicate,
-            policy=self._certifier(sign),
+            certifier=self._certifier(sign),
         )
 
     def _described_arms(self) -> list[Config]:
@@ -331,7 +331,7 @@ class DeclaredSearch(FidelitySearch):
         name = "/".join(["arm", *self._keys])  # unlike any key that the search sets
         return [{name: str(arm)} for arm in range(len(arms))]
 
-    def _certifier(self, sign: float) -> MakePolicy | None:
+    def _certifier(self, sign: float) -> MakeCertifier | None:
         """Return what makes the policy that compares finalists; None for a few planned looks."""
         return certifier_of(self._policy_for, self._options, sign)
 

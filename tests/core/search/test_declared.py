@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo import Fidelity
-from mfhpo.problem import Observation
+from mfhpo import Fidelity, Gaussian
+from mfhpo.problem import Observation, Pull
 from mfhpo.search import (
     DeclaredSearch,
     HalvingSearch,
@@ -282,17 +282,49 @@ def test_a_search_ends_by_the_model_s_word():
     assert race.cost < 0.5 * whole.cost
     answer = race.recommend()
     assert not answer.certified
-    assert "by more than epsilon, which is its word and no certificate" in answer.reason
+    assert "no other of the 60 candidates is better by more than epsilon" in answer.reason
     assert abs(xs[answer.arm] - 0.3) < 0.1
     assert race.ask() == []
 
 
+@pytest.mark.parametrize("workers", [1, 4])
+def test_a_search_that_has_ended_stays_so_and_is_saved_so(workers):
+    xs = np.linspace(0.0, 1.0, 60).tolist()
+    race = race_of(xs, budget=2000.0, chance=0.8, epsilon=0.05)
+    rng, under_way = np.random.default_rng(0), []
+    while not race.stopped_by_chance:
+        while len(under_way) < workers and (asked := race.ask(1, under_way)):
+            under_way += asked
+        pull = under_way.pop(0)
+        race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
+    saved = loaded(race_of(xs, budget=2000.0, chance=0.8, epsilon=0.05), race)
+    assert (saved.finished, saved.recommend().reason) == (True, race.recommend().reason)
+    for pull in under_way:
+        race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
+        assert race.finished
+        assert race.ask() == []
+
+
+def test_repeats_are_no_candidates():
+    race = race_of([0.1, 0.5, 0.9, 0.1, 0.5], budget=None)
+    for arm in (0, 1, 3):
+        race.tell(Pull(arm, 0), Observation(0.0))
+    race.withdraw(3, duplicate_of=0)
+    assert race.n_candidates == 4
+    assert race.left == {"left at fidelity 0": 2, "not tried": 2}
+
+
 def test_an_answer_says_how_likely_it_is():
     xs = np.random.default_rng(1).uniform(size=40).tolist()
-    race = race_of(xs, epsilon=0.05)
-    assert race.findings()["chance"] is None
-    play(race, xs)
-    assert 0.0 < race.findings()["chance"] <= 1.0
+    found = []
+    for epsilon in (0.0, 0.02, 10.0):
+        race = race_of(xs, epsilon=epsilon)
+        assert race.findings()["chance"] is None
+        play(race, xs)
+        found.append(race.findings()["chance"])
+    assert found[0] < 0.95
+    assert found[1] > found[0]
+    assert found[2] == 1.0
     named = race_of(xs, HalvingSearch, epsilon=0.05)
     play(named, xs)
     assert named.findings()["chance"] is None
@@ -304,6 +336,11 @@ def test_an_answer_says_how_likely_it_is():
         (ValueError, {"chance": 1.0, "candidates": 9}, ["chance", "1.0", "between 0 and 1"]),
         (TypeError, {"chance": "95 %", "candidates": 9}, ["chance", "95 %"]),
         (ValueError, {"chance": 0.95}, ["chance=0.95", "candidates"]),
+        (
+            ValueError,
+            {"chance": 0.95, "candidates": 9, "replicate": "split"},
+            ["chance=0.95", "no replicate"],
+        ),
     ],
 )
 def test_bad_chances(error, options, words):
@@ -319,8 +356,11 @@ OPTIONS = {"budget": 30.0, "estimated_bias": "steer"}
 @pytest.mark.parametrize(
     ("options", "n_arms", "costs", "expected"),
     [
-        ({}, 16, (1.0, 1.0), True),  # 32 would pay for two of each
-        ({}, 15, (0.5, 1.0), False),
+        ({}, 8, (0.5, 1.0), True),  # 32 would pay for four of each
+        ({}, 7, (0.5, 1.0), False),
+        ({"sigma": 0.1}, 16, (0.5, 1.0), True),
+        ({"sigma": 0.1}, 15, (0.5, 1.0), False),  # for two
+        ({"sigma": Gaussian()}, 15, (0.5, 1.0), True),
         ({}, 4, (1.0, 27.0), False),  # all may be finalists
         ({}, 16, (1.0,), False),
         ({}, 16, None, False),

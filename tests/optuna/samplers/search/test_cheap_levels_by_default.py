@@ -69,9 +69,8 @@ def test_finalists_are_chosen_by_cheap_levels_and_compared_anew(make, declared):
     assert len(at_target(study)) < N / 2
     n = len(answer.certificate.candidates)
     words = str(answer)
-    assert f"the {n} finalists of {N} candidates" in words or not math.isfinite(
-        answer.certificate.within
-    )
+    says_what_holds = math.isfinite(answer.certificate.within)
+    assert (f"best of the {n} finalists of {N} candidates" in words) == says_what_holds
     assert "left at epochs=" in words
     assert sum(answer.left.values()) + answer.at_target == N
     assert answer.compared == n <= 4
@@ -86,7 +85,7 @@ def test_the_policy_of_the_name_compares_the_finalists(make, name):
     if name == "MFSampler":
         assert isinstance(certifying, GroupSequential)
         assert sampler.choice(study).policy is SearchRace
-        assert f"each of the {N} configurations" in sampler.choice(study).reason
+        assert f"comparing all {N} configurations" in sampler.choice(study).reason
     else:
         assert type(certifying).__name__ == name
 
@@ -153,9 +152,49 @@ def test_replicates_are_shared_by_the_finalists():
     study = run(sampler, objective)
     answer = sampler.recommendation(study)
     assert answer.finished
-    searched = {t.params["split"] for t in study.trials if t.params["epochs"] < FULL}
-    assert len(searched) == 1
+    assert answer.chance is None
     assert abs(study.best_params["x"] - 0.3) < 0.3
+    search, finals = splits_of(study)
+    assert len(search) == 1
+    arms = {arm for _, arm in finals}
+    assert arms in [{arm for split, arm in finals if split == each} for each, _ in finals]
+    assert search.isdisjoint({split for split, _ in finals})
+
+
+def splits_of(study):
+    """The splits of the search's values, and the finalists with theirs."""
+    noted = [(t.params, t.user_attrs[ARM_KEY]) for t in study.trials if ARM_KEY in t.user_attrs]
+    finals = [(params["split"], tag["arm"]) for params, tag in noted if "shortlist" in tag]
+    search = {params["split"] for params, tag in noted if not tag["block"] and "split" in params}
+    return search, finals
+
+
+def test_a_certificate_has_no_split_of_the_search_after_early_failures():
+    def objective(trial):
+        x = trial.suggest_float("x", -1, 1)
+        if trial.number < 13:
+            raise ValueError
+        epochs, split = trial.suggest_int("epochs", 1, FULL), trial.suggest_int("split", 0, 999)
+        return (x - 0.3) ** 2 + 0.2 / epochs + np.random.default_rng(split).normal(0, 0.2)
+
+    sampler = MFSampler("epochs", 12, budget=23.5 * FULL, replicate="split", epsilon=0.1, seed=0)
+    study = run(sampler, objective, catch=(ValueError,))
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    _, finals = splits_of(study)
+    of_search = [
+        t.user_attrs[ARM_KEY]["arm"]
+        for t in study.trials
+        if t.params.get("split") in {split for split, _ in finals}
+        and ARM_KEY in t.user_attrs
+        and "shortlist" not in t.user_attrs[ARM_KEY]
+    ]
+    race = sampler._read(study).policy
+    # What the first one evaluated on the certificate's split counts for nothing in the search.
+    assert sum(len(values) for level in race.search._values for values in level.values()) == sum(
+        t.value is not None and ARM_KEY in t.user_attrs and "shortlist" not in t.user_attrs[ARM_KEY]
+        for t in study.trials
+    ) - len(of_search)
 
 
 def test_a_configuration_that_is_enqueued_takes_a_place_among_the_candidates():
@@ -168,10 +207,36 @@ def test_a_configuration_that_is_enqueued_takes_a_place_among_the_candidates():
     assert 0.3 in {t.params["x"] for t in study.trials if is_full(t)}
 
 
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_a_configuration_may_be_enqueued_twice(n_jobs):
+    sampler = MFSampler("epochs", N, budget=BUDGET, seed=0)
+    study = optuna.create_study(sampler=sampler, study_name="s")
+    for _ in range(2):
+        study.enqueue_trial({"x": 0.3})
+    study.optimize(bowl, n_jobs=n_jobs)
+    answer = sampler.recommendation(study)
+    assert answer.finished
+    assert sum(answer.left.values()) + answer.at_target == N
+
+
+def test_equal_configurations_are_one_candidate():
+    def objective(trial):
+        x = trial.suggest_int("x", 1, 6)
+        epochs = trial.suggest_int("epochs", 1, FULL)
+        return x + 1.0 / epochs + np.random.default_rng(seed_of(trial)).normal(0.0, 0.02)
+
+    sampler = MFSampler("epochs", 24, budget=24.0 * FULL, epsilon=0.1, seed=0)
+    study = run(sampler, objective)
+    answer = sampler.recommendation(study)
+    assert study.best_params["x"] == 1
+    assert sum(answer.left.values()) + answer.at_target < 24
+
+
 @pytest.mark.parametrize(
     ("make", "options"),
     [
-        (MFSampler, {"budget": 2.0 * N * FULL}),
+        (MFSampler, {"budget": 4.0 * N * FULL}),
+        (MFSampler, {"budget": 2.0 * N * FULL, "sigma": 0.02}),
         (MFSampler, {"budget": BUDGET, "bias": [0.2, 0.1, 0.05, 0.0]}),
         (MFSampler, {"budget": BUDGET, "aim": "reward per cost"}),
         (IISESampler, {"budget": BUDGET, "estimated_bias": "eliminate"}),
@@ -193,7 +258,9 @@ def test_all_are_compared_where_that_is_paid_for_or_something_is_declared(make, 
     [
         ({}, ["all 40 configurations are compared at the target alone", "budget=...", "bias=..."]),
         ({"budget": BUDGET}, ["budget=810 does not pay", "IISE compares"]),
+        ({"budget": 15.0 * FULL}, ["nothing is left for a certificate"]),
         ({"bias": [0.2, 0.0]}, None),
+        ({"budget": BUDGET, "arm_sampler": optuna.samplers.RandomSampler(0)}, None),
     ],
 )
 def test_the_log_says_what_cheap_levels_are_used_for(options, words, caplog, monkeypatch):

@@ -90,14 +90,14 @@ def test_the_certificate_rests_on_new_values_alone():
 @each_class
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, mode):
-    search = make_many(cls, measure=3, max_failures=7, delta=0.02, mode=mode)
+    search = make_many(cls, max_failures=7, delta=0.02, mode=mode)
     run(search, lambda config: loss(config) if mode == "min" else -loss(config))
     policy = search._policy._certification.policy
     assert type(policy) is (GroupSequential if cls is MFSearch else cls._policy_class)
     assert policy.delta == 0.02
     assert policy._max_failures == 7
     if cls is not MFSearch:
-        assert (policy._measure, policy.budget) == (3, math.inf)
+        assert (policy._measure, policy.budget) == (0, math.inf)
     assert abs(search.recommendation().config["x"]) < 0.3
 
 
@@ -284,8 +284,9 @@ def test_the_log_says_once_that_cheap_levels_choose_finalists(cls, caplog, tmp_p
         WAYS["pickle"](search, None, tmp_path)
     name = "a group-sequential test" if cls is MFSearch else cls._policy_class.__name__
     words = (
-        f"budget=234 does not pay for two evaluations of each of the 26 configurations at the "
-        f"target; so cheaper levels choose the finalists, which {name} compares by new evaluations"
+        f"budget=234 does not pay for comparing all 26 configurations at the target (2 evaluations "
+        f"of each); so cheaper levels choose the finalists, which {name} compares by new "
+        f"evaluations"
     )
     assert caplog.messages == [f"{cls.__name__}: {words}."]
     if cls is MFSearch:
