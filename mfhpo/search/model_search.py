@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -200,6 +201,7 @@ class ModelSearch(SearchPolicy):
         *,
         among_given: bool = False,
         fresh: Mapping[int, Sequence[float]] | None = None,
+        at_least: float = 0.0,
     ) -> float:
         """See `SearchPolicy`; the mean over parameters that are drawn (see `LevelProcess`)."""
         if not self._can_model or arm not in self._finished or arm in self._unknown:
@@ -218,10 +220,9 @@ class ModelSearch(SearchPolicy):
         everybody = self._given if among_given else self._finished
         rivals = [k for k in everybody if k not in self._unfit and k in self._points and k != arm]
         asked = self.space.features([self._points[k] for k in [arm, *rivals]])
-        fitted, total = self._fit(self.target), 0.0
-        for draw in range(_DRAWS):
-            rng = np.random.default_rng([self._seed, self._told, draw, 2])
-            process = fitted.drawn(rng)
+        fitted = self._fit(self.target)
+
+        def chance_by(process: LevelProcess, rng: np.random.Generator) -> float:
             process.condition(data)
             near = [0, *(1 + self._most_promising(process, asked[1:])).tolist()]
             means, covariance = process.jointly_at_target(asked[near])
@@ -231,8 +232,13 @@ class ModelSearch(SearchPolicy):
             if tolerance is None:  # one standard deviation of the noise, as the model sees it
                 noisy = scale.values(means[:1] - process.target_noise)
                 tolerance = float((scale.values(means[:1]) - noisy)[0])
-            total += float((worth.max(axis=1) - worth[:, 0] <= tolerance).mean())
-        return total / _DRAWS
+            return float((worth.max(axis=1) - worth[:, 0] <= tolerance).mean())
+
+        rngs = [np.random.default_rng([self._seed, self._told, n, 2]) for n in range(_DRAWS + 1)]
+        by_fit = chance_by(copy(fitted), rngs[-1]) if at_least > 0.0 else 1.0
+        if by_fit < at_least:  # drawn parameters are hardly surer
+            return by_fit
+        return sum(chance_by(fitted.drawn(rng), rng) for rng in rngs[:-1]) / _DRAWS
 
     @staticmethod
     def _most_promising(process: LevelProcess, features: FloatArray) -> IntArray:

@@ -303,6 +303,7 @@ class SearchPolicy(abc.ABC):
         *,
         among_given: bool = False,
         fresh: Mapping[int, Sequence[float]] | None = None,
+        at_least: float = 0.0,
     ) -> float:
         """Return how likely a finished arm is within epsilon of the best, NaN without a model.
 
@@ -314,6 +315,8 @@ class SearchPolicy(abc.ABC):
             Whether the best of all given arms is meant, instead of the finished ones.
         fresh
             More values at the target, by arm, that the search was not told.
+        at_least
+            What is asked for: less than that may be found with less computing.
         """
         return math.nan
 

@@ -179,7 +179,7 @@ class SearchRace(Policy):
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
             self.search.tell(pull, observation)
-            if self._wanted_chance is not None and pull.fidelity == self.search.target:
+            if pull.fidelity == self.search.target:
                 self._stop_if_likely()
             if pull.arm in self.shortlist:  # what its certificate compares was not all there
                 self._certification = None
@@ -399,12 +399,17 @@ class SearchRace(Policy):
 
     def _stop_if_likely(self) -> None:
         """End the search if its model is sure enough of the leader; for good."""
-        n, leader = len(self.search.finished_arms()), self.search.leader()
-        if self._stopped_at is not None or leader is None or n < _FEWEST_FOR_CHANCE:
+        n, leader, wanted = (
+            len(self.search.finished_arms()),
+            self.search.leader(),
+            self._wanted_chance,
+        )
+        if wanted is None or self._stopped_at is not None or n < _FEWEST_FOR_CHANCE:
             return
-        found = self.search.chance(leader, self._options["epsilon"], among_given=True)
-        if self._wanted_chance is not None and found >= self._wanted_chance:
-            self._stopped_at = found
+        if leader is not None:
+            epsilon = self._options["epsilon"]
+            found = self.search.chance(leader, epsilon, among_given=True, at_least=wanted)
+            self._stopped_at = found if found >= wanted else None
 
     def chance(self) -> float | None:
         """Return how likely the recommended arm is within epsilon of the best finished one.
