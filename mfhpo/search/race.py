@@ -399,13 +399,10 @@ class SearchRace(Policy):
 
     def _stop_if_likely(self) -> None:
         """End the search if its model is sure enough of the leader; for good."""
-        n, leader, wanted = (
-            len(self.search.finished_arms()),
-            self.search.leader(),
-            self._wanted_chance,
-        )
+        wanted, n = self._wanted_chance, len(self.search.finished_arms())
         if wanted is None or self._stopped_at is not None or n < _FEWEST_FOR_CHANCE:
             return
+        leader = self.search.leader()
         if leader is not None:
             epsilon = self._options["epsilon"]
             found = self.search.chance(leader, epsilon, among_given=True, at_least=wanted)

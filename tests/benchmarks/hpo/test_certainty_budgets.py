@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,7 +42,7 @@ def test_at_the_cost_of_halving_it_pays_no_more():
     found = contenders(N)
     rng = np.random.default_rng
     assert (
-        found["model at the cost of halving"](race(), rng(0)).cost
+        found["model at the cost of successive halving"](race(), rng(0)).cost
         <= found["successive halving"](race(), rng(0)).cost + 1e-6
     )
 
@@ -56,6 +58,10 @@ def test_rows_and_what_holds_by_hand():
     assert row["off_interval"] == [0.15, 0.85]  # Wilson's, of 2 in 4
     assert row["regret"] == 0.75
     assert list(holds([row]).values()) == [False, True]
+    halving = outcome(2.0, False, certified=False, who="successive halving")
+    ours = outcome(0.0, False, certified=False, who="model at the cost of successive halving")
+    assert list(holds(rows_of(64, [halving, ours])).values()) == [True, True, True]
+    assert list(holds(rows_of(64, [ours, replace(halving, regret=0.0)])).values())[-1] is False
     stopped = rows_of(64, [outcome(1.0, True, who="model, at most 45, until 0.95 likely")])
     assert list(holds(stopped).values()) == [True, False]
 
