@@ -17,7 +17,7 @@ from benchmarks.assumptions.adapters import (
 from benchmarks.assumptions.finalists import race_of_finalists
 from benchmarks.assumptions.forgotten import forgotten_by_certify, forgotten_by_sampler
 from benchmarks.assumptions.outcome import Outcome, outcome_of_answer, outcome_of_certificate
-from benchmarks.assumptions.scenarios import FINALISTS, SCENARIOS, Scenario
+from benchmarks.assumptions.scenarios import FINALISTS, FINALISTS_IN_BLOCKS, SCENARIOS, Scenario
 from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
 from mfhpo import IISE, MFLUCB, MFGrad, MFTopTwo, Observation, Problem, Pull
@@ -135,7 +135,7 @@ CONTESTANTS: dict[str, Callable[[Scenario, World, np.random.Generator], Outcome]
     "group-sequential": partial(_shortlist, first_look=5),
     "blocks": partial(_shortlist, blocks=True),
     "looks in blocks": partial(_shortlist, blocks=True, first_look=5),
-    **{name: partial(race_of_finalists, by=name) for name in FINALISTS},
+    **{name: partial(race_of_finalists, by=name) for name in (*FINALISTS, *FINALISTS_IN_BLOCKS)},
 }
 """Policies, samplers of Optuna's and searchers of Ray's, and the certificates of shortlists."""
 
@@ -152,6 +152,7 @@ _WHERE_NAMED = (
     "IISESampler",
     "certify of a study",
     "looks in blocks",
+    *FINALISTS_IN_BLOCKS,
 )
 
 

@@ -29,6 +29,7 @@ def race_of_finalists(
         budget=_BUDGET * n * costs[-1],
         delta=scenario.delta,
         epsilon=scenario.epsilon,
+        replicate="split" if "blocks" in by else None,
         candidates=[{"name": f"{k}"} if named else {"x": k} for k in range(n)],
     )
     certifier = IISE if "IISE" in by else None
@@ -46,7 +47,8 @@ def race_of_finalists(
             if not asked:
                 break
             pull = asked[0]
-            value, seconds = world.draw(pull.arm, pull.fidelity, begun, rng)
+            split = begun if pull.block is None else pull.block
+            value, seconds = world.draw(pull.arm, pull.fidelity, split, rng)
             ticket = orders.setdefault((pull.arm, pull.fidelity), InOrder()).begin()
             heapq.heappush(under_way, (now + seconds, begun, pull, ticket, value))
             begun += 1
@@ -68,7 +70,7 @@ def race_of_finalists(
     reached: dict[int, int] = {}
     for pull, value in told:
         if isinstance(pull, Replicate):
-            tally.add(arms.index(pull.arm), value)
+            tally.add(arms.index(pull.arm), value, split=pull.block)
         elif value is not None:
             reached[pull.arm] = max(reached.get(pull.arm, -1), pull.fidelity)
     for level in reached.values():

@@ -61,6 +61,7 @@ _SHORTLISTS = ("certify", "group-sequential", "blocks")
 _IN_BLOCKS = ("blocks", "looks in blocks", "RaceSampler in blocks")
 
 FINALISTS = ("finalists by model", "finalists by halving", "finalists by halving, IISE")
+FINALISTS_IN_BLOCKS = ("finalists by model in blocks", "finalists by halving in blocks")
 """Races in which cheap levels choose whom the certificate is about."""
 
 SCENARIOS: tuple[Scenario, ...] = (
@@ -115,6 +116,20 @@ SCENARIOS: tuple[Scenario, ...] = (
         costs=_THREE,
         workers=4,
         by=FINALISTS,
+    ),
+    Scenario(
+        "cheap levels agree, failures 25 %",
+        worlds.failing_levels(32),
+        0.02,
+        costs=_THREE,
+        by=FINALISTS,
+    ),
+    Scenario(
+        "cheap levels agree, shared splits",
+        worlds.levels_on_splits(32),
+        0.02,
+        costs=_THREE,
+        by=FINALISTS_IN_BLOCKS,
     ),
     Scenario(
         "noisy best", lambda _: worlds.normal([3.0, 0.0, 0.0, 0.0, 0.0], [3.0] + [0.2] * 4), 0.0

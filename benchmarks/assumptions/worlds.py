@@ -148,6 +148,38 @@ def slow_levels(n_arms: int) -> Callable[[np.random.Generator], World]:
     return world
 
 
+def failing_levels(n_arms: int) -> Callable[[np.random.Generator], World]:
+    """Three levels; a quarter of the evaluations fail at random."""
+
+    def world(rng: np.random.Generator) -> World:
+        truth = levels(n_arms, 0)(rng)
+
+        def draw(arm: int, level: int, split: int, rng: np.random.Generator) -> Drawn:
+            value, seconds = truth.draw(arm, level, split, rng)
+            return (None if rng.random() < 0.25 else value), seconds
+
+        return World(truth.means, draw)
+
+    return world
+
+
+def levels_on_splits(n_arms: int) -> Callable[[np.random.Generator], World]:
+    """Three levels; the split has an effect on all arms, and a smaller one on each."""
+
+    def world(rng: np.random.Generator) -> World:
+        truth, seed = levels(n_arms, 0)(rng), int(rng.integers(2**31))
+
+        def draw(arm: int, level: int, split: int, rng: np.random.Generator) -> Drawn:
+            value, seconds = truth.draw(arm, level, split, rng)
+            effects = np.random.default_rng([seed, split]).standard_normal(n_arms + 1)
+            off = 0.1 * float(effects[-1]) + 0.02 * float(effects[arm])
+            return (None if value is None else value + off), seconds
+
+        return World(truth.means, draw)
+
+    return world
+
+
 def false_bias(factor: float) -> Callable[[np.random.Generator], World]:
     """The bias is so many times the declared one, against the best arm."""
 

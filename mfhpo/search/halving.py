@@ -27,6 +27,8 @@ class HalvingSearch(SearchPolicy):
     is Spearman's, over the arms that were evaluated at both, taken together with four arms' worth
     of a correlation of one half, since a few arms say little.
 
+    Arms that are given go up as `next_of_given` says, by their values.
+
     Parameters
     ----------
     costs, continues, initial, seed

@@ -67,6 +67,9 @@ class ModelSearch(SearchPolicy):
     say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
     most probable parameters say which finished arm is best.
 
+    Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
+    expects of them.
+
     Where costs are measured, a configuration's expected improvement is divided by what that
     configuration is expected to cost (`mfhpo.search.prices.Prices`).
 

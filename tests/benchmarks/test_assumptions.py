@@ -4,7 +4,7 @@ from scipy.stats import binom
 
 from benchmarks.assumptions.__main__ import main
 from benchmarks.assumptions.contestants import CONTESTANTS, run, takes_part
-from benchmarks.assumptions.scenarios import FINALISTS, SCENARIOS
+from benchmarks.assumptions.scenarios import FINALISTS, FINALISTS_IN_BLOCKS, SCENARIOS
 from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
 
 
@@ -54,6 +54,8 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("a tenth late", "finalists by halving, IISE"),
         ("cheap levels agree", "finalists by halving"),
         ("cheap levels agree, order, 4 workers", "finalists by model"),
+        ("cheap levels agree, failures 25 %", "finalists by halving"),
+        ("cheap levels agree, shared splits", "finalists by model in blocks"),
     ],
 )
 def test_certificates_keep_their_word(scenario, contestant):
@@ -120,7 +122,14 @@ def test_a_replicate_that_was_forgotten_is_noticed(repeats, contestant):
 )
 def test_no_printed_fact_is_false(scenario):
     """One race of each kind, by the contestant that takes the least time."""
-    quickest = ["looks in blocks", "group-sequential", "certify", "IISESampler", *FINALISTS[1:]]
+    quickest = [
+        "looks in blocks",
+        "group-sequential",
+        "certify",
+        "IISESampler",
+        *FINALISTS[1:],
+        *FINALISTS_IN_BLOCKS,
+    ]
     contestant = next(by for by in quickest if takes_part(by, scenario))
     outcome = run((scenario.name, contestant, 0))
     assert outcome.false_facts == ()
