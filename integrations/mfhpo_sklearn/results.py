@@ -161,7 +161,10 @@ class Results:
         table["n_fits"] = np.array([len(each) for each in known])
         if levels is not None:
             table["iter"] = np.array([one.level for one in summaries])
-            table["n_resources"] = np.array([levels[one.level] for one in summaries])
+            given = [
+                levels[one.level] if each else 0 for one, each in zip(summaries, known, strict=True)
+            ]
+            table["n_resources"] = np.array(given)
         return table, n_splits
 
 

@@ -24,6 +24,7 @@ from mfhpo.search.race import (
     MOST_FINALISTS,
     USUAL_SHARE_OF_GIVEN,
     SearchRace,
+    numbered,
 )
 
 # They stand for the fidelity of an objective that has none.
@@ -159,6 +160,12 @@ class DeclaredSearch:
                     f"search chooses it; leave it out of the candidates."
                 )
         declared = cls(known, checkpoints, replicate, given, options)
+        is_named = isinstance(given, list) and not space_of(given)[0].parameters
+        if options.get("chance") is not None and is_named:
+            raise ValueError(
+                f"chance={options['chance']!r} is a model's estimate, and the candidates have no "
+                f"parameters that a model could learn from; leave it out."
+            )
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
 
@@ -168,7 +175,7 @@ class DeclaredSearch:
         *,
         seed: int,
         sign: float,
-        params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
+        params: Callable[[int], Mapping[str, Any]] = numbered,
         kind: type[SearchPolicy] = ModelSearch,
         certifier: MakeCertifier | None = None,
     ) -> SearchRace:
@@ -375,17 +382,36 @@ def configurations_of(candidates: CandidatesLike) -> int | list[dict[str, Any]]:
         }
         for row in rows
     ]
+    if is_table:
+        _restore_integers(listed)
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
-    seen: dict[str, int] = {}
+    seen: dict[Any, int] = {}
     for position, row in enumerate(listed):
-        first = seen.setdefault(repr(sorted(row.items())), position)
+        try:
+            first = seen.setdefault(frozenset(row.items()), position)
+        except TypeError:  # lists and the like
+            first = seen.setdefault(repr(sorted(row.items())), position)
         if first != position:
             raise ValueError(
                 f"candidates[{first}] and candidates[{position}] are equal: {row}; equal ones can "
                 f"never be told apart, remove one."
             )
     return listed
+
+
+def _restore_integers(rows: Sequence[dict[str, Any]]) -> None:
+    """Make integers of a column's floats if it lacks values and all of them are whole.
+
+    A DataFrame has no integers beside missing values.
+    """
+    for name in {name for row in rows for name in row}:
+        values = [row[name] for row in rows if name in row]
+        are_whole = all(isinstance(value, float) and value.is_integer() for value in values)
+        if are_whole and len(values) < len(rows):
+            for row in rows:
+                if name in row:
+                    row[name] = int(row[name])
 
 
 def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, list[Point]]:

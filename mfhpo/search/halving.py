@@ -139,7 +139,8 @@ def plan_for_given(search: SearchPolicy) -> dict[int, int]:
 
     All begin at the highest level at which they take 60 % of the allowance or less, or as many as
     that pays for at the lowest one. Then the same share of each level goes up, as large as the
-    allowance permits; a third if it is infinite. Two at least are to come to the target.
+    allowance permits; a third if it is infinite. Two are to come to the target at least, or one if
+    two took more than 60 %, and are paid for before others begin.
     """
     from scipy.optimize import brentq  # slow to import, and not needed before
 
@@ -149,17 +150,26 @@ def plan_for_given(search: SearchPolicy) -> dict[int, int]:
     if math.isinf(allowance):
         return {level: max(2, round(n * _USUAL_KEPT ** (level - lowest))) for level in levels}
     most = _SHARE_OF_FIRST * allowance
-    cheap = [level for level in levels if n * search.price_from(-1, level) <= most]
-    first = max(cheap, default=lowest)
-    price = search.price_from(-1, first)
-    n = min(n, max(2, int(most / price)))
-    steps = [(level - first, search.price_from(level - 1, level)) for level in levels[first:]]
+    steps = {level: search.price_from(level - 1, level) for level in levels}
+    # A single arm at the target has nothing to be compared with, but may be all that can be paid.
+    fewest = 2 if 2.0 * sum(steps[level] for level in levels[1:]) <= most else 1
 
-    def left(kept: float) -> float:
-        above = sum(n * kept**place * price for place, price in steps if place > 0)
-        return allowance - n * price - above
+    def price_of(first: int, n: int, kept: float) -> float:
+        above = (max(fewest, n * kept ** (k - first)) * steps[k] for k in levels if k > first)
+        return n * search.price_from(-1, first) + sum(above)
 
+    def fits(level: int) -> bool:
+        begun = n * search.price_from(-1, level)
+        return begun <= most and price_of(level, n, 0.0) <= allowance
+
+    first = max(filter(fits, levels), default=lowest)
+    if not fits(first):
+        room = min(most, allowance - price_of(first, 0, 0.0))
+        n = min(n, max(2, int(room / search.price_from(-1, first))))
     kept = 1.0
-    if left(1.0) < 0.0:
-        kept = float(brentq(left, 0.0, 1.0)) if left(0.0) > 0.0 else 0.0
-    return {level: max(2, round(n * kept ** max(level - first, 0))) for level in levels}
+    if price_of(first, n, 1.0) > allowance:
+        is_short = price_of(first, n, 0.0) >= allowance
+        kept = 0.0 if is_short else brentq(lambda r: allowance - price_of(first, n, r), 0.0, 1.0)
+    # What is rounded up is paid by those that come next, of whom few may be left.
+    whole = round if n * kept ** (target - first) > fewest + 0.5 else int
+    return {level: max(fewest, whole(n * kept ** max(level - first, 0))) for level in levels}

@@ -200,7 +200,7 @@ class ModelSearch(SearchPolicy):
     def chance(
         self,
         arm: int,
-        epsilon: float | None,
+        epsilon: float,
         *,
         among_given: bool = False,
         fresh: Mapping[int, Sequence[float]] | None = None,
@@ -231,11 +231,7 @@ class ModelSearch(SearchPolicy):
             means, covariance = process.jointly_at_target(asked[near])
             drawn = rng.multivariate_normal(means, covariance, _OF_EACH, check_valid="ignore")
             worth = scale.values(drawn)
-            tolerance = epsilon
-            if tolerance is None:  # one standard deviation of the noise, as the model sees it
-                noisy = scale.values(means[:1] - process.target_noise)
-                tolerance = float((scale.values(means[:1]) - noisy)[0])
-            return float((worth.max(axis=1) - worth[:, 0] <= tolerance).mean())
+            return float((worth.max(axis=1) - worth[:, 0] <= epsilon).mean())
 
         rngs = [np.random.default_rng([self._seed, self._told, n, 2]) for n in range(_DRAWS + 1)]
         by_fit = chance_by(copy(fitted), rngs[-1]) if at_least > 0.0 else 1.0

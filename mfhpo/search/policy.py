@@ -299,7 +299,7 @@ class SearchPolicy(abc.ABC):
     def chance(
         self,
         arm: int,
-        epsilon: float | None,
+        epsilon: float,
         *,
         among_given: bool = False,
         fresh: Mapping[int, Sequence[float]] | None = None,
@@ -310,7 +310,7 @@ class SearchPolicy(abc.ABC):
         Parameters
         ----------
         arm, epsilon
-            The arm, and the tolerance; None: one standard deviation of the noise.
+            The arm, and the tolerance.
         among_given
             Whether the best of all given arms is meant, instead of the finished ones.
         fresh

@@ -19,7 +19,7 @@ from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike, check_options
 from mfhpo.search.budget import Budget, BudgetUnit
-from mfhpo.search.policy import Begin, Replicate, SearchPolicy
+from mfhpo.search.policy import FEWEST_FIRST, Begin, Replicate, SearchPolicy
 from mfhpo.search.recommendation import chance_in_words, left_in_words
 
 SEARCH_BLOCK = 0
@@ -36,9 +36,12 @@ _USUAL_OF_GIVEN = (USUAL_SHARE_OF_GIVEN, MOST_FINALISTS)
 LEAST_OF_FINALISTS = 2 * LEAST_FIRST_LOOK
 """Evaluations at the target without which no finalists are compared, where costs are declared."""
 
-_FEWEST_FOR_CHANCE = 3  # finished arms before a search may end by its model's word
-
 _STATE_VERSION = 3
+
+
+def numbered(arm: int) -> dict[str, Any]:
+    """Return what stands for the parameters of an arm that nobody has described."""
+    return {"arm": arm}
 
 
 class SearchRace(Policy):
@@ -139,7 +142,7 @@ class SearchRace(Policy):
         blocks: bool = False,
         measured: bool = False,
         sign: float = 1.0,
-        params: Callable[[int], Mapping[str, Any]] = lambda arm: {"arm": arm},
+        params: Callable[[int], Mapping[str, Any]] = numbered,
         chance: float | None = None,
         certifier: MakeCertifier | None = None,
     ) -> None:
@@ -160,6 +163,8 @@ class SearchRace(Policy):
         }
         if chance is not None and not 0.0 < check_number("chance", chance, " or None") < 1.0:
             raise ValueError(f"chance must be between 0 and 1, or None, got {chance!r}.")
+        if chance is not None and epsilon is None:
+            raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
         self._wanted_chance = chance
         self._stopped_at: float | None = None  # the chance by which the search has ended
         self._sign = sign
@@ -312,7 +317,8 @@ class SearchRace(Policy):
                 return following
             if following is None and self._searched_by(pending):
                 return None  # which of these goes on is not known yet
-            if self._budget.kept == 0.0:
+            is_spent = following is not None or not self.search.n_given
+            if self._budget.kept == 0.0 and (is_spent or not self._pays_for_finalists):
                 return None
             shortlist = tuple(self.search.contenders(self.largest_shortlist))
         chosen = self._next_candidate(shortlist, pending)
@@ -325,6 +331,11 @@ class SearchRace(Policy):
         limit = self._budget.limit_for(replicate, pending, None)
         replicate = replace(replicate, limit=limit)
         return (replicate, None) if self.fits(replicate, pending) else None
+
+    @property
+    def _pays_for_finalists(self) -> bool:
+        """Whether what is left of a budget compares two arms after all."""
+        return not math.isinf(self._budget.amount) and self._budget.pays_for(LEAST_OF_FINALISTS, ())
 
     @property
     def largest_shortlist(self) -> int:
@@ -400,7 +411,7 @@ class SearchRace(Policy):
     def _stop_if_likely(self) -> None:
         """End the search if its model is sure enough of the leader; for good."""
         wanted, n = self._wanted_chance, len(self.search.finished_arms())
-        if wanted is None or self._stopped_at is not None or n < _FEWEST_FOR_CHANCE:
+        if wanted is None or self._stopped_at is not None or n < FEWEST_FIRST:
             return
         leader = self.search.leader()
         if leader is not None:
@@ -412,8 +423,8 @@ class SearchRace(Policy):
         """Return how likely the recommended arm is within epsilon of the best finished one.
 
         That is the model's estimate, with all values of the search and of the certificate. None
-        without a model, before any arm is finished, and in blocks: the search sees one of them,
-        which says nothing about the others.
+        without a model, before two arms are finished or epsilon is known, and in blocks: the search
+        sees one of them, which says nothing about the others.
         """
         arm, certificate = self.leader()[0], self.certificate()
         if arm is None or self._in_blocks:
@@ -421,6 +432,8 @@ class SearchRace(Policy):
         epsilon = self._options["epsilon"]
         if certificate is not None and math.isfinite(certificate.epsilon):
             epsilon = certificate.epsilon
+        if epsilon is None or len(self.search.finished_arms()) < 2:
+            return None
         fresh: dict[int, list[float]] = {}
         for pull, value in self._replicates:
             if value is not None and self.search.count(pull.arm, self.search.target):

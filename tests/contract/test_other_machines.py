@@ -84,6 +84,7 @@ class Given(Search):
             Fidelity("level", levels=[1, 2, 3], costs=COSTS),
             budget=150.0,
             certify_share=0.4,
+            epsilon=0.1,
             candidates=[{"x": Described.x_of(arm)} for arm in range(10)],
             chance=self.options.get("chance"),
         )

@@ -94,7 +94,7 @@ def test_a_row_for_each_candidate_in_the_given_order():
 
 
 def test_a_budget_that_pays_for_no_finalists():
-    for budget, level in ((3, 50), (7, 450)):
+    for budget, level in ((1, 150), (3, 450), (7, 450)):
         search = given(budget=budget).fit(X, y)
         assert search.certificate_.certificate is None
         assert not search.certificate_.certified

@@ -283,6 +283,8 @@ class SearchStudy(FidelityRace):
         return max([told, *under_way, *failed])
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
+        if self.arms.n_given:
+            return super()._owner_of(arm, trial)
         owner = self.arms.owner(arm, trial.params)
         if owner != arm and self.policy is not None:
             self.policy.withdraw(arm, duplicate_of=owner)

@@ -211,9 +211,13 @@ class RaceSearch(FidelitySearch):
         if isinstance(candidates, OpenCandidates):
             race.search.space = SearchSpace(candidates.kinds)
             drawn = Arms()  # each is drawn again when it is begun
+            known: set[str] = set()
             for arm in range(race.search.n_given):
                 drawn.adopt(arm, candidates.draw(arm, None, self._seed, drawn))
                 self._describe(race, arm, drawn.config(arm))
+                if fingerprint(drawn.config(arm)) in known:
+                    race.search.merge(arm)
+                known.add(fingerprint(drawn.config(arm)))
         race.most_blocks = self._most_blocks
         return race
 

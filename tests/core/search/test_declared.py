@@ -1,6 +1,7 @@
 """What users declare of a search: a budget, a fidelity, and configurations to choose from."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -336,6 +337,12 @@ def test_an_answer_says_how_likely_it_is():
         (ValueError, {"chance": 1.0, "candidates": 9}, ["chance", "1.0", "between 0 and 1"]),
         (TypeError, {"chance": "95 %", "candidates": 9}, ["chance", "95 %"]),
         (ValueError, {"chance": 0.95}, ["chance=0.95", "candidates"]),
+        (ValueError, {"chance": 0.95, "candidates": 9, "epsilon": None}, ["give epsilon"]),
+        (
+            ValueError,
+            {"chance": 0.95, "candidates": [{"name": "a"}, {"name": "b"}]},
+            ["chance=0.95", "no parameters"],
+        ),
         (
             ValueError,
             {"chance": 0.95, "candidates": 9, "replicate": "split"},
@@ -345,7 +352,7 @@ def test_an_answer_says_how_likely_it_is():
 )
 def test_bad_chances(error, options, words):
     with pytest.raises(error, match="chance") as caught:
-        DeclaredSearch.of("epochs", budget=100, **options)
+        DeclaredSearch.of("epochs", budget=100, **{"epsilon": 0.1} | options)
     for word in words:
         assert word in str(caught.value)
 
@@ -374,3 +381,47 @@ OPTIONS = {"budget": 30.0, "estimated_bias": "steer"}
 )
 def test_when_cheap_levels_choose_the_finalists(options, n_arms, costs, expected):
     assert makes_shortlist(OPTIONS | options, n_arms, costs) is expected
+
+
+@pytest.mark.parametrize("full", [2.0, 4.0, 8.0])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_small_budget_brings_something_to_the_target(full, named):
+    xs = np.linspace(0.0, 1.0, 40).tolist()
+    race = race_of(xs, HalvingSearch if named else ModelSearch, budget=full * COSTS[-1])
+    play(race, xs)
+    assert race.cost <= full * COSTS[-1]
+    assert len(race.search.finished_arms()) >= (2 if full >= 8.0 else 1)
+
+
+def test_what_is_left_when_all_are_at_the_target_pays_for_a_certificate():
+    xs = np.linspace(0.0, 1.0, 6).tolist()
+    race = race_of(xs, budget=19.0 * COSTS[-1], epsilon=0.5)
+    pulls = play(race, xs)
+    assert len(race.search.finished_arms()) == 6
+    assert race._budget.kept == 0.0
+    assert sum(isinstance(pull, Replicate) for pull in pulls) >= 4
+    assert race.certificate().certified
+
+
+def test_a_column_of_whole_numbers_with_gaps_has_integers():
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"depth": [1, 2, None], "rate": [0.5, None, 1.0]})
+    assert configurations_of(table) == [
+        {"depth": 1, "rate": 0.5},
+        {"depth": 2},
+        {"rate": 1.0},
+    ]
+    assert type(configurations_of(table)[0]["depth"]) is int
+
+
+def test_numbers_that_are_equal_are_one_configuration():
+    with pytest.raises(ValueError, match=r"candidates\[0\] and candidates\[1\] are equal"):
+        configurations_of([{"x": 0}, {"x": 0.0}, {"x": 1}])
+
+
+def test_a_race_can_be_copied():
+    declared = DeclaredSearch.of(COSTLY, budget=100, candidates=[{"x": x} for x in range(9)])
+    race = declared.race([1, 9], seed=0, sign=1.0)
+    race.tell(Pull(0, 0), Observation(1.0))
+    again = pickle.loads(pickle.dumps(race))
+    assert again.ask() == race.ask()

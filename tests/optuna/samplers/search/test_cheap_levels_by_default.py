@@ -277,3 +277,13 @@ def test_the_log_says_what_cheap_levels_are_used_for(options, words, caplog, mon
     [line] = caplog.messages
     for word in words:
         assert word in line
+
+
+@pytest.mark.parametrize("make", [MFSampler, IISESampler])
+def test_a_name_that_the_objective_does_not_ask_for_is_reported(make):
+    def objective(trial):
+        return trial.suggest_float("x", 0, 1) + 1.0 / trial.suggest_int("epochs", 1, FULL)
+
+    sampler = make("epochs", [{"lr": k / N} for k in range(N)], budget=BUDGET, seed=0)
+    with pytest.warns(UserWarning, match="arms contain 'lr', which the objective did not ask"):
+        run(sampler, objective)
