@@ -222,7 +222,7 @@ def test_only_what_has_changed_is_written(monkeypatch):
 
 
 def test_of_many_arms_the_best_are_shown_at_first():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=30, budget=600, seed=0))
+    study = optuna.create_study(sampler=IISESampler("epochs", arms=30, budget=1200, seed=0))
     study.optimize(noisy(0))
     publish_to_dashboard(study)
     attributes = study._storage.get_study_system_attrs(study._study_id)
