@@ -187,7 +187,7 @@ class OpenRace:
         return dict(self._params[arm])
 
     def split_of(self, pull: Pull, pending: Sequence[Pull]) -> int:
-        """The number of the split that a pull is evaluated on, besides what was asked before it."""
+        """Return the number of the split that a pull is evaluated on."""
         if pull.block is None and self.is_fresh(pull):
             return 1 + self._n_fresh + sum(map(self.is_fresh, pending))
         return pull.block or 0

@@ -334,7 +334,7 @@ class SearchRace(Policy):
 
     @property
     def _pays_for_finalists(self) -> bool:
-        """Whether what is left of a budget compares two arms after all."""
+        """True if what is left of the budget compares two arms after all."""
         return not math.isinf(self._budget.amount) and self._budget.pays_for(LEAST_OF_FINALISTS, ())
 
     @property
@@ -405,7 +405,7 @@ class SearchRace(Policy):
 
     @property
     def stopped_by_chance(self) -> bool:
-        """Whether the search among given arms has ended by its model's word (see `chance`)."""
+        """True once the search among given arms has ended by its model's estimate."""
         return self._stopped_at is not None and not self.shortlist
 
     def _stop_if_likely(self) -> None:
@@ -579,7 +579,7 @@ class SearchRace(Policy):
 
     @property
     def left(self) -> dict[str, int]:
-        """How many arms were left below the target, by the level; given ones also untried."""
+        """Numbers of arms that were left below the target or were not tried, by where."""
         levels = Counter(self._budget.reached.values())
         found = {
             f"left at {self.labels.fidelity(level)}": levels[level]

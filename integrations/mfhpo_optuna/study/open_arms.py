@@ -51,12 +51,12 @@ class OpenArms(Arms):
         return {} if self.is_decided(arm) else self._proposals.get(arm, {})
 
     def planned(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
-        """A given arm's value of a parameter, which a trial that is enqueued may still change."""
+        """Return a given arm's value of a parameter, which an enqueued trial may still change."""
         known = self.params(arm)
         return known.get(name, self._hypercube.draw(arm, name, distribution))
 
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
-        """The arm's value of a parameter: known, proposed, or drawn; given ones as in `Arms`."""
+        """Return the arm's value of a parameter: known, proposed, or drawn."""
         known = self.params(arm)
         if arm < self.n_given:
             return super().suggest(arm, name, distribution)
