@@ -73,8 +73,8 @@ class SearchOptions(TypedDict, total=False):
     chance
         Ends a search among `candidates` once its model gives this probability, such as .95, that no
         other of them is better than the leader by more than `epsilon`, which has to be given. That
-        is an estimate, and nothing is certified then. A `replicate` has no part in it, because the search sees one of
-        them alone. None: the search goes on until the budget is spent.
+        is an estimate, and nothing is certified then. A `replicate` has no part in it, because the
+        search sees one of them alone. None: the search goes on until the budget is spent.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
