@@ -208,9 +208,9 @@ def candidates() -> str:
             off = 100.0 * row["off"] / row["lists"]
             claims = f"{row['wrong']} of {row['certified']}" if row["certified"] else ""
             cells += [f"{row['cost']:.0f}", f"{off:.0f} % ({low:.0f} to {high:.0f})", claims]
-        rows.append([n, who, *cells])
+        rows.append([f"{n}: {who}", *cells])
     heads = [f"{what}, {name}" for name in ("LCBench", "rbv2_xgboost") for what in _ON_A_BUDGET]
-    return table(["candidates", "by", *heads], rows)
+    return table(["candidates, and by", *heads], rows)
 
 
 _ON_A_BUDGET = ("cost", "off", "false claims")

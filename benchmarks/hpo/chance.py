@@ -133,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.hpo.chance", description=(__doc__ or "").splitlines()[0]
     )
     parser.add_argument("--data", type=Path, required=True, help="YAHPO's folder")
-    parser.add_argument("--seeds", type=int, default=10, help="lists of each task (default: 10)")
+    parser.add_argument("--seeds", type=int, default=5, help="lists of each task (default: 5)")
     parser.add_argument("--workers", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--output", type=Path, help="write the figures to this file, as JSON")
     parser.add_argument("--figure", type=Path, help="draw them in this file, as HTML")

@@ -135,6 +135,7 @@ GIVEN = {
         "take 0.4",
         "set it to 0.",
         "from 20 full evaluations on",
+        "at which they take 60 % of it",
     ],
     "docs/concepts/stopped-trials.md": ["20 times as long here"],
     "docs/evidence/certificates.md": [
@@ -144,6 +145,12 @@ GIVEN = {
         "The same 12 tasks, noise and tolerance of 0.5 points",
         "8 tasks with",
         "configurations of 52 epochs on 8 slots",
+        "Lists of 64 and 200 random configurations of the same 12 tasks",
+        "noise and tolerance of 0.5 points, nothing declared",
+        "with its 95 % interval",
+        '"until 0.95 likely"',
+        "among 64 candidates on 15, 30 and 45 full evaluations",
+        "with tolerances of 0.25, 0.5 and 1 point",
     ],
     "docs/evidence/games.md": [
         "that cost 1 and 8",
