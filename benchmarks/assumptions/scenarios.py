@@ -60,7 +60,7 @@ _POLICIES = ("MFTopTwo", "IISE", "MFLUCB", "MFGrad")
 _SHORTLISTS = ("certify", "group-sequential", "blocks")
 _IN_BLOCKS = ("blocks", "looks in blocks", "RaceSampler in blocks")
 
-FINALISTS = ("finalists by model", "finalists by halving", "finalists by halving, IISE")
+FINALISTS = ("finalists by model", "finalists by halving", "finalists by halving for IISE")
 FINALISTS_IN_BLOCKS = ("finalists by model in blocks", "finalists by halving in blocks")
 """Races in which cheap levels choose whom the certificate is about."""
 

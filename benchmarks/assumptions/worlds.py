@@ -131,7 +131,7 @@ def levels(
 
 
 def slow_levels(n_arms: int) -> Callable[[np.random.Generator], World]:
-    """Three levels; a fifth of the best arm's evaluations takes 30 times as long, and is poor."""
+    """Three levels; the best arm's evaluations mostly take 30 times as long where they are poor."""
 
     def world(rng: np.random.Generator) -> World:
         truth = levels(n_arms, 0)(rng)
@@ -139,9 +139,9 @@ def slow_levels(n_arms: int) -> Callable[[np.random.Generator], World]:
 
         def draw(arm: int, level: int, split: int, rng: np.random.Generator) -> Drawn:
             value, seconds = truth.draw(arm, level, split, rng)
-            if arm != best or value is None:
-                return value, seconds
-            return (value - 0.1, 30.0) if rng.random() < 0.2 else (value + 0.025, seconds)
+            another, _ = truth.draw(arm, level, split, rng)
+            is_poor = value is not None and another is not None and value < another
+            return value, 30.0 if arm == best and is_poor else seconds
 
         return World(truth.means, draw)
 

@@ -51,7 +51,7 @@ from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
         ("order in blocks, 16 workers", "MFSampler in blocks"),
         ("order in blocks, 16 workers", "looks in blocks"),
         ("late bloomer of 32", "finalists by model"),
-        ("a tenth late", "finalists by halving, IISE"),
+        ("a tenth late", "finalists by halving for IISE"),
         ("cheap levels agree", "finalists by halving"),
         ("cheap levels agree, order, 4 workers", "finalists by model"),
         ("cheap levels agree, failures 25 %", "finalists by halving"),
