@@ -124,7 +124,7 @@ class ModelSearch(SearchPolicy):
 
     @one_thread()
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
-        """What to evaluate next."""
+        """Return what to evaluate next."""
         self.worth = 1.0
         if self.n_given:
             return next_of_given(self, pending, self._expected)

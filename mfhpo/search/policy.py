@@ -272,7 +272,7 @@ class SearchPolicy(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
-        """What to evaluate next, of `begun` arms so far; asking twice gives the same answer.
+        """Return what to evaluate next, of `begun` arms so far; asking changes nothing.
 
         None where nothing is left of the arms that were given.
         """

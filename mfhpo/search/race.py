@@ -258,7 +258,7 @@ class SearchRace(Policy):
         return certification
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
-        """What to evaluate next: up to `n` pulls, none when the race is over."""
+        """Return what to evaluate next: up to `n` pulls, none when the race is over."""
         check_count("n", n, 1)
         pulls: list[Pull] = []
         self._asked = {}
@@ -283,7 +283,7 @@ class SearchRace(Policy):
         return replace(pull, limit=self._budget.limit_for(pull, pending, None))
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
-        """Whether to wait for what is under way, rather than to leave.
+        """Return whether to wait for what is under way, rather than to leave.
 
         Nothing is left to begin. An evaluation for the certificate that fails leaves its place to
         another one, and an arm that was given may go on.
