@@ -92,7 +92,7 @@ def _on_a_budget(budget: float, named: bool, race: Race, rng: np.random.Generato
 
 
 def _until_likely(budget: float, race: Race, rng: np.random.Generator) -> Answer:
-    """Stop by the model's word, which counts as a claim about the whole list."""
+    """Stop by the model's estimate, which counts as a claim about the whole list."""
     search = played(race, budget, rng, chance=STOP)
     arm = search.recommend().arm
     assert arm is not None

@@ -74,7 +74,7 @@ class Search:
 
 
 class Given(Search):
-    """Configurations are given; a policy compares the finalists, or the model's word ends it."""
+    """Configurations are given; a policy compares finalists, or the model's estimate ends it."""
 
     def __init__(self, **options):
         self.options = options
