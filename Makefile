@@ -157,7 +157,7 @@ delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 certify: $(VENV)/.for-benchmarks | $(RESULTS) ## what certify finds out about 216 finished studies, and its cost; needs make data
 	$(RUN) -m benchmarks.certify --data "$(DATA)/yahpo" --output $(RESULTS)/certify.json $(ARGS)
 
-sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## RaceSearchCV beside scikit-learn's searches on five data sets
+sklearn-search: $(VENV)/.for-benchmarks | $(RESULTS) ## SpaceSearchCV beside scikit-learn's searches on five data sets
 	$(RUN) -m benchmarks.sklearn_search --output $(RESULTS)/sklearn_search.json $(ARGS)
 
 new-data: $(VENV)/.for-benchmarks | $(RESULTS) ## how often the interval for new data holds that scikit-learn's answers print

@@ -20,7 +20,7 @@ from benchmarks.report import as_json, write
 STATEMENTS = (
     "import mfhpo_optuna",
     "from mfhpo_optuna import time_limited",
-    "from mfhpo_optuna import RaceSampler",
+    "from mfhpo_optuna import SearchSampler",
     "from mfhpo_optuna import *",
     "import scipy.special",
 )

@@ -7,7 +7,7 @@ ends (those that maximise the reward have no budget). `MFSampler` runs one of th
 1,000 and 10,000 trials the mean over a window of trials that ends there is taken, the median over
 repeats of it is shown. "own" is the time inside the sampler's methods, "total" is the whole trial
 with Optuna's part and an objective that does next to nothing. Peers see the same objective, and so
-does `RaceSampler`, which searches for as long as it is asked. For those that would take minutes,
+does `SearchSampler`, which searches for as long as it is asked. For those that would take minutes,
 the study is filled with finished trials first.
 
 A last line gives the wall-clock time per trial with SQLite on the disk of the temporary folder,
@@ -40,7 +40,7 @@ from mfhpo_optuna import (
     MFLUCBSampler,
     MFTopTwoSampler,
     MFUCBSampler,
-    RaceSampler,
+    SearchSampler,
 )
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
@@ -80,7 +80,7 @@ OURS: dict[str, Callable[[int], FidelitySampler]] = {
 
 SAMPLERS: dict[str, Callable[[int], BaseSampler]] = {
     **OURS,
-    "RaceSampler": lambda seed: RaceSampler("fidelity", seed=seed),
+    "SearchSampler": lambda seed: SearchSampler("fidelity", seed=seed),
     "TPESampler": lambda seed: TPESampler(seed=seed),
     "QMCSampler": lambda seed: QMCSampler(seed=seed, warn_independent_sampling=False),
     "RandomSampler": lambda seed: RandomSampler(seed=seed),
@@ -136,7 +136,7 @@ def objective(trial: optuna.Trial) -> float:
 def measure(name: str, sizes: Sequence[int], repeats: int, seed: int) -> dict[int, Figure]:
     """Measure a sampler at several numbers of trials."""
     # These would take minutes: beyond this they are measured on added trials.
-    run_up_to = 1_000 if name in ("TPESampler", "RaceSampler") else sys.maxsize
+    run_up_to = 1_000 if name in ("TPESampler", "SearchSampler") else sys.maxsize
     samples: dict[int, list[Figure]] = {size: [] for size in sizes}
     for repeat in range(repeats):
         sampler = SAMPLERS[name](seed + repeat)

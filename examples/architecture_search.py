@@ -3,8 +3,8 @@
 The depth decides which layers there are, and so which widths; a layer as wide as the one below it
 may be skipped. Each training has its own split of the data, its own initial weights and its own
 order of rows, all from its seed, so that its accuracy is a noisy value. Epochs are the fidelity: an
-architecture that is worth more of them goes on from its checkpoint, a file. `RaceSampler` searches
-with a part of the budget. With the rest, as far as it takes, it trains the best few again.
+architecture that is worth more of them goes on from its checkpoint, a file. `SearchSampler`
+searches with a part of the budget. With the rest, as far as it takes, it trains the best few again.
 
 Networks are PyTorch's if that is installed, else NumPy's.
 """
@@ -23,7 +23,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from small_networks import network_class
 
-from mfhpo_optuna import RaceSampler, plot_race, training_of
+from mfhpo_optuna import SearchSampler, plot_race, training_of
 
 EPOCHS = 27  # of a whole training
 BATCH = 32  # rows of a step
@@ -82,7 +82,7 @@ def main() -> None:
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # the sampler's line of progress is enough
     print(f"Networks are of class {network_class().__name__}.")
-    sampler = RaceSampler(
+    sampler = SearchSampler(
         "epochs",
         replicate="seed",
         budget=options.trainings * EPOCHS,

@@ -3,7 +3,7 @@
 LightGBM is tuned to tell benign tumours from malignant ones. Each training has its own random half
 of the data to learn from, and is scored on the other half: another split, another loss. Boosting
 rounds are the fidelity, and a configuration that is worth it goes on from the rounds it has had.
-`RaceSampler` searches with a part of the budget. With the rest, as far as it takes, it trains the
+`SearchSampler` searches with a part of the budget. With the rest, as far as it takes, it trains the
 best few again on new splits, since the loss that made a configuration the best was a lucky one.
 """
 
@@ -21,7 +21,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from mfhpo_optuna import RaceSampler, plot_race, seed_of, training_of
+from mfhpo_optuna import SearchSampler, plot_race, seed_of, training_of
 
 ROUNDS = 81  # of a whole training
 FRESH = 60  # splits on which promises are checked in the end
@@ -85,7 +85,7 @@ def main() -> None:
     options = parser.parse_args()
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # the sampler's line of progress is enough
-    sampler = RaceSampler(
+    sampler = SearchSampler(
         "rounds",
         budget=options.trainings * ROUNDS,
         certify_share=0.6,  # losses are noisy here: to tell the best few apart takes many

@@ -13,9 +13,9 @@ from benchmarks.assumptions.scenarios import Scenario
 from benchmarks.assumptions.truth import Tally
 from benchmarks.assumptions.worlds import World
 from mfhpo import Fidelity
-from mfhpo_optuna import MFSampler, RaceSampler
+from mfhpo_optuna import MFSampler, SearchSampler
 from mfhpo_optuna.study.attributes import ARM_KEY
-from mfhpo_ray import MFSearch, RaceSearch
+from mfhpo_ray import MFSearch, SpaceSearch
 
 # An answer takes about as long as a trial, so not each one is looked at.
 _TRIALS_BETWEEN_LOOKS = 5
@@ -52,20 +52,20 @@ def race_by_searcher(
 
 
 def search_by_sampler(scenario: Scenario, world: World, rng: np.random.Generator) -> Outcome:
-    """Run a search by `mfhpo_optuna.RaceSampler`, whose shortlist is raced on shared splits."""
-    sampler = RaceSampler(**_search_options(scenario, rng), progress=False)
+    """Run a search by `mfhpo_optuna.SearchSampler`, whose shortlist is raced on shared splits."""
+    sampler = SearchSampler(**_search_options(scenario, rng), progress=False)
     study, evaluated = _by_trials(sampler, scenario, world, rng, "split")
     return _outcome_of_search(sampler.recommendation(study), scenario, world, evaluated)
 
 
 def search_by_searcher(scenario: Scenario, world: World, rng: np.random.Generator) -> Outcome:
-    """Run a search by the calls that Ray Tune makes of `mfhpo_ray.RaceSearch`."""
+    """Run a search by the calls that Ray Tune makes of `mfhpo_ray.SpaceSearch`."""
     space = {
         "x": tune.choice(list(range(len(world.means)))),
         "split": tune.randint(0, _MANY_SPLITS),
     }
     options = _search_options(scenario, rng)
-    search = RaceSearch(metric="value", mode="max", space=space, **options)
+    search = SpaceSearch(metric="value", mode="max", space=space, **options)
     evaluated = _by_searcher(search, scenario, world, rng, "split")
     return _outcome_of_search(search.recommendation(), scenario, world, evaluated)
 

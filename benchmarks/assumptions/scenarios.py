@@ -58,7 +58,7 @@ class Scenario:
 _THREE = (1.0, 3.0, 9.0)
 _POLICIES = ("MFTopTwo", "IISE", "MFLUCB", "MFGrad")
 _SHORTLISTS = ("certify", "group-sequential", "blocks")
-_IN_BLOCKS = ("blocks", "looks in blocks", "RaceSampler in blocks")
+_IN_BLOCKS = ("blocks", "looks in blocks", "SearchSampler in blocks")
 
 FINALISTS = ("finalists by model", "finalists by halving", "finalists by halving for IISE")
 FINALISTS_IN_BLOCKS = ("finalists by model in blocks", "finalists by halving in blocks")
@@ -240,7 +240,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             split_worlds.slow_if_poor,
             0.0,
             workers=workers,
-            by=(*_IN_BLOCKS, "MFSampler in blocks", "MFSearch in blocks", "RaceSearch in blocks"),
+            by=(*_IN_BLOCKS, "MFSampler in blocks", "MFSearch in blocks", "SpaceSearch in blocks"),
         )
         for workers in (4, 16)
     ),

@@ -14,7 +14,7 @@ from benchmarks.hpo.statistics import ranking
 OURS = "mfhpo search"
 GROUPS = ("LCBench", "rbv2_xgboost")
 NAMES = {
-    OURS: "**`RaceSampler`, search alone**",
+    OURS: "**`SearchSampler`, search alone**",
     "optuna gp": "Optuna GP",
     "optuna tpe": "Optuna TPE",
     "optuna tpe + hyperband": "Optuna TPE + Hyperband",
@@ -284,7 +284,7 @@ def scikit_learn() -> str:
     """What scikit-learn's searches and ours hand over, for the same number of full fits."""
     rows = []
     for task, searches in result("sklearn_search")["summary"].items():
-        if "RaceSearchCV" not in searches:
+        if "SpaceSearchCV" not in searches:
             continue
         for name, row in searches.items():
             figures = (row["true"], row["size of the gap"], row["seconds"])

@@ -6,10 +6,10 @@ FOLDER holds lcbench/ and rbv2_xgboost/ of YAHPO Gym's surrogates (github.com/sl
 Lists of 64 and of 200 random configurations of 12 tasks, normal noise of standard deviation .5 on
 the accuracy in percent, tolerance .5. All evaluations are paid, in full evaluations. An answer is
 off if the best configuration of the list is better by more than the tolerance. A claim about
-finalists is false if the best of these is. The model is `mfhpo.search.SearchRace` as the samplers
-run it with ``candidates=``, "halving" the same with configurations that are only named. Both know
-neither noise nor bias. On LCBench trainings are kept and continued, but for those of finalists,
-which begin anew.
+finalists is false if the best of these is. The model is `mfhpo.search.BudgetedSearch` as the
+samplers run it with ``candidates=``, "halving" the same with configurations that are only named.
+Both know neither noise nor bias. On LCBench trainings are kept and continued, but for those of
+finalists, which begin anew.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
 from mfhpo import Fidelity, Observation
-from mfhpo.search import DeclaredSearch, SearchRace
+from mfhpo.search import BudgetedSearch, DeclaredSearch
 
 Row = dict[str, Any]
 
@@ -62,7 +62,7 @@ def played(
     epsilon: float | None = EPSILON,
     named: bool = False,
     chance: float | None = None,
-) -> SearchRace:
+) -> BudgetedSearch:
     """Search among the pool's configurations, then certify the finalists, as a user would."""
     pool = race.pool
     levels = list(range(1, len(pool.costs) + 1))

@@ -16,7 +16,7 @@ from benchmarks.hpo.problems import problem_named
 from benchmarks.hpo.problems.known import NoisyProblem
 from benchmarks.hpo.space import Categorical, Float, Parameter
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import ModelSearch, Numeric, OneOf, Point, Replicate, SearchRace, SearchSpace
+from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, OneOf, Point, Replicate, SearchSpace
 
 _MOST_REPEATS = 100  # in a row, before it is said that there is nothing new
 
@@ -130,7 +130,7 @@ class Play:
         self.problem = problem
         self.seed = seed
         self.budget = budget
-        self.race = SearchRace(
+        self.race = BudgetedSearch(
             search,
             budget=budget,
             certify_share=share,

@@ -3,8 +3,8 @@
     python -m benchmarks.hpo.certificates --data FOLDER --workers 2
 
 FOLDER holds lcbench/ and rbv2_xgboost/ of YAHPO Gym's surrogates (github.com/slds-lmu/yahpo_data).
-In each run `mfhpo.search.SearchRace` searches one of 12 tasks by its own model (`ModelSearch`), all
-options as they are by default, and keeps a tenth of a budget of 100 full evaluations for its
+In each run `mfhpo.search.BudgetedSearch` searches one of 12 tasks by its own model (`ModelSearch`),
+all options as they are by default, and keeps a tenth of a budget of 100 full evaluations for its
 certificate. Beside it, the same search with the same seed spends the whole budget and certifies
 nothing. Both are the same until the shortlist is made, and from there on have noise of their own.
 Certificates estimate the noise, or with --declared are told its true standard deviation.

@@ -15,7 +15,7 @@ from benchmarks.hpo.problem import Problem
 from benchmarks.hpo.problems.table import TableProblem
 from benchmarks.hpo.space import Configuration
 from benchmarks.peers.optuna import suggest, tell
-from mfhpo_optuna import Fidelity, RaceSampler
+from mfhpo_optuna import Fidelity, SearchSampler
 from mfhpo_optuna.study.attributes import (
     CENSORED_KEY,
     LIMIT_KEY,
@@ -52,7 +52,7 @@ def optimise(
     """
     fidelity = meter.problem.fidelity
     levels = list(range(len(fidelity.levels)))
-    sampler = RaceSampler(
+    sampler = SearchSampler(
         Fidelity("level", levels=levels, costs=_costs(meter.problem)),
         budget=meter.budget if certify_share > 0.0 else None,
         certify_share=certify_share,
@@ -95,7 +95,7 @@ def _tpe(seed: int) -> BaseSampler:
     return TPESampler(seed=seed)
 
 
-class _VirtualRaceSampler(RaceSampler):
+class _VirtualSearchSampler(SearchSampler):
     """Believes what it is told of the time that trials have taken.
 
     Attributes
@@ -132,7 +132,7 @@ class Search:
         # Who recommends reads the study as another process does: what it works out of the model
         # would be saved by the next proposal, off the clock.
         self._sampler, self._reader = (
-            _VirtualRaceSampler(
+            _VirtualSearchSampler(
                 Fidelity("level", levels=fidelity.levels, costs="measured"),
                 certify_share=0.0,
                 checkpoints=fidelity.continues,

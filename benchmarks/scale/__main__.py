@@ -42,7 +42,7 @@ _KEYS = {
     "processes": ("sampler", "workers", "repeat"),
     "clock": ("sampler", "workers", "evaluation_seconds"),
 }
-_CREWS = ("RandomSampler", "IISESampler", "RaceSampler")
+_CREWS = ("RandomSampler", "IISESampler", "SearchSampler")
 _WORKERS, _SECONDS, _REPEATS = (8, 16, 32), 15.0, 3
 _CLOCKED_WORKERS, _EVALUATION_SECONDS, _CLOCKED_TRIALS = (64, 256, 1024), 10.0, 200
 
@@ -71,7 +71,7 @@ def long_studies(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
                 elif server is not None and storage == POSTGRES:
                     place = server.url()
                 if place:
-                    fill(place, repeated(trials, size, others=sampler == "RaceSampler"))
+                    fill(place, repeated(trials, size, others=sampler == "SearchSampler"))
                 yield asdict(resumed(Case(sampler, storage, place, size, block)))
 
 

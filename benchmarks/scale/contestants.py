@@ -5,7 +5,7 @@ from collections.abc import Callable
 from optuna.samplers import BaseSampler
 
 from benchmarks.overhead import SAMPLERS
-from mfhpo_optuna import IISESampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna import IISESampler, RCUCBSampler, SearchSampler
 
 # Trials on a virtual clock last longer than any lease in real seconds.
 _NO_LEASE = 1e12
@@ -20,11 +20,11 @@ def _rcucb(seed: int, lease: float | None = None) -> RCUCBSampler:
     )
 
 
-OURS = ("IISESampler", "RaceSampler", "RCUCBSampler")
+OURS = ("IISESampler", "SearchSampler", "RCUCBSampler")
 
 LONG: dict[str, Callable[[int], BaseSampler]] = {
     "IISESampler": SAMPLERS["IISESampler"],
-    "RaceSampler": SAMPLERS["RaceSampler"],
+    "SearchSampler": SAMPLERS["SearchSampler"],
     "RCUCBSampler": _rcucb,
     "TPESampler": SAMPLERS["TPESampler"],
     "RandomSampler": SAMPLERS["RandomSampler"],
@@ -35,7 +35,7 @@ CLOCKED: dict[str, Callable[[int], BaseSampler]] = {
     "IISESampler": lambda seed: IISESampler(
         "fidelity", 32, epsilon=0.0, lease=_NO_LEASE, seed=seed
     ),
-    "RaceSampler": lambda seed: RaceSampler("fidelity", lease=_NO_LEASE, seed=seed),
+    "SearchSampler": lambda seed: SearchSampler("fidelity", lease=_NO_LEASE, seed=seed),
     "RCUCBSampler": lambda seed: _rcucb(seed, _NO_LEASE),
     "TPESampler": lambda seed: SAMPLERS["TPESampler"](seed),
     "RandomSampler": SAMPLERS["RandomSampler"],

@@ -20,7 +20,7 @@ from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY
 _FIDELITY = "fidelity"
 
 # By sampler: how many trials are played. TPE is given those of RandomSampler, which are as good.
-_PLAYED = {"RaceSampler": 1_000}
+_PLAYED = {"SearchSampler": 1_000}
 _PLAYED_BY_OTHERS = 10_000
 _PLAYERS = {"TPESampler": "RandomSampler"}
 

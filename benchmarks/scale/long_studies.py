@@ -104,7 +104,7 @@ def measure(case: Case, window: int = _WINDOW, longest: float = _LONGEST) -> Res
     else:
         study = optuna.create_study(study_name=STUDY, sampler=sampler)
         trials = pickle.loads(case.block.read_bytes())
-        study.add_trials(repeated(trials, case.trials, case.sampler == "RaceSampler"))
+        study.add_trials(repeated(trials, case.trials, case.sampler == "SearchSampler"))
         began = time.process_time()
     opened_at = time.process_time()
     found = len(study.get_trials(deepcopy=False))

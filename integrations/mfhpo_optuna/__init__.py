@@ -4,6 +4,8 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mfhpo._renamed import renamed
+
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.certification import StudyCertificate, certify
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from mfhpo_optuna.pruners.iise_pruner import IISEPruner
     from mfhpo_optuna.pruners.time_limit_pruner import TimeLimitPruner
     from mfhpo_optuna.recommendations import (
-        RaceRecommendation,
+        SearchRecommendation,
         StudyLimitRecommendation,
         StudyRecommendation,
     )
@@ -26,9 +28,9 @@ if TYPE_CHECKING:
         MFTopTwoSampler,
     )
     from mfhpo_optuna.samplers.choice import MFSampler
-    from mfhpo_optuna.samplers.race_sampler import RaceSampler, training_of
     from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
     from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
+    from mfhpo_optuna.samplers.search_sampler import SearchSampler, training_of
     from mfhpo_optuna.study.arms import draw_arms
     from mfhpo_optuna.study.forgotten import ForgottenReplicateWarning
     from mfhpo_optuna.study.trials.seeds import seed_of
@@ -55,8 +57,8 @@ __all__ = [
     "MFUCBSampler",
     "NashSampler",
     "RCUCBSampler",
-    "RaceRecommendation",
-    "RaceSampler",
+    "SearchRecommendation",
+    "SearchSampler",
     "StudyCertificate",
     "StudyDeviation",
     "StudyEquilibrium",
@@ -94,8 +96,8 @@ _MODULES = {
     "MFUCBSampler": "mfhpo_optuna.samplers.reward",
     "NashSampler": "mfhpo_optuna.games.sampler",
     "RCUCBSampler": "mfhpo_optuna.samplers.rcucb",
-    "RaceRecommendation": "mfhpo_optuna.recommendations",
-    "RaceSampler": "mfhpo_optuna.samplers.race_sampler",
+    "SearchRecommendation": "mfhpo_optuna.recommendations",
+    "SearchSampler": "mfhpo_optuna.samplers.search_sampler",
     "StudyCertificate": "mfhpo_optuna.certification",
     "StudyDeviation": "mfhpo_optuna.games.equilibrium",
     "StudyEquilibrium": "mfhpo_optuna.games.equilibrium",
@@ -113,9 +115,15 @@ _MODULES = {
     "publish_to_dashboard": "mfhpo_optuna.report.dashboard",
     "seed_of": "mfhpo_optuna.study.trials.seeds",
     "time_limited": "mfhpo_optuna.time_limits.time_limited",
-    "training_of": "mfhpo_optuna.samplers.race_sampler",
+    "training_of": "mfhpo_optuna.samplers.search_sampler",
     "write_report": "mfhpo_optuna.report.page",
 }
+
+_OLD_NAMES = renamed(
+    __name__,
+    {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"},
+    stacklevel=3,
+)
 
 # Threads that import parts of a package in different orders would wait for each other.
 _importing = threading.RLock()
@@ -127,7 +135,7 @@ if not TYPE_CHECKING:  # a type checker that saw it would accept every name
             if name == "visualization":
                 return import_module("mfhpo_optuna.visualization")
             if name not in _MODULES:
-                raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+                return _OLD_NAMES(name)
             value = globals()[name] = getattr(import_module(_MODULES[name]), name)
             return value
 

@@ -14,7 +14,7 @@ import optuna
 from optuna.study import StudyDirection
 
 from mfhpo._validation import check_count
-from mfhpo_optuna.samplers.race_sampler import training_of
+from mfhpo_optuna.samplers.search_sampler import training_of
 
 if TYPE_CHECKING:
     import lightgbm
@@ -44,7 +44,7 @@ class ReportRounds:
     The step is the number of rounds that the model has, those that it was begun with included: it
     is the level of a fidelity that counts rounds. It works with ``lightgbm.train``,
     ``lightgbm.cv``, whose mean over folds is reported, and the estimators' ``fit``. Samplers that
-    run a race, such as `RaceSampler`, take values from the objective alone: use this with pruners
+    run a race, such as `SearchSampler`, take values from the objective alone: use this with pruners
     such as `IISEPruner`, `MFEliminationPruner` and `TimeLimitPruner`.
 
     Parameters
@@ -186,7 +186,7 @@ def train_from_checkpoint(
 ) -> lightgbm.Booster:
     """Train a model of so many rounds, from the one that the configuration has already.
 
-    For `RaceSampler` with ``checkpoints=True``, where `rounds` is the fidelity: trials of one
+    For `SearchSampler` with ``checkpoints=True``, where `rounds` is the fidelity: trials of one
     configuration at rising levels go on with each other's model, and each evaluation for the
     certificate begins anew (`training_of`). The model is saved in one step, so that a worker that
     dies leaves the last whole one. Early stopping does not go with checkpoints, because it cuts the
@@ -227,7 +227,7 @@ def train_from_checkpoint(
     --------
     >>> import tempfile
     >>> import lightgbm, numpy as np, optuna
-    >>> from mfhpo_optuna import RaceSampler
+    >>> from mfhpo_optuna import SearchSampler
     >>> from mfhpo_optuna.lightgbm import train_from_checkpoint
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
     >>> rng = np.random.default_rng(0)
@@ -241,7 +241,7 @@ def train_from_checkpoint(
     ...     train = lightgbm.Dataset(X[:300], y[:300])
     ...     model = train_from_checkpoint(trial, params, train, rounds, folder.name)
     ...     return float(np.mean((model.predict(X[300:]) - y[300:]) ** 2))
-    >>> sampler = RaceSampler("rounds", budget=300, checkpoints=True, seed=0)
+    >>> sampler = SearchSampler("rounds", budget=300, checkpoints=True, seed=0)
     >>> study = optuna.create_study(sampler=sampler)
     >>> study.optimize(objective)
     >>> sampler.recommendation(study).cost <= 300

@@ -13,5 +13,5 @@ class StudyRecommendation(UserRecommendation):
     """Which configuration to be content with, and how sure that is; see `UserRecommendation`."""
 
 
-class RaceRecommendation(UserSearchRecommendation, StudyRecommendation):
+class SearchRecommendation(UserSearchRecommendation, StudyRecommendation):
     """What to be content with of all that was tried; see `UserSearchRecommendation`."""

@@ -1,10 +1,13 @@
 """mfhpo in Ray Tune: searches and schedulers that certify, time limits that hold."""
 
+from typing import TYPE_CHECKING
+
+from mfhpo._renamed import renamed
 from mfhpo_ray.experiment.recommendation import (
     Luckiest,
     TuneLimitRecommendation,
-    TuneRaceRecommendation,
     TuneRecommendation,
+    TuneSearchRecommendation,
     recommendation,
 )
 from mfhpo_ray.schedulers.elimination_scheduler import MFEliminationScheduler
@@ -12,8 +15,8 @@ from mfhpo_ray.schedulers.iise_scheduler import IISEScheduler
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
 from mfhpo_ray.schedulers.rcucb_scheduler import RCUCBScheduler
 from mfhpo_ray.searchers.best_arm import IISESearch, MFGradSearch, MFLUCBSearch, MFSearch
-from mfhpo_ray.searchers.race_search import RaceSearch
 from mfhpo_ray.searchers.rcucb import RCUCBSearch, ZoomingRCUCBSearch
+from mfhpo_ray.searchers.space_search import SpaceSearch
 
 __all__ = [
     "IISEScheduler",
@@ -26,10 +29,16 @@ __all__ = [
     "PullScheduler",
     "RCUCBScheduler",
     "RCUCBSearch",
-    "RaceSearch",
+    "SpaceSearch",
     "TuneLimitRecommendation",
-    "TuneRaceRecommendation",
     "TuneRecommendation",
+    "TuneSearchRecommendation",
     "ZoomingRCUCBSearch",
     "recommendation",
 ]
+
+if not TYPE_CHECKING:  # a type checker that saw it would accept every name
+    __getattr__ = renamed(
+        __name__,
+        {"RaceSearch": "SpaceSearch", "TuneRaceRecommendation": "TuneSearchRecommendation"},
+    )

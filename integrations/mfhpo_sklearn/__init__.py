@@ -1,7 +1,13 @@
 """mfhpo in scikit-learn: searches that certify their answer, and `certify` for other searches."""
 
+from typing import TYPE_CHECKING
+
+from mfhpo._renamed import renamed
 from mfhpo_sklearn.certification import SearchCertificate, certify
 from mfhpo_sklearn.given_search import IISESearchCV, MFSearchCV
-from mfhpo_sklearn.race_search import RaceSearchCV
+from mfhpo_sklearn.space_search import SpaceSearchCV
 
-__all__ = ["IISESearchCV", "MFSearchCV", "RaceSearchCV", "SearchCertificate", "certify"]
+__all__ = ["IISESearchCV", "MFSearchCV", "SearchCertificate", "SpaceSearchCV", "certify"]
+
+if not TYPE_CHECKING:  # a type checker that saw it would accept every name
+    __getattr__ = renamed(__name__, {"RaceSearchCV": "SpaceSearchCV"})

@@ -27,7 +27,7 @@ from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
 
 _NUMBER = "number of the candidate"  # no parameter of an estimator has such a name
-_CERTIFY_SHARE = 0.5  # as of RaceSearchCV: cheap levels are compared on one split alone
+_CERTIFY_SHARE = 0.5  # as of SpaceSearchCV: cheap levels are compared on one split alone
 
 _ONE_LEVEL = Fidelity("no resource", levels=(1,), costs=(1.0,))
 
@@ -48,9 +48,9 @@ class MFSearchCV(PolicySearchCV):
 
     A `budget` below four full fits of each setting changes the search, if there are a `resource`,
     five settings or more, no `bias`, and ``estimated_bias="steer"``. Half of the budget then
-    chooses finalists with cheap levels, on one split of the data, as `RaceSearchCV` does. The other
-    half evaluates the finalists on fresh splits. The guarantee is about the finalists alone: of the
-    settings that were left at a cheap level, one may be better with all samples.
+    chooses finalists with cheap levels, on one split of the data, as `SpaceSearchCV` does. The
+    other half evaluates the finalists on fresh splits. The guarantee is about the finalists alone:
+    of the settings that were left at a cheap level, one may be better with all samples.
 
     What it guarantees: with probability at least 1 - `delta`, no setting is better than the
     certified one by more than `epsilon`, on average over random splits of these data. For new data
@@ -59,12 +59,12 @@ class MFSearchCV(PolicySearchCV):
     Parameters
     ----------
     estimator
-        See `RaceSearchCV`.
+        See `SpaceSearchCV`.
     candidates
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
         all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
     resource, levels
-        See `RaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
+        See `SpaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
         where the `budget` is small; else a resource only sets what a full fit is.
     bias
         Bounds on what a level's mean scores are off by: one number for each level, the last one 0,
@@ -95,20 +95,20 @@ class MFSearchCV(PolicySearchCV):
         Where settings share splits, a fit that fails is repeated on its split. A setting may leave
         at a cheap level, too; there the search decides after how many failures.
     cv, scoring, n_jobs, refit, error_score, verbose, random_state
-        See `RaceSearchCV`.
+        See `SpaceSearchCV`.
 
     Attributes
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
         (`mfhpo_sklearn.results.SearchRecommendation`); with finalists a
-        `mfhpo_sklearn.results.RaceSearchRecommendation`, which also says where settings were left.
+        `mfhpo_sklearn.results.SpaceSearchRecommendation`, which also says where settings were left.
     best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_
-        As of `RaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
+        As of `SpaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
         theirs are: other rows have the search's scores at the level in ``n_resources``. A candidate
         without a score has NaN.
     n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
-        As of `RaceSearchCV`.
+        As of `SpaceSearchCV`.
 
     Raises
     ------

@@ -14,10 +14,10 @@ from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search import DeclaredSearch, Replicate, SearchSpace, has_levels
-from mfhpo.search.race import SEARCH_BLOCK
+from mfhpo.search.budgeted import SEARCH_BLOCK
 from mfhpo_sklearn.evaluation import Evaluation
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.results import RaceSearchRecommendation
+from mfhpo_sklearn.results import SpaceSearchRecommendation
 from mfhpo_sklearn.shortlist import key_of
 from mfhpo_sklearn.space import Parameters
 from mfhpo_sklearn.splits import sharing_in_words
@@ -31,7 +31,7 @@ _MOST_EARLY_FAILURES = 30
 
 
 class OpenRace:
-    """Translates between settings on splits and the pulls of a `SearchRace`.
+    """Translates between settings on splits and the pulls of a `BudgetedSearch`.
 
     The search evaluates all settings on split 0; the certificate takes those after it, which its
     settings share if the search has a replicate. No setting is begun twice. Once all of a space
@@ -49,7 +49,7 @@ class OpenRace:
     seed
         Of the search, and of what is drawn.
     policy
-        See `SearchRace`.
+        See `BudgetedSearch`.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class OpenRace:
         """The row of each arm in the results."""
         return {arm: row for row, arm in enumerate(sorted(self._asked))}
 
-    def answer(self, assumption: str) -> RaceSearchRecommendation:
+    def answer(self, assumption: str) -> SpaceSearchRecommendation:
         """The best answer so far."""
         answer = self.policy.recommend()
         params = {} if answer.arm is None else self.params(answer.arm)
@@ -215,7 +215,7 @@ class OpenRace:
         if self._single is not None:
             reason = "a single setting has scores, so there is nothing to compare it with"
             answer = replace(answer, finished=True, reason=reason)
-        return RaceSearchRecommendation(
+        return SpaceSearchRecommendation(
             **vars(UserRecommendation.of(answer, 1.0, params, level)), **found
         )
 

@@ -47,7 +47,7 @@ class _Task:
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
-    """A search that a policy runs; see `RaceSearchCV`, `MFSearchCV` and `IISESearchCV`."""
+    """A search that a policy runs; see `SpaceSearchCV`, `MFSearchCV` and `IISESearchCV`."""
 
     resource: str | None
     levels: Sequence[Any] | None

@@ -59,14 +59,14 @@ class SearchRecommendation(BesideNewData, UserRecommendation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
+class SpaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
     """Which of the settings that a search has tried to be content with, and how sure that is.
 
     The fields are those of `SearchRecommendation` and of
     `mfhpo.search.recommendation.UserSearchRecommendation`.
     """
 
-    def stopped_by(self, limit: str) -> RaceSearchRecommendation:
+    def stopped_by(self, limit: str) -> SpaceSearchRecommendation:
         """Return the same with the limit as the reason, also in the certificate."""
         if self.certificate is None:
             reason = "before finalists were compared; the mean is that of the search itself"

@@ -2,15 +2,16 @@
 
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
+from mfhpo.search.budgeted import BudgetedSearch
 from mfhpo.search.declared import DeclaredSearch, SearchOptions, has_levels
 from mfhpo.search.halving import HalvingSearch
 from mfhpo.search.model_search import ModelSearch
 from mfhpo.search.policy import Begin, Replicate, SearchPolicy
-from mfhpo.search.race import SearchRace
 
 __all__ = [
     "Begin",
     "BudgetUnit",
+    "BudgetedSearch",
     "DeclaredSearch",
     "HalvingSearch",
     "ModelSearch",
@@ -20,7 +21,6 @@ __all__ = [
     "Replicate",
     "SearchOptions",
     "SearchPolicy",
-    "SearchRace",
     "SearchSpace",
     "has_levels",
     "place_in_range",

@@ -24,8 +24,8 @@ _ROUNDING = 1e-9
 class Budget:
     """Counts what a search and its certificate spend, and prices what is to come.
 
-    For the parameters see `SearchRace`. The search gets its costs as they become known, and begins
-    with no more arms than can be paid for.
+    For the parameters see `BudgetedSearch`. The search gets its costs as they become known, and
+    begins with no more arms than can be paid for.
 
     Attributes
     ----------

@@ -16,16 +16,16 @@ from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import Declaration, SigmaLike, as_noise
-from mfhpo.search.halving import HalvingSearch
-from mfhpo.search.model_search import ModelSearch
-from mfhpo.search.policy import SearchPolicy
-from mfhpo.search.race import (
+from mfhpo.search.budgeted import (
     LEAST_OF_FINALISTS,
     MOST_FINALISTS,
     USUAL_SHARE_OF_GIVEN,
-    SearchRace,
+    BudgetedSearch,
     numbered,
 )
+from mfhpo.search.halving import HalvingSearch
+from mfhpo.search.model_search import ModelSearch
+from mfhpo.search.policy import SearchPolicy
 
 # They stand for the fidelity of an objective that has none.
 _ONE_LEVEL = Fidelity("no fidelity", levels=(1,), costs=(1.0,))
@@ -61,7 +61,7 @@ class SearchOptions(TypedDict, total=False):
         It is known to take longer, and is only tried again, with a larger limit, where that is
         worth it. With a `proposer` of configurations, others go on instead.
     certify_share, top, delta, epsilon, sigma, max_failures
-        Of the certificate; see `mfhpo.search.SearchRace`.
+        Of the certificate; see `mfhpo.search.BudgetedSearch`.
     checkpoints
         Whether trials go on from the same configuration's last level, so that only the difference
         of the costs is paid.
@@ -108,7 +108,7 @@ class DeclaredSearch:
     checkpoints: bool  # whether an evaluation goes on from the configuration's last level
     replicate: str | None  # the parameter that evaluations of a block share
     candidates: int | Sequence[Mapping[str, Any]] | None
-    options: Mapping[str, Any]  # further arguments of `SearchRace`
+    options: Mapping[str, Any]  # further arguments of `BudgetedSearch`
 
     @classmethod
     def of(
@@ -178,10 +178,10 @@ class DeclaredSearch:
         params: Callable[[int], Mapping[str, Any]] = numbered,
         kind: type[SearchPolicy] = ModelSearch,
         certifier: MakeCertifier | None = None,
-    ) -> SearchRace:
+    ) -> BudgetedSearch:
         """Make the race over these levels, with one level as long as none is known.
 
-        For `certifier` see `SearchRace`.
+        For `certifier` see `BudgetedSearch`.
         """
         costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
         space, points = self._given
@@ -191,7 +191,7 @@ class DeclaredSearch:
         if points:
             search.space = space
             search.give(points)
-        return SearchRace(
+        return BudgetedSearch(
             search,
             measured=self.fidelity.costs == "measured",
             sign=sign,
@@ -258,10 +258,10 @@ def shortlisting_race(
     params: Callable[[int], Mapping[str, Any]],
     replicate: str | None = None,
     certifier: MakeCertifier | None = None,
-) -> SearchRace:
+) -> BudgetedSearch:
     """Make the race of a user's `BestArmOptions` in which cheap levels choose the finalists.
 
-    For `replicate` see `SearchOptions`, for `certifier` see `SearchRace`.
+    For `replicate` see `SearchOptions`, for `certifier` see `BudgetedSearch`.
     """
     sigma: SigmaLike = declaration.noise
     if isinstance(sigma, SubGaussian):

@@ -21,7 +21,7 @@ needs_postgres = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def searched():
-    return played("RaceSampler", 40)
+    return played("SearchSampler", 40)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ class TestHistory:
             assert before.value != after.value
 
     def test_is_a_history_that_the_sampler_goes_on_with(self, searched):
-        study = optuna.create_study(sampler=CLOCKED["RaceSampler"](0))
+        study = optuna.create_study(sampler=CLOCKED["SearchSampler"](0))
         study.add_trials(repeated(searched, 100, others=True))
         study.optimize(objective, n_trials=1)
         counted = study.sampler.recommendation(study).trials
@@ -99,9 +99,9 @@ def test_a_study_is_gone_on_with(searched, tmp_path, place):
     if place:
         place = str(tmp_path / place)
         fill(place, repeated(searched, 60, others=True))
-    found = measure(Case("RaceSampler", "somewhere", place, 60, block), window=3)
+    found = measure(Case("SearchSampler", "somewhere", place, 60, block), window=3)
     assert (found.sampler, found.storage, found.trials, found.window) == (
-        "RaceSampler",
+        "SearchSampler",
         "somewhere",
         60,
         3,

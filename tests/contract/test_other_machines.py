@@ -8,7 +8,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from mfhpo import IISE, BlockElimination, Fidelity, Observation, Problem
 from mfhpo.games import MFUCBPNE, Hyperparameters
-from mfhpo.search import DeclaredSearch, HalvingSearch, ModelSearch, SearchRace, SearchSpace
+from mfhpo.search import BudgetedSearch, DeclaredSearch, HalvingSearch, ModelSearch, SearchSpace
 from mfhpo.search import Numeric as Range
 from tests.contract.machine import machine
 from tests.core.games.known_games import ON_A_GRID, step, tracking
@@ -39,7 +39,7 @@ class Blocks:
         assert answer.survivors == tuple(policy.active.tolist())
 
 
-class Described(SearchRace):
+class Described(BudgetedSearch):
     """A search whose configurations are told to it with their values."""
 
     def tell(self, pull, observation):

@@ -21,7 +21,7 @@ import mfhpo_optuna
         ("import mfhpo", {"lightgbm", "numba", "optuna", "pandas", "plotly", "ray", "sklearn"}),
         ("import mfhpo_optuna", {"mfhpo", "numpy", "optuna", "scipy"}),
         (
-            "from mfhpo_optuna import RaceSampler",
+            "from mfhpo_optuna import SearchSampler",
             {"mfhpo_optuna.report", "mfhpo_optuna.visualization", "scipy.optimize", "scipy.stats"},
         ),
         (
@@ -70,8 +70,8 @@ def test_figures_are_an_attribute():
 
 
 def test_names_that_are_none_are_refused():
-    with pytest.raises(AttributeError, match="'mfhpo_optuna' has no attribute 'RaceSearch'"):
-        _ = mfhpo_optuna.RaceSearch
+    with pytest.raises(AttributeError, match="'mfhpo_optuna' has no attribute 'SpaceSearch'"):
+        _ = mfhpo_optuna.SpaceSearch
 
 
 def test_version_is_that_of_the_installed_distribution():

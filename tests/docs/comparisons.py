@@ -173,7 +173,7 @@ COMPARISONS = {
             samplers.slower_than_tpe() == [True, True, False]
         ),
         "After that it hardly gets slower": lambda: (
-            samplers.own("RaceSampler")[-1] < HARDLY_GROWS * samplers.own("RaceSampler")[-2]
+            samplers.own("SearchSampler")[-1] < HARDLY_GROWS * samplers.own("SearchSampler")[-2]
         ),
     },
     "docs/evidence/papers.md": {

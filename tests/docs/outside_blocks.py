@@ -36,8 +36,8 @@ def _mib_of_ours(sampler):
 
 
 def _most_workers_clocked():
-    """Most workers of one driver, and evaluations that `RaceSampler` serves them in a second."""
-    rows = [row for row in result("scale")["clock"] if row["sampler"] == "RaceSampler"]
+    """Most workers of one driver, and evaluations that `SearchSampler` serves them in a second."""
+    rows = [row for row in result("scale")["clock"] if row["sampler"] == "SearchSampler"]
     most = max(rows, key=lambda row: row["workers"])
     return most["workers"], round(1000 / most["driver_ms"][0])
 
@@ -76,7 +76,7 @@ TRACED = {
         "cheap levels say. {} seeds": lambda: result("small_spaces")["seeds"],
         "over {} fresh splits": lambda: _argument("sklearn_search", "splits"),
         "R². {} seeds only": lambda: _argument("sklearn_search", "seeds"),
-        "`RaceSampler` with {} full evaluations": lambda: int(
+        "`SearchSampler` with {} full evaluations": lambda: int(
             result("certificates")["settings"]["budget"]
         ),
         "of {} may be wrong": lambda: result("certificates")["settings"]["runs"],
@@ -99,8 +99,8 @@ TRACED = {
     "docs/scale.md": {
         "a study with {:,} trials": lambda: max(row["trials"] for row in result("scale")["long"]),
         "Ours adds {} MiB per 1,000 trials for `IISESampler`": lambda: _mib_of_ours("IISESampler"),
-        "and {} for `RaceSampler`": lambda: _mib_of_ours("RaceSampler"),
-        "with {} workers `RaceSampler` serves about {} evaluations": _most_workers_clocked,
+        "and {} for `SearchSampler`": lambda: _mib_of_ours("SearchSampler"),
+        "with {} workers `SearchSampler` serves about {} evaluations": _most_workers_clocked,
         "More than {} workers were not measured": lambda: _most_workers_clocked()[0],
     },
     "docs/where-we-lose.md": {

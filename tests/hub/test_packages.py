@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2] / "hub" / "package"
 PACKAGES = sorted(path.parent for path in ROOT.glob("*/*/__init__.py"))
 NAMES = [package.relative_to(ROOT).as_posix() for package in PACKAGES]
 PRINTED = {
-    "samplers/mfhpo_race": "CERTIFIED",
+    "samplers/mfhpo_search": "CERTIFIED",
     "samplers/mfhpo_iise": "CERTIFIED",
     "samplers/mfhpo_rcucb": "slow",
     "samplers/mfhpo_nash": "row",
@@ -31,7 +31,7 @@ load = partial(optunahub.load_local_module, registry_root=str(ROOT))
 def test_all_packages_are_known():
     assert sorted(PRINTED) == NAMES
     names = {name for package in NAMES for name in load(package).__all__}
-    samplers = {"RaceSampler", "IISESampler", "RCUCBSampler", "NashSampler"}
+    samplers = {"SearchSampler", "IISESampler", "RCUCBSampler", "NashSampler"}
     pruners = {name for name in mfhpo_optuna.__all__ if name.endswith("Pruner")}
     assert samplers | pruners <= names
 

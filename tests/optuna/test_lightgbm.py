@@ -3,7 +3,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import IISEPruner, RaceSampler, TimeLimitPruner
+from mfhpo_optuna import IISEPruner, SearchSampler, TimeLimitPruner
 from mfhpo_optuna.lightgbm import ReportRounds, train_from_checkpoint
 
 RNG = np.random.default_rng(0)
@@ -183,7 +183,7 @@ def test_race_goes_on_from_checkpoints(tmp_path):
         np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-6)
         return float(np.mean((model.predict(X[200:]) - Y[200:]) ** 2))
 
-    sampler = RaceSampler("rounds", budget=300, checkpoints=True, seed=0)
+    sampler = SearchSampler("rounds", budget=300, checkpoints=True, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective)
     answer = sampler.recommendation(study)
@@ -202,7 +202,7 @@ def test_a_checkpoint_of_more_rounds_is_cut(tmp_path):
             models.append(train_from_checkpoint(trial, PARAMS, data()[0], each, tmp_path))
         return 0.0
 
-    study = optuna.create_study(sampler=RaceSampler("rounds", budget=20, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("rounds", budget=20, seed=0))
     study.optimize(objective, n_trials=1)
     assert [model.current_iteration() for model in models] == [9, 1, 4]
     short = lightgbm.train(PARAMS, data()[0], 4)
@@ -224,7 +224,7 @@ def early_stopped(tmp_path, params, callbacks=()):
             )
         return 0.0
 
-    study = optuna.create_study(sampler=RaceSampler("rounds", budget=200, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("rounds", budget=200, seed=0))
     study.optimize(objective, n_trials=1)
     return models
 

@@ -15,7 +15,7 @@ import sqlalchemy
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, certify
+from mfhpo_optuna import IISESampler, NashSampler, SearchSampler, certify
 from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
 from tests.optuna.samplers.races import PULL, ended
 
@@ -90,7 +90,7 @@ def race(path, lease=1e-6, n_trials=None, **options):
 
 
 def search(path, lease=1e-6, n_trials=None, budget=200, **options):
-    sampler = RaceSampler(
+    sampler = SearchSampler(
         "epochs", budget=budget, certify_share=0.4, sigma=0.05, seed=0, lease=lease
     )
     study = study_at(path, sampler)

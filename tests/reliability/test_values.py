@@ -71,7 +71,7 @@ VALUES = {
     "ties, no noise": lambda trial, good, name: 0.5,
 }
 ANYTHING_IS_RIGHT = {"ties", "ties, no noise", "True or False"}
-SAMPLERS = ["IISESampler", "RaceSampler", "RCUCBSampler", OPTUNA]
+SAMPLERS = ["IISESampler", "SearchSampler", "RCUCBSampler", OPTUNA]
 
 
 def play(study, kind, name):

@@ -20,8 +20,8 @@ from mfhpo_optuna import (
     IISESampler,
     MFSampler,
     NashSampler,
-    RaceSampler,
     RCUCBSampler,
+    SearchSampler,
     time_limited,
 )
 from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
@@ -40,7 +40,7 @@ BUDGET = 120  # of the game
 SAMPLERS = {
     "IISESampler": partial(IISESampler, "epochs", ARMS, epsilon=0.2, sigma=0.15),
     "MFSampler": partial(MFSampler, "epochs", ARMS, epsilon=0.2, replicate="split"),
-    "RaceSampler": partial(RaceSampler, "epochs", budget=300, certify_share=0.3),
+    "SearchSampler": partial(SearchSampler, "epochs", budget=300, certify_share=0.3),
     "RCUCBSampler": partial(
         RCUCBSampler, ARMS, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=TRIALS
     ),

@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from mfhpo_sklearn import IISESearchCV, MFSearchCV, RaceSearchCV
-from mfhpo_sklearn.results import RaceSearchRecommendation
+from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV
+from mfhpo_sklearn.results import SpaceSearchRecommendation
 
 X, y = load_breast_cancer(return_X_y=True)
 TREE = DecisionTreeClassifier(random_state=0)
@@ -32,7 +32,7 @@ def given(estimator=TREE, candidates=GRID, kind=MFSearchCV, **options):
 
 
 def makes_finalists(search):
-    return isinstance(search.certificate_, RaceSearchRecommendation)
+    return isinstance(search.certificate_, SpaceSearchRecommendation)
 
 
 def finalists(search):
@@ -234,5 +234,5 @@ def test_lines_of_progress(capsys):
 
 def test_where_a_search_of_a_space_left_its_settings():
     options = {"resource": "n_samples", "levels": LEVELS, "budget": 30, "random_state": 0}
-    search = RaceSearchCV(TREE, GRID, candidates=30, **options).fit(X, y)
+    search = SpaceSearchCV(TREE, GRID, candidates=30, **options).fit(X, y)
     assert "left at n_samples=50" in str(search.certificate_)

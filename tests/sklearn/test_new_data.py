@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.racing.claims import FIXED
-from mfhpo_sklearn import MFSearchCV, RaceSearchCV, certify
+from mfhpo_sklearn import MFSearchCV, SpaceSearchCV, certify
 from mfhpo_sklearn.splits import Splits
 
 X, y = make_classification(n_samples=150, n_features=6, flip_y=0.2, random_state=0)
@@ -49,7 +49,7 @@ def lines(answer):
     [
         MFSearchCV(TREE, DEPTHS, epsilon=0.02, budget=120, random_state=0),
         MFSearchCV(TREE, DEPTHS, sigma=0.1, budget=60, random_state=0),
-        RaceSearchCV(TREE, {"max_depth": range(1, 20)}, budget=90, random_state=0),
+        SpaceSearchCV(TREE, {"max_depth": range(1, 20)}, budget=90, random_state=0),
     ],
     ids=["blocks", "a split for each fit", "race"],
 )
@@ -80,7 +80,7 @@ def test_fewer_training_samples_make_the_interval_wider():
 
 
 def test_a_search_without_fresh_scores_knows_nothing_about_new_data():
-    search = RaceSearchCV(
+    search = SpaceSearchCV(
         TREE, {"max_depth": range(1, 30)}, budget=12, certify_share=0.0, random_state=0
     ).fit(X, y)
     assert search.certificate_.new_data_interval == (-math.inf, math.inf)

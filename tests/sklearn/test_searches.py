@@ -33,7 +33,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from mfhpo import ArmWithdrawnWarning
-from mfhpo_sklearn import IISESearchCV, MFSearchCV, RaceSearchCV, certify
+from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV, certify
 
 X, y = make_classification(n_samples=150, n_features=6, flip_y=0.2, random_state=0)
 TREE = DecisionTreeClassifier(random_state=0)
@@ -41,7 +41,7 @@ DEPTHS = {"max_depth": [1, 2, 3, 5]}
 
 
 def race(estimator=TREE, space=DEPTHS, **options):
-    return RaceSearchCV(estimator, space, **{"budget": 45, "random_state": 0, **options})
+    return SpaceSearchCV(estimator, space, **{"budget": 45, "random_state": 0, **options})
 
 
 def given(estimator=TREE, candidates=DEPTHS, **options):
@@ -587,7 +587,7 @@ def test_equal_scores_do_not_make_a_setting_lead():
 def test_lines_of_progress(capsys):
     race(verbose=1).fit(X, y)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("[RaceSearchCV] 1 paid, searches; best so far {'max_depth': ")
+    assert lines[0].startswith("[SpaceSearchCV] 1 paid, searches; best so far {'max_depth': ")
     assert any("best again" in line for line in lines)
     assert len(lines) < 20
     given(verbose=2, budget=12).fit(X, y)

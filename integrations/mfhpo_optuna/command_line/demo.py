@@ -12,7 +12,7 @@ from rich.console import Console
 
 from mfhpo_optuna.command_line.output import AsJson, fail, print_json, print_summary
 from mfhpo_optuna.command_line.report import OutputOption, write_page
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
+from mfhpo_optuna.samplers.search_sampler import SearchSampler
 
 _ROWS = 900  # of 1,797 digits, that a whole training learns from
 _LEAST_ROWS = 100
@@ -36,7 +36,7 @@ def demo(
 ) -> None:
     """Tune a real model in less than a minute: search, certify, and write a report."""
     objective = _digits()
-    sampler = RaceSampler(
+    sampler = SearchSampler(
         "rows",
         budget=budget * _ROWS,
         certify_share=0.5,

@@ -85,9 +85,9 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     Examples
     --------
     >>> import optuna, optuna_dashboard
-    >>> from mfhpo_optuna import RaceSampler, publish_to_dashboard, seed_of
+    >>> from mfhpo_optuna import SearchSampler, publish_to_dashboard, seed_of
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=RaceSampler(budget=60, certify_share=0.4, seed=0))
+    >>> study = optuna.create_study(sampler=SearchSampler(budget=60, certify_share=0.4, seed=0))
     >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + seed_of(trial) % 3 / 10)
     >>> summary = publish_to_dashboard(study)
     >>> summary.sentence in optuna_dashboard.get_note(study)
@@ -144,9 +144,9 @@ class DashboardCallback:
     Examples
     --------
     >>> import optuna, optuna_dashboard
-    >>> from mfhpo_optuna import DashboardCallback, RaceSampler
+    >>> from mfhpo_optuna import DashboardCallback, SearchSampler
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=RaceSampler(budget=20, seed=0))
+    >>> study = optuna.create_study(sampler=SearchSampler(budget=20, seed=0))
     >>> def objective(trial):
     ...     return trial.suggest_float("x", -1, 1) ** 2
     >>> study.optimize(objective, callbacks=[DashboardCallback(seconds=60)])

@@ -12,7 +12,7 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo import Observation, Policy, Pull
 from mfhpo._validation import is_number
 from mfhpo.games import Query
-from mfhpo.search import Replicate, SearchRace, has_levels
+from mfhpo.search import BudgetedSearch, Replicate, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.games.study import Listener as GameListener
 from mfhpo_optuna.games.study import NashStudy
@@ -167,7 +167,7 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
         return hear
 
     race = sampler.replay(reading.study, listen)
-    of_policy = "search" if isinstance(race.policy, SearchRace) else "race"
+    of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
     entries = []
     for entry in _as_told(reading, of_policy):
         if entry.trial.number not in told:
@@ -184,11 +184,11 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
 
 def _paid(policy: Policy) -> float:
     """What was paid, in the unit of the budget."""
-    return policy.spending[0] if isinstance(policy, SearchRace) else policy.cost
+    return policy.spending[0] if isinstance(policy, BudgetedSearch) else policy.cost
 
 
 def _unit(race: FidelityRace) -> str:
-    if isinstance(race.policy, SearchRace) and race.policy.counts_evaluations:
+    if isinstance(race.policy, BudgetedSearch) and race.policy.counts_evaluations:
         return "trials"
     if race.fidelity.costs == "measured":
         return "seconds"

@@ -22,9 +22,9 @@ from mfhpo_optuna.samplers.best_arm import (
 from mfhpo_optuna.samplers.choice import MFSampler
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.samplers.race_sampler import RaceSampler
 from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
 from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
+from mfhpo_optuna.samplers.search_sampler import SearchSampler
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY, SHORTLIST_KEY
 
 ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
@@ -41,7 +41,7 @@ _SAMPLERS: dict[str, Any] = {
         MFUCBSampler,
         NashSampler,
         RCUCBSampler,
-        RaceSampler,
+        SearchSampler,
         ZoomingRCUCBSampler,
     )
 }
@@ -99,7 +99,8 @@ def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> St
     """
     if sampler is not None and not isinstance(sampler, ReadingSampler):
         raise TypeError(
-            f"sampler must be a sampler of mfhpo such as RaceSampler(...) or None, got {sampler!r}."
+            "sampler must be a sampler of mfhpo such as SearchSampler(...) or None, "
+            f"got {sampler!r}."
         )
     without = ""
     if sampler is None and isinstance(study.sampler, ReadingSampler):

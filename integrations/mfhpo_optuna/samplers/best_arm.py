@@ -59,7 +59,7 @@ class IISESampler(DeclaredSampler):
     estimated, and the certificate says so. Without bounds on the bias, only values at the target
     are evidence. A `budget` that does not pay for comparing all configurations there makes the race
     a search (see `estimated_bias`): cheap levels choose the finalists, and the certificate is about
-    them alone. The answer is a `RaceRecommendation` then, and says how many configurations were
+    them alone. The answer is a `SearchRecommendation` then, and says how many configurations were
     left at which level. Draw a new split or seed in every evaluation: with a fixed
     one, the certificate is about that one alone.
 

@@ -18,7 +18,7 @@ from mfhpo.certification.choice import (
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import BlockOptions, ChoiceOptions, runs
-from mfhpo.search import SearchRace
+from mfhpo.search import BudgetedSearch
 from mfhpo_optuna.samplers.fidelity_sampler import DeclaredSampler
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.study.arms import ArmsLike
@@ -47,7 +47,7 @@ class MFSampler(DeclaredSampler):
     With a budget that does not pay for four evaluations of each configuration at the target, and
     nothing declared about the bias of cheaper levels, these choose the finalists: by a model of
     configurations and levels, or by halving where configurations are only named. A few planned
-    looks then compare the finalists by new evaluations (`mfhpo.search.SearchRace`).
+    looks then compare the finalists by new evaluations (`mfhpo.search.BudgetedSearch`).
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
     `IISESampler` describes. With the other aims nothing is certified; see `MFUCBSampler` and
@@ -106,8 +106,8 @@ class MFSampler(DeclaredSampler):
             return self._choice_for(race)
 
     def _choice_for(self, race: FidelityRace) -> PolicyChoice:
-        if isinstance(race.policy, SearchRace):
-            return PolicyChoice(SearchRace, super()._announcement(race))
+        if isinstance(race.policy, BudgetedSearch):
+            return PolicyChoice(BudgetedSearch, super()._announcement(race))
         if self._replicate is not None:
             return choose_blocks()
         problem = self._declaration.problem(len(race.arms), race.levels, race.sign)

@@ -25,14 +25,14 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret import MFElimination
-from mfhpo.search import SearchRace
+from mfhpo.search import BudgetedSearch
 from mfhpo.search.declared import (
     certifier_of,
     cheap_levels_in_words,
     makes_shortlist,
     shortlisting_race,
 )
-from mfhpo_optuna.recommendations import RaceRecommendation, StudyRecommendation
+from mfhpo_optuna.recommendations import SearchRecommendation, StudyRecommendation
 from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
@@ -213,7 +213,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         policy = race.policy
         if policy is None:
             return []
-        if isinstance(policy, SearchRace):
+        if isinstance(policy, BudgetedSearch):
             search = policy.search
             return [
                 (arm, race.sign * search.mean(arm, search.target)) for arm in search.finished_arms()
@@ -306,7 +306,7 @@ class DeclaredSampler(FidelitySampler):
                 return levels_in(self._fidelity, trial.distributions[self._fidelity.name])
         return ()
 
-    def _search(self, arms: Arms, levels: Sequence[Any], seed: int, sign: float) -> SearchRace:
+    def _search(self, arms: Arms, levels: Sequence[Any], seed: int, sign: float) -> BudgetedSearch:
         given = [arms.params(arm) for arm in range(len(arms))] if arms.declared else len(arms)
         return shortlisting_race(
             self._declaration,
@@ -326,7 +326,7 @@ class DeclaredSampler(FidelitySampler):
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> FidelityRace:
         race = super()._read(study, ending)
-        if isinstance(race.policy, SearchRace) and not isinstance(race, SearchStudy):
+        if isinstance(race.policy, BudgetedSearch) and not isinstance(race, SearchStudy):
             # The first trial has told the levels, and with them that this is a search.
             anew = self._anew(study)
             anew.take_over(race)
@@ -364,7 +364,7 @@ def _recommendation(race: FidelityRace) -> StudyRecommendation:
 
 def _with_findings(race: FidelityRace, found: StudyRecommendation) -> StudyRecommendation:
     """Return an answer with what a search says beyond it."""
-    if not isinstance(race.policy, SearchRace):
+    if not isinstance(race.policy, BudgetedSearch):
         return found
     findings = race.policy.findings()
     certificate = findings["certificate"]
@@ -372,4 +372,4 @@ def _with_findings(race: FidelityRace, found: StudyRecommendation) -> StudyRecom
         findings["certificate"] = replace(
             certificate, notices=(*certificate.notices, *race.notices)
         )
-    return RaceRecommendation(**vars(found), **findings)
+    return SearchRecommendation(**vars(found), **findings)

@@ -12,8 +12,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Pull
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo.search import Point, Replicate, SearchPolicy, SearchRace, SearchSpace, has_levels
-from mfhpo.search.race import SEARCH_BLOCK
+from mfhpo.search import BudgetedSearch, Point, Replicate, SearchPolicy, SearchSpace, has_levels
+from mfhpo.search.budgeted import SEARCH_BLOCK
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     CENSORED_KEY,
@@ -33,7 +33,7 @@ _MOST_AT_FIRST = 10.0
 
 
 class SearchStudy(FidelityRace):
-    """Translates between the trials of one study and a `SearchRace`; see `FidelityRace`."""
+    """Translates between the trials of one study and a `BudgetedSearch`; see `FidelityRace`."""
 
     arms: OpenArms
     avoids_repeats = True
@@ -59,9 +59,9 @@ class SearchStudy(FidelityRace):
         self._most_overridden = 9  # of the first arms, which are all begun at the lowest level
 
     @property
-    def race(self) -> SearchRace | None:
+    def race(self) -> BudgetedSearch | None:
         """The race, or None while the levels of the fidelity are unknown."""
-        return self.policy if isinstance(self.policy, SearchRace) else None
+        return self.policy if isinstance(self.policy, BudgetedSearch) else None
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
         """The user attributes that tell other workers, and enforcers of limits, of a pull."""

@@ -45,11 +45,11 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     the race from its begin to its end: the grey lane ends where the arm left, and each coloured
     stretch is an evaluation of it, as long as what it cost. Colours are levels of the fidelity.
 
-    Of a search by `RaceSampler`: on top, every evaluation over the cost; the step line is the best
-    value at the target so far, which is what a search without a certificate would promise. Below,
-    the shortlist: what the search had seen of each configuration, and its mean in new evaluations
-    with an interval. The distance between the two was luck, as far as the interval can tell. A
-    double click shows outliers, too.
+    Of a search by `SearchSampler`: on top, every evaluation over the cost; the step line is the
+    best value at the target so far, which is what a search without a certificate would promise.
+    Below, the shortlist: what the search had seen of each configuration, and its mean in new
+    evaluations with an interval. The distance between the two was luck, as far as the interval can
+    tell. A double click shows outliers, too.
 
     Parameters
     ----------

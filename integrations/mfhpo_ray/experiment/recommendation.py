@@ -80,7 +80,7 @@ class TuneRecommendation(_BesideLuckiest, UserRecommendation):
 
 
 @dataclass(frozen=True)
-class TuneRaceRecommendation(TuneRecommendation, UserSearchRecommendation):
+class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
     """Which of the configurations that a search has tried to be content with, and how sure that is.
 
     The fields are those of `mfhpo.search.recommendation.UserSearchRecommendation`, and the
@@ -98,7 +98,7 @@ class TuneRaceRecommendation(TuneRecommendation, UserSearchRecommendation):
             for candidate in certificate.candidates
         )
         shown = replace(self, certificate=replace(certificate, candidates=flat))
-        return super(TuneRaceRecommendation, shown).__str__()
+        return super(TuneSearchRecommendation, shown).__str__()
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
 
 _KINDS: dict[type[Answer], str] = {
     TuneRecommendation: "arm",
-    TuneRaceRecommendation: "race",
+    TuneSearchRecommendation: "race",
     TuneLimitRecommendation: "limit",
 }
 
@@ -132,7 +132,7 @@ def recommendation(what: Any) -> Answer:
 
     Returns
     -------
-    TuneRecommendation or TuneRaceRecommendation or TuneLimitRecommendation
+    TuneRecommendation or TuneSearchRecommendation or TuneLimitRecommendation
         The answer; from results, beside the trial that ``get_best_result`` hands over.
 
     Raises
@@ -167,7 +167,7 @@ def to_record(answer: Answer, metric: str, mode: str, names: Collection[str]) ->
     content["params"] = encode(answer.params)
     if isinstance(answer, TuneRecommendation):
         content["level"] = encode(answer.level)
-    if isinstance(answer, TuneRaceRecommendation):
+    if isinstance(answer, TuneSearchRecommendation):
         content["certificate"] = _certificate_to_record(answer.certificate)
     return {
         "kind": _KINDS[type(answer)],
@@ -194,7 +194,7 @@ def from_record(record: Mapping[str, Any]) -> Answer:
         return TuneRecommendation(**content)
     if record["kind"] == "race":
         content["certificate"] = _certificate_from_record(content["certificate"])
-        return TuneRaceRecommendation(**content)
+        return TuneSearchRecommendation(**content)
     content["survival"] = tuple(SurvivalPoint(*point) for point in content["survival"])
     return TuneLimitRecommendation(**content)
 

@@ -40,7 +40,7 @@ class PullScheduler(FIFOScheduler):
     Parameters
     ----------
     limit
-        Seconds that a trial may run, or None; where the searcher chooses one (`RaceSearch`), the
+        Seconds that a trial may run, or None; where the searcher chooses one (`SpaceSearch`), the
         smaller counts. What Ray needs to start its process, ``setup`` of a
         class included, and a result to reach the driver, does not count.
     limit_key

@@ -23,7 +23,7 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs
-from mfhpo.search import SearchRace
+from mfhpo.search import BudgetedSearch
 from mfhpo_ray.searchers.arms import ArmsLike
 from mfhpo_ray.searchers.fidelity_search import DeclaredSearch
 from mfhpo_ray.searchers.options import (
@@ -68,7 +68,7 @@ class IISESearch(DeclaredSearch):
     A small `budget` changes what cheap levels do. If it does not pay for four evaluations of each
     configuration at the target, and no bias is declared, cheap levels choose at most four
     finalists. These are evaluated again at the target, with new seeds. The claim is about the
-    finalists alone, and rests on their new values alone. The answer, a `TuneRaceRecommendation`,
+    finalists alone, and rests on their new values alone. The answer, a `TuneSearchRecommendation`,
     says how many configurations were left at which level, and the log "mfhpo_ray" says at the
     beginning that cheap levels choose. All configurations are compared with a larger budget or
     none, with a `bias` or a `variant`, with ``estimated_bias="eliminate"``, and where costs are
@@ -243,7 +243,7 @@ class MFSearch(DeclaredSearch):
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
     `IISESearch` describes. Where a small budget leaves only finalists to be compared, `choice` is
-    `mfhpo.search.SearchRace`, which compares them in a few planned looks. With the other aims
+    `mfhpo.search.BudgetedSearch`, which compares them in a few planned looks. With the other aims
     nothing is certified, and the run ends when the budget is spent.
 
     Parameters
@@ -291,12 +291,12 @@ class MFSearch(DeclaredSearch):
     def _make_policy(self, n_arms: int, sign: float) -> Policy:
         aim = self._options["aim"]
         if self._makes_shortlist(n_arms):
-            choice = PolicyChoice(SearchRace, self._on_cheap_levels(n_arms))
+            choice = PolicyChoice(BudgetedSearch, self._on_cheap_levels(n_arms))
         elif self._replicate is not None:
             choice = choose_blocks()
         else:
             choice = recommend_policy(self._declaration.problem(n_arms, self._levels, sign), aim)
-        if self._choice is None and choice.policy is not SearchRace:
+        if self._choice is None and choice.policy is not BudgetedSearch:
             _logger.info("%s is chosen: %s.", choice.policy.__name__, choice.reason.rstrip("."))
             if aim == "reward per pull" and sign < 0.0:
                 warnings.warn(LOSSES_ARE_MAXIMISED.format(self._metric), stacklevel=4)

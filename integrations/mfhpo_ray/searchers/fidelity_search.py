@@ -18,7 +18,7 @@ from mfhpo.knowledge.fidelity import Fidelity, native
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, as_fidelity
 from mfhpo.racing.options import with_defaults
 from mfhpo.regret.reward import RewardPolicy
-from mfhpo.search import Replicate, SearchRace
+from mfhpo.search import BudgetedSearch, Replicate
 from mfhpo.search.declared import (
     certifier_of,
     cheap_levels_in_words,
@@ -30,7 +30,7 @@ from mfhpo_ray.experiment.losses import with_losses
 from mfhpo_ray.experiment.open_pulls import is_spent, with_waiting
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed
-from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
+from mfhpo_ray.experiment.recommendation import TuneRecommendation, TuneSearchRecommendation
 from mfhpo_ray.experiment.space import Config, levels_of, replicates_of
 from mfhpo_ray.searchers.arms import ArmsLike
 from mfhpo_ray.searchers.options import FidelitySearchOptions, SearchOptions
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("mfhpo_ray")
 
-# Seeds differ between so many arms of a `SearchRace`, whose number may grow.
+# Seeds differ between so many arms of a `BudgetedSearch`, whose number may grow.
 _MOST_ARMS = 1 << 16
 
 
@@ -50,7 +50,7 @@ class FidelitySearch(PolicySearch[Policy]):
 
     What is declared is declared in the unit and the direction of the metric, and is mirrored for
     one that is minimised. Options are tried at once, so that wrong ones raise here. The policy may
-    be a `SearchRace`, which evaluates its finalists anew.
+    be a `BudgetedSearch`, which evaluates its finalists anew.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class FidelitySearch(PolicySearch[Policy]):
     def recommendation(self) -> TuneRecommendation:
         """Return the best answer so far, or raise ValueError if the race has not begun.
 
-        Of a `SearchRace` it is a `TuneRaceRecommendation`.
+        Of a `BudgetedSearch` it is a `TuneSearchRecommendation`.
         """
         return self._answer(self._made_policy())
 
@@ -111,7 +111,7 @@ class FidelitySearch(PolicySearch[Policy]):
         return dict(self._arms.shown(arm))
 
     def _wanted_pull(self, policy: Policy, pending: Sequence[Pull]) -> Pull | None:
-        if isinstance(policy, SearchRace):
+        if isinstance(policy, BudgetedSearch):
             pull = super()._wanted_pull(policy, pending)
             # With nothing under way that may change it, that is the end.
             self._over = self._over or (pull is None and not pending)
@@ -122,7 +122,7 @@ class FidelitySearch(PolicySearch[Policy]):
         return super()._wanted_pull(policy, pending)
 
     def _seed_of(self, pull: Pull, replicate: int) -> int:
-        if not isinstance(self._policy, SearchRace):
+        if not isinstance(self._policy, BudgetedSearch):
             return super()._seed_of(pull, replicate)
         # Replicates for the certificate are numbered apart from the search's evaluations.
         n_levels = len(self._levels)
@@ -132,7 +132,7 @@ class FidelitySearch(PolicySearch[Policy]):
         )
 
     def _is_of_a_mean(self, pull: Pull) -> bool:
-        return isinstance(pull, Replicate) or not isinstance(self._policy, SearchRace)
+        return isinstance(pull, Replicate) or not isinstance(self._policy, BudgetedSearch)
 
     def _cost_of(self, ended: Ended) -> float:
         costs = self._fidelity.costs_of(self._levels)
@@ -166,7 +166,7 @@ class FidelitySearch(PolicySearch[Policy]):
         labels = self._labels()
         answer = with_waiting(answer, self._open.waited_for, lambda each: each.in_words(labels))
         found = TuneRecommendation.of(answer, self._sign, params, level, certifies)
-        return _with_findings(policy, found) if isinstance(policy, SearchRace) else found
+        return _with_findings(policy, found) if isinstance(policy, BudgetedSearch) else found
 
     def _tell(self, policy: Policy, ended: Ended) -> None:
         is_stopped = ended.observation.censored_at is not None
@@ -235,7 +235,7 @@ class FidelitySearch(PolicySearch[Policy]):
             self._warn_once("budget", objection, stacklevel=5)
 
 
-def _with_findings(race: SearchRace, answer: TuneRecommendation) -> TuneRaceRecommendation:
+def _with_findings(race: BudgetedSearch, answer: TuneRecommendation) -> TuneSearchRecommendation:
     """Return an answer with what a search says beyond it."""
     found = race.findings()
     if found["certificate"] is not None:  # whose text is shown
@@ -245,14 +245,14 @@ def _with_findings(race: SearchRace, answer: TuneRecommendation) -> TuneRaceReco
             assumptions=answer.assumptions,
             conditions=answer.conditions,
         )
-    return TuneRaceRecommendation(**vars(answer), **found)
+    return TuneSearchRecommendation(**vars(answer), **found)
 
 
 class DeclaredSearch(FidelitySearch):
     """Runs the policy that `mfhpo.racing.options.runs` names.
 
     Where nothing is declared about cheaper levels, and the budget does not pay for comparing all
-    arms at the target, it runs a `SearchRace`, and the policy compares the finalists.
+    arms at the target, it runs a `BudgetedSearch`, and the policy compares the finalists.
     """
 
     _policy_class: Callable[..., Policy]
@@ -309,7 +309,7 @@ class DeclaredSearch(FidelitySearch):
     def _with_bias(self) -> dict[str, Any]:
         return {**self._options, "bias": self._declaration.bias, "sigma": self._declaration.noise}
 
-    def _shortlisting_race(self, sign: float, seed: int) -> SearchRace:
+    def _shortlisting_race(self, sign: float, seed: int) -> BudgetedSearch:
         return shortlisting_race(
             self._declaration,
             self._options,

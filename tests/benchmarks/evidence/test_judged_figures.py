@@ -82,7 +82,7 @@ def test_the_table_says_which_version_was_judged_on_what(judge):
     judge(without=["optuna gp"])
     said = in_one_line(search.judged())
     lines = search.judged().splitlines()
-    assert lines[2].startswith("| **`RaceSampler`, search alone** |")
+    assert lines[2].startswith("| **`SearchSampler`, search alone** |")
     assert "Version 9.9, on 2026-01-02; 30 seeds; tasks: 8 of LCBench, 4 of rbv2_xgboost." in said
     five_seeds = "NePS Hyperband, OpenBox BOHB, SMAC multi-fidelity, Syne Tune BOHB"
     slow = f"Optuna GP, {five_seeds}, Ax, HEBO, Syne Tune MOBSTER"

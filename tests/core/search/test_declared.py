@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from mfhpo import Fidelity, Gaussian
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import (
+    BudgetedSearch,
     DeclaredSearch,
     HalvingSearch,
     ModelSearch,
     Numeric,
     OneOf,
     Replicate,
-    SearchRace,
     has_levels,
 )
 from mfhpo.search.declared import configurations_of, makes_shortlist, space_of
@@ -167,7 +167,7 @@ def race_of(xs, kind=ModelSearch, budget=30.0 * COSTS[-1], seed=0, **options):
     search = kind(COSTS, seed=seed)
     search.space = space
     search.give(points)
-    return SearchRace(search, budget=budget, **options)
+    return BudgetedSearch(search, budget=budget, **options)
 
 
 def value(x, level, rng, sigma=0.05):

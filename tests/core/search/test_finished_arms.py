@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import HalvingSearch, ModelSearch, SearchRace
+from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch
 from mfhpo.search.process import LevelProcess
 from tests.core.search.played import PlayTogether, plane, valley
 
@@ -76,7 +76,7 @@ def test_to_ask_for_the_leader_does_not_have_the_model_fitted_anew_for_the_next_
 
 
 def race_with_values(n):
-    race = SearchRace(ModelSearch((1.0,), initial=4), budget=1000.0)
+    race = BudgetedSearch(ModelSearch((1.0,), initial=4), budget=1000.0)
     race.search.space = plane()
     rng = np.random.default_rng(0)
     for arm in range(n):

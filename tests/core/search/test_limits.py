@@ -8,7 +8,7 @@ import pytest
 
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
-from mfhpo.search import Begin, HalvingSearch, ModelSearch, Replicate, SearchRace
+from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch, Replicate
 from mfhpo.search.prices import Prices
 from tests.core.search.played import drawn, loaded, next_pull
 
@@ -52,7 +52,7 @@ def test_a_new_configuration_may_take_three_times_the_median_price():
     assert learned([1.0, 2.0, 3.0, 90.0], stopped=[5.0]).limit_of_any(0) == pytest.approx(9.0)
     assert learned([1.0]).limit_of_any(0) == pytest.approx(3.0)
     assert Prices((1.0,), continues=False).limit_of_any(0) == math.inf
-    race = SearchRace(ModelSearch(COSTS, seed=1), measured=True)
+    race = BudgetedSearch(ModelSearch(COSTS, seed=1), measured=True)
     for seconds in (90.0, 1.0, 1.0):
         race.tell(race.ask()[0], Observation(0.0, seconds))
     assert race.ask()[0].limit == pytest.approx(3.0)
@@ -110,7 +110,7 @@ class Slow:
     def __init__(self, times=50.0, obeys=True, **options):
         self.search = ModelSearch(COSTS, seed=1)
         self.search.space = SPACE
-        self.race = SearchRace(self.search, **{"measured": True} | options)
+        self.race = BudgetedSearch(self.search, **{"measured": True} | options)
         self.times, self.obeys = times, obeys
         self.points, self.pulls, self.stopped = {}, [], []
 
@@ -183,7 +183,7 @@ def test_until_anything_is_known_the_budget_sets_the_limit():
 
 def test_what_was_not_enough_is_doubled_while_nothing_is_known():
     """Each evaluation takes more than the first limit."""
-    race = SearchRace(ModelSearch(COSTS), budget=1000.0, measured=True)
+    race = BudgetedSearch(ModelSearch(COSTS), budget=1000.0, measured=True)
     limits = []
     while not limits or limits[-1] < 350.0:
         [pull] = race.ask()
@@ -196,7 +196,7 @@ def test_what_was_not_enough_is_doubled_while_nothing_is_known():
 
 def test_limits_do_not_exceed_what_is_left():
     """Arms whose first step ends, and nothing else: their limits grow, but the budget does not."""
-    race = SearchRace(ModelSearch(COSTS, seed=1), budget=500.0, measured=True)
+    race = BudgetedSearch(ModelSearch(COSTS, seed=1), budget=500.0, measured=True)
     race.search.space = SPACE
     pending = []
     for _ in range(1000):
@@ -361,7 +361,7 @@ def test_an_arm_that_cannot_be_brought_to_the_target_is_left_where_it_is(
     """The best of nine takes 4 times as long, by the prices 26 to the target."""
     search = search_type(COSTS, initial=9)
     search.space = SPACE
-    race = SearchRace(search, budget=budget, measured=True, certify_share=0.0)
+    race = BudgetedSearch(search, budget=budget, measured=True, certify_share=0.0)
     for arm in range(9):
         search.describe(arm, {"x": arm / 8})
         race.tell(Pull(arm, 0), Observation(-float(arm), 4.0 if arm == 0 else 1.0))

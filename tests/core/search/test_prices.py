@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import ModelSearch, Numeric, SearchRace, SearchSpace
+from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
 from mfhpo.search.prices import Prices
 from tests.core.search.played import loaded, next_pull
 
@@ -131,7 +131,7 @@ class Timed:
     def __init__(self, ratio=100.0, unit=1.0, continues=False, costs=GUESS, seed=1, **options):
         self.search = ModelSearch(costs, continues=continues, seed=seed)
         self.search.space = SPACE
-        self.race = SearchRace(self.search, **{"measured": True} | options)
+        self.race = BudgetedSearch(self.search, **{"measured": True} | options)
         self.ratio, self.unit, self.continues = ratio, unit, continues
         self.points, self.pulls, self.paid = {}, [], []
 
@@ -202,7 +202,7 @@ def test_where_evaluations_are_counted_a_dear_one_is_as_good_as_a_cheap_one():
     for ratio in (1.0, 1000.0):
         search = ModelSearch(GUESS, seed=1)
         search.space = SPACE
-        race = SearchRace(search, budget=100.0, unit="evaluations", measured=True)
+        race = BudgetedSearch(search, budget=100.0, unit="evaluations", measured=True)
         for arm in range(20):
             search.describe(arm, drawn(arm))
             race.tell(Pull(arm, 2), Observation(drawn(arm)["x"], ratio ** drawn(arm)["z"]))

@@ -14,7 +14,7 @@ def own(sampler):
 
 
 def slower_than_tpe():
-    return [ours > tpe for ours, tpe in zip(own("RaceSampler"), own("TPESampler"), strict=True)]
+    return [ours > tpe for ours, tpe in zip(own("SearchSampler"), own("TPESampler"), strict=True)]
 
 
 def growth_in_long_studies():

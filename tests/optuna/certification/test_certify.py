@@ -9,7 +9,7 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo import NoNoiseWarning
-from mfhpo_optuna import Fidelity, IISESampler, RaceSampler, certify, time_limited, training_of
+from mfhpo_optuna import Fidelity, IISESampler, SearchSampler, certify, time_limited, training_of
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.report.summary import summary_of
@@ -120,7 +120,7 @@ def test_the_promise_is_one_of_the_highest_level():
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (lambda: RaceSampler("epochs", budget=9 * 20, seed=0), None),
+        (lambda: SearchSampler("epochs", budget=9 * 20, seed=0), None),
         (lambda: IISESampler("epochs", arms=4, epsilon=0.5, sigma=SIGMA, seed=0), "epochs"),
     ],
     ids=["search with a certificate", "race"],
@@ -149,7 +149,7 @@ def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, name)
 
 
 def test_of_a_race_it_does_not_matter_how_a_trial_came_to_the_target():
-    study = optuna.create_study(sampler=RaceSampler("epochs", trials=12, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", trials=12, seed=0))
 
     def flat(trial):
         trial.suggest_int("epochs", 1, 9)
@@ -173,7 +173,9 @@ def test_each_evaluation_has_a_training_of_its_own():
         return x**2 + noise(trial.number)
 
     certifying = False
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=300, checkpoints=True, seed=0))
+    study = optuna.create_study(
+        sampler=SearchSampler("epochs", budget=300, checkpoints=True, seed=0)
+    )
     study.optimize(trained)
     of_search, certifying = len(done), True
     for name in ("first", "second"):

@@ -13,8 +13,8 @@ from mfhpo_optuna import (
     IISESampler,
     MFSampler,
     MFUCBSampler,
-    RaceSampler,
     RCUCBSampler,
+    SearchSampler,
     certify,
 )
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
@@ -179,7 +179,7 @@ SAMPLERS = {
     "drawn": lambda: IISESampler(LEVELS, ARMS, bias=[0.3, 0.0], sigma=0.02, **GIVEN),
     "given": lambda: IISESampler(LEVELS, SPLIT_ARMS, bias=[0.3, 0.0], sigma=0.02, **GIVEN),
     "all drawn": lambda: MFSampler(LEVELS, arms=6, sigma=0.02, **GIVEN),
-    "search": lambda: RaceSampler(LEVELS, budget=60, certify_share=0.4, **GIVEN),
+    "search": lambda: SearchSampler(LEVELS, budget=60, certify_share=0.4, **GIVEN),
     "reward": lambda: MFUCBSampler(LEVELS, ARMS, bias=[0.3, 0.0], sigma=0.02, budget=20, seed=0),
 }
 
@@ -230,7 +230,7 @@ def test_a_sampler_of_limits_says_what_its_answer_rests_on():
     "sampler",
     [
         MFSampler(LEVELS, arms=4, replicate="split", **GIVEN),
-        RaceSampler(LEVELS, budget=60, certify_share=0.4, replicate="split", **GIVEN),
+        SearchSampler(LEVELS, budget=60, certify_share=0.4, replicate="split", **GIVEN),
         MFSampler(LEVELS, [arm | {"split": 1} for arm in ARMS], sigma=0.02, **GIVEN),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna import IISESampler, NashSampler, RCUCBSampler, SearchSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.report.summary import summary_of
@@ -60,7 +60,7 @@ def storage(tmp_path_factory):
     url = f"sqlite:///{tmp_path_factory.mktemp('studies') / 'studies.db'}"
     samplers = {
         "race": IISESampler("epochs", arms=5, epsilon=0.1, seed=0),
-        "search": RaceSampler("epochs", budget=400, certify_share=0.4, top=3, seed=0),
+        "search": SearchSampler("epochs", budget=400, certify_share=0.4, top=3, seed=0),
     }
     for name, sampler in samplers.items():
         optuna.create_study(storage=url, study_name=name, sampler=sampler).optimize(noisy(0))
@@ -75,7 +75,7 @@ def storage(tmp_path_factory):
 def counted():
     """A search whose budget counts evaluations; it ends before its certificate's first look."""
     study = optuna.create_study(
-        study_name="counted", sampler=RaceSampler("epochs", trials=40, seed=0)
+        study_name="counted", sampler=SearchSampler("epochs", trials=40, seed=0)
     )
     study.optimize(noisy(0))
     return study

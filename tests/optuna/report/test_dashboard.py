@@ -16,7 +16,7 @@ from mfhpo_optuna import (
     DashboardCallback,
     IISESampler,
     NashSampler,
-    RaceSampler,
+    SearchSampler,
     publish_to_dashboard,
 )
 from mfhpo_optuna.report import dashboard
@@ -346,7 +346,7 @@ def test_a_study_outlives_what_cannot_be_published(monkeypatch, caplog):
         raise OSError("no space is left")
 
     monkeypatch.setattr(dashboard, "publish_to_dashboard", fails)
-    study = optuna.create_study(sampler=RaceSampler(budget=9, seed=0))
+    study = optuna.create_study(sampler=SearchSampler(budget=9, seed=0))
     study.optimize(lambda t: t.suggest_float("x", 0, 1), callbacks=[DashboardCallback(0)])
     assert "OSError('no space is left')" in caplog.text
     assert study.sampler.recommendation(study).cost == 9

@@ -10,7 +10,7 @@ from optuna.distributions import FloatDistribution
 
 from mfhpo import Bias, Bounded, Fidelity, HoeffdingRadius, SubGaussian
 from mfhpo.censored import Linear
-from mfhpo_optuna import IISESampler, MFSampler, RaceSampler, RCUCBSampler, certify
+from mfhpo_optuna import IISESampler, MFSampler, RCUCBSampler, SearchSampler, certify
 from mfhpo_optuna.arguments import from_json, to_json
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study, stored_sampler
@@ -60,7 +60,7 @@ def test_a_stored_study_is_read_as_by_its_own_sampler(storage, name):
     study = load(storage, name)
     own = {
         "race": IISESampler("epochs", arms=5, epsilon=0.1, seed=0),
-        "search": RaceSampler("epochs", budget=400, certify_share=0.4, top=3, seed=0),
+        "search": SearchSampler("epochs", budget=400, certify_share=0.4, top=3, seed=0),
     }[name]
     assert type(stored_sampler(study)) is type(own)
     assert read_study(study).answer == own.recommendation(study).to_dict()
@@ -247,13 +247,13 @@ def test_declared_costs_have_no_name():
 @pytest.mark.parametrize(
     "note",
     [
-        "RaceSampler",
-        {"sampler": "RaceSampler"},
-        {"sampler": ["RaceSampler"], "arguments": {}},
-        {"sampler": "RaceSampler", "arguments": {"fidelity": "epochs", "of_a_newer_version": 1}},
-        {"sampler": "RaceSampler", "arguments": {"fidelity": {"class": "Newer", "fields": {}}}},
-        {"sampler": "RaceSampler", "arguments": {"fidelity": {"newer": 1}}},
-        {"sampler": "RaceSampler", "arguments": ["epochs"]},
+        "SearchSampler",
+        {"sampler": "SearchSampler"},
+        {"sampler": ["SearchSampler"], "arguments": {}},
+        {"sampler": "SearchSampler", "arguments": {"fidelity": "epochs", "of_a_newer_version": 1}},
+        {"sampler": "SearchSampler", "arguments": {"fidelity": {"class": "Newer", "fields": {}}}},
+        {"sampler": "SearchSampler", "arguments": {"fidelity": {"newer": 1}}},
+        {"sampler": "SearchSampler", "arguments": ["epochs"]},
     ],
 )
 def test_a_note_that_cannot_be_used_is_said_to_be_one(note):
@@ -267,6 +267,6 @@ def test_a_note_that_cannot_be_used_is_said_to_be_one(note):
 def test_what_only_matters_while_a_study_runs_is_not_needed_to_read_it(monkeypatch):
     study = optuna.create_study()
     arguments = {"fidelity": "epochs", "progress": "live", "lease": 60.0, "seed": 1}
-    study.set_user_attr(SAMPLER_KEY, {"sampler": "RaceSampler", "arguments": arguments})
+    study.set_user_attr(SAMPLER_KEY, {"sampler": "SearchSampler", "arguments": arguments})
     monkeypatch.setitem(sys.modules, "rich", None)
     assert stored_sampler(study).arguments == {"fidelity": "epochs", "seed": 1}

@@ -12,8 +12,8 @@ from mfhpo_optuna import (
     Fidelity,
     IISESampler,
     NashSampler,
-    RaceSampler,
     RCUCBSampler,
+    SearchSampler,
     certify,
     write_report,
 )
@@ -66,7 +66,7 @@ def test_pictures_of_slices_and_of_a_search_without_finalists_are_not_called_oth
     game = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     game.optimize(objective)
     assert "what its owner would gain by moving it alone" in page_of(game, tmp_path)
-    search = optuna.create_study(sampler=RaceSampler(trials=9, certify_share=0.0, seed=0))
+    search = optuna.create_study(sampler=SearchSampler(trials=9, certify_share=0.0, seed=0))
     search.optimize(lambda trial: trial.suggest_float("x", 0, 1))
     assert "Below, once there are finalists" in page_of(search, tmp_path)
 
@@ -100,7 +100,7 @@ def test_the_code_names_the_proposer_without_what_is_not_known(tmp_path, is_load
     url = f"sqlite:///{tmp_path / 'study.db'}"
     proposer = optuna.samplers.TPESampler(multivariate=True, seed=3)
     study = optuna.create_study(
-        storage=url, study_name="search", sampler=RaceSampler(budget=9, proposer=proposer, seed=0)
+        storage=url, study_name="search", sampler=SearchSampler(budget=9, proposer=proposer, seed=0)
     )
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
     code = code_of(read_study(load(url, "search") if is_loaded else study))
@@ -113,7 +113,7 @@ def test_the_code_imports_no_proposer_that_optuna_does_not_have():
     class Mine(optuna.samplers.RandomSampler):
         pass
 
-    study = optuna.create_study(sampler=RaceSampler(budget=9, proposer=Mine(), seed=0))
+    study = optuna.create_study(sampler=SearchSampler(budget=9, proposer=Mine(), seed=0))
     study.ask()
     code = code_of(read_study(study))
     assert "proposer=Mine(...)" in code
@@ -193,7 +193,7 @@ def test_without_jinja2_the_extra_is_named(storage, tmp_path, monkeypatch):
     assert not (tmp_path / "report.html").exists()
 
 
-@pytest.mark.parametrize("sampler", [IISESampler("epochs", arms=4), RaceSampler("epochs")])
+@pytest.mark.parametrize("sampler", [IISESampler("epochs", arms=4), SearchSampler("epochs")])
 def test_a_sampler_that_cannot_run_the_study_says_so(tmp_path, sampler):
     study = optuna.create_study(directions=["minimize", "maximize"], sampler=sampler)
     study.add_trial(optuna.trial.create_trial(values=[0.5, 0.25]))

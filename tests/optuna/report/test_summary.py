@@ -6,7 +6,7 @@ import pytest
 
 from mfhpo import EstimatedNoise, Fidelity
 from mfhpo.racing.claims import FIXED
-from mfhpo_optuna import IISESampler, RaceSampler
+from mfhpo_optuna import IISESampler, SearchSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import read_study
 from tests.optuna.report.conftest import noisy, summarised
@@ -19,7 +19,7 @@ def failing_now_and_then(trial):
 
 
 def test_a_shortlist_before_its_first_look_has_no_interval():
-    study = optuna.create_study(sampler=RaceSampler("epochs", trials=40, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", trials=40, seed=0))
     study.optimize(noisy(0), n_trials=38)
     summary = summarised(study)
     assert summary.status == "best so far"
@@ -34,7 +34,7 @@ def test_a_shortlist_of_settings_alike_has_a_corrected_value():
     def alike(trial):
         return 0.0 * trial.suggest_float("x", 0, 1) + rng.normal()
 
-    sampler = RaceSampler(trials=80, certify_share=0.7, seed=0)
+    sampler = SearchSampler(trials=80, certify_share=0.7, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(alike)
     certificate = sampler.recommendation(study).certificate
@@ -51,7 +51,7 @@ def test_a_budget_in_trials_is_paid_in_trials(counted):
 
 
 def test_the_level_has_its_name_where_trials_are_counted():
-    study = optuna.create_study(sampler=RaceSampler("epochs", trials=40, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", trials=40, seed=0))
     study.optimize(noisy(0), n_trials=5)
     assert summarised(study).values[0].who.startswith("what the search saw (epochs=9)")
 
@@ -64,13 +64,13 @@ def test_the_level_has_its_name_where_costs_are_declared():
 
 
 def test_no_level_is_named_without_a_fidelity():
-    study = optuna.create_study(sampler=RaceSampler(trials=40, seed=0))
+    study = optuna.create_study(sampler=SearchSampler(trials=40, seed=0))
     study.optimize(lambda trial: trial.suggest_float("x", 0, 1) ** 2, n_trials=5)
     assert summarised(study).values[0].who == "what the search saw, not evaluated again"
 
 
 def test_failures_are_among_the_trials_that_were_paid():
-    study = optuna.create_study(sampler=RaceSampler("epochs", trials=40, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", trials=40, seed=0))
     study.optimize(failing_now_and_then, catch=RuntimeError)
     answer = study.sampler.recommendation(study)
     assert answer.trials + answer.failures == 40
@@ -78,7 +78,7 @@ def test_failures_are_among_the_trials_that_were_paid():
 
 
 def test_what_was_paid_has_no_unit_where_the_sampler_is_not_known():
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=200, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", budget=200, seed=0))
     study.optimize(noisy(0))
     other = optuna.create_study()
     other.add_trials(study.trials)
@@ -90,7 +90,7 @@ def test_what_was_paid_has_no_unit_where_the_sampler_is_not_known():
 
 
 def test_a_search_without_a_certificate_says_what_it_saw():
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=60, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", budget=60, seed=0))
     study.optimize(noisy(0))
     summary = summarised(study)
     [saw] = summary.values
@@ -145,6 +145,6 @@ def test_a_single_trial_is_no_trials():
 
 
 def test_a_single_new_evaluation_is_no_evaluations():
-    study = optuna.create_study(sampler=RaceSampler("epochs", trials=40, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", trials=40, seed=0))
     study.optimize(noisy(0), n_trials=37)
     assert dict(summarised(study).facts)["for the certificate"] == "1 new evaluation"

@@ -8,7 +8,7 @@ import pytest
 from optuna.samplers import RandomSampler, TPESampler
 from optuna.trial import create_trial
 
-from mfhpo_optuna import Fidelity, IISESampler, MFSampler, RaceSampler, certify
+from mfhpo_optuna import Fidelity, IISESampler, MFSampler, SearchSampler, certify
 from tests.optuna.samplers.races import (
     ARMS,
     BEST_ARM,
@@ -29,8 +29,8 @@ from tests.optuna.workers import start, storage_at, wait
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 SAMPLERS = {
     "choice": lambda: MFSampler(EPOCHS, 8, seed=0),
-    "search": lambda: RaceSampler(EPOCHS, seed=0),
-    "search by TPE": lambda: RaceSampler(EPOCHS, proposer=TPESampler(seed=0), seed=0),
+    "search": lambda: SearchSampler(EPOCHS, seed=0),
+    "search by TPE": lambda: SearchSampler(EPOCHS, proposer=TPESampler(seed=0), seed=0),
     **{name: lambda make=make: make(EPOCHS, 8, seed=0) for name, make in BEST_ARM.items()},
 }
 every = pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS.keys())
@@ -86,7 +86,7 @@ def test_there_is_one_from_the_first_value_at_the_target_on(fidelity):
     def objective(trial):
         return bowl(trial) if fidelity else trial.suggest_float("x", -1, 1) ** 2 + noise(trial)
 
-    study = optuna.create_study(sampler=RaceSampler(fidelity, seed=0))
+    study = optuna.create_study(sampler=SearchSampler(fidelity, seed=0))
     study.optimize(objective, n_trials=40, callbacks=[look])
     assert len(seen) > 10
     assert seen == sorted(seen, reverse=True)
@@ -275,7 +275,7 @@ def test_answers_so_far_are_few():
         trial.suggest_float("x", -1, 1)
         return -float(len(pulls(trial.study)))
 
-    study = run(RaceSampler(proposer=RandomSampler(seed=0), seed=0), objective, n_trials=400)
+    study = run(SearchSampler(proposer=RandomSampler(seed=0), seed=0), objective, n_trials=400)
     behind = [trial.user_attrs[SO_FAR] for trial in answers_so_far(study)]
     assert behind[:50] == list(range(1, 51))
     assert len(behind) in (154, 155)
@@ -284,7 +284,7 @@ def test_answers_so_far_are_few():
 
 
 def test_they_are_no_candidates_of_a_certificate():
-    study = run(RaceSampler(trials=30, seed=0), lambda t: t.suggest_float("x", -1, 1) ** 2)
+    study = run(SearchSampler(trials=30, seed=0), lambda t: t.suggest_float("x", -1, 1) ** 2)
     assert answers_so_far(study)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # there is no noise

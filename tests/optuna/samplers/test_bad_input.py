@@ -19,8 +19,8 @@ from mfhpo_optuna import (
     MFSampler,
     MFTopTwoSampler,
     MFUCBSampler,
-    RaceSampler,
     RCUCBSampler,
+    SearchSampler,
     ZoomingRCUCBSampler,
 )
 from tests.optuna.samplers.races import ARMS, CLASSES, pulls
@@ -28,7 +28,7 @@ from tests.optuna.samplers.races import ARMS, CLASSES, pulls
 every_class = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES.keys())
 every_kind = pytest.mark.parametrize(
     "sampler",
-    [IISESampler("epochs", arms=4), RCUCBSampler(4), RaceSampler("epochs", budget=100)],
+    [IISESampler("epochs", arms=4), RCUCBSampler(4), SearchSampler("epochs", budget=100)],
     ids=["race", "limits", "search"],
 )
 
@@ -175,17 +175,17 @@ PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
         (MFSampler, PER_COST | {"epsilon": 0.1}, ValueError, ["epsilon=0.1", "leave it out"]),
         (MFSampler, PER_PULL | {"bias": [0.1, 0]}, ValueError, ["bias=[0.1, 0]", "per pull"]),
         (MFSampler, PER_PULL | {"measure": 10}, ValueError, ["measure=10", "no part"]),
-        (RaceSampler, {"top": 1}, ValueError, ["top", "1", "at least 2"]),
-        (RaceSampler, {"lease": 0.0}, ValueError, ["lease", "0.0", "positive"]),
-        (RaceSampler, {"seed": -1}, ValueError, ["seed", "-1", "at least 0"]),
-        (RaceSampler, {"progress": "yes"}, TypeError, ["progress", "'yes'"]),
+        (SearchSampler, {"top": 1}, ValueError, ["top", "1", "at least 2"]),
+        (SearchSampler, {"lease": 0.0}, ValueError, ["lease", "0.0", "positive"]),
+        (SearchSampler, {"seed": -1}, ValueError, ["seed", "-1", "at least 0"]),
+        (SearchSampler, {"progress": "yes"}, TypeError, ["progress", "'yes'"]),
         (
-            RaceSampler,
+            SearchSampler,
             {"proposer": "tpe"},
             TypeError,
             ["proposer must be a sampler of Optuna", "'tpe'"],
         ),
-        (RaceSampler, {"proposer": GRID}, TypeError, ["proposer=GridSampler enumerates"]),
+        (SearchSampler, {"proposer": GRID}, TypeError, ["proposer=GridSampler enumerates"]),
     ],
 )
 def test_bad_arguments_of_one_sampler(cls, options, error, words):
@@ -329,7 +329,7 @@ def test_a_fidelity_that_is_never_asked_for():
 
 
 @pytest.mark.parametrize(
-    "sampler", [IISESampler(levels(1, 3, 27), arms=4), RaceSampler(levels(1, 27), budget=99)]
+    "sampler", [IISESampler(levels(1, 3, 27), arms=4), SearchSampler(levels(1, 27), budget=99)]
 )
 def test_declared_levels_that_the_objective_does_not_allow(sampler):
     study = optuna.create_study(sampler=sampler)
@@ -345,7 +345,7 @@ def test_a_search_says_at_the_first_value_that_its_fidelity_is_never_asked_for(f
             raise LookupError
         return trial.suggest_float("x", -1, 1)
 
-    study = optuna.create_study(sampler=RaceSampler("epoch", budget=100))
+    study = optuna.create_study(sampler=SearchSampler("epoch", budget=100))
     with (
         pytest.warns(UserWarning, match=rf"fidelity='epoch', but .* in trial {failing}"),
         pytest.raises(ValueError, match=r"fidelity='epoch'.*\['epochs', 'x'\].*mean .*'epochs'"),
@@ -356,7 +356,7 @@ def test_a_search_says_at_the_first_value_that_its_fidelity_is_never_asked_for(f
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 def test_a_search_stops_where_something_else_sets_its_fidelity():
-    sampler = RaceSampler("epochs", budget=500, seed=0)
+    sampler = SearchSampler("epochs", budget=500, seed=0)
     study = optuna.create_study(sampler=PartialFixedSampler({"epochs": 9}, sampler))
     with pytest.raises(ValueError, match="fidelity='epochs' was not what the sampler chose"):
         study.optimize(objective, n_trials=300)

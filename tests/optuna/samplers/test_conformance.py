@@ -14,7 +14,7 @@ from optuna.testing.pytest_samplers import (
     SingleOnlySamplerTestCase,
 )
 
-from mfhpo_optuna import IISESampler, NashSampler, RaceSampler, ZoomingRCUCBSampler
+from mfhpo_optuna import IISESampler, NashSampler, SearchSampler, ZoomingRCUCBSampler
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:fidelity='fidelity', but the objective did not ask for it",
@@ -59,13 +59,13 @@ class TestTimeLimits(WithoutAnswer, RelativeSamplerTestCase, SingleOnlySamplerTe
 class TestSearchesJointly(WithoutAnswer, RelativeSamplerTestCase, SingleOnlySamplerTestCase):
     @pytest.fixture(params=[lambda: None, multivariate], ids=["model", "TPE"])
     def sampler(self, request):
-        return lambda: RaceSampler(proposer=request.param(), seed=0)
+        return lambda: SearchSampler(proposer=request.param(), seed=0)
 
 
 class TestSearchesIndependently(WithoutAnswer, SingleOnlySamplerTestCase):
     @pytest.fixture
     def sampler(self):
-        return lambda: RaceSampler(proposer=TPESampler(seed=0), seed=0)
+        return lambda: SearchSampler(proposer=TPESampler(seed=0), seed=0)
 
 
 class TestGames(MultiObjectiveSamplerTestCase):

@@ -5,7 +5,7 @@ import contextlib
 import optuna
 import pytest
 
-from mfhpo_optuna import IISESampler, RaceSampler
+from mfhpo_optuna import IISESampler, SearchSampler
 from mfhpo_optuna.study.attributes import FIDELITY_KEY, SAMPLER_KEY
 from tests.optuna.visualization.figures import quadratic
 
@@ -31,7 +31,7 @@ def study(url):
 
 @pytest.mark.filterwarnings("ignore:.*none of the levels")
 @pytest.mark.parametrize(
-    "reader", [IISESampler("size", arms=3, seed=0), RaceSampler("size", budget=9, seed=0)]
+    "reader", [IISESampler("size", arms=3, seed=0), SearchSampler("size", budget=9, seed=0)]
 )
 def test_a_sampler_for_another_fidelity_that_reads_a_study_changes_nothing(study, reader):
     noted = dict(study.user_attrs)
@@ -62,7 +62,7 @@ def test_the_next_trial_notes_how_it_is_run():
 
 
 def test_a_search_without_a_fidelity_notes_none():
-    study = optuna.create_study(sampler=RaceSampler(budget=9, seed=0))
+    study = optuna.create_study(sampler=SearchSampler(budget=9, seed=0))
     study.ask()
     assert FIDELITY_KEY not in study.user_attrs
     assert SAMPLER_KEY in study.user_attrs

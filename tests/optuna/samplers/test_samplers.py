@@ -16,7 +16,7 @@ from mfhpo_optuna import (
     MFSampler,
     MFTopTwoSampler,
     MFUCBSampler,
-    RaceSampler,
+    SearchSampler,
 )
 from tests.optuna.samplers.races import (
     ARMS,
@@ -238,7 +238,7 @@ def test_a_larger_budget_goes_on_where_the_smaller_one_ended(make):
 
 @pytest.mark.parametrize(
     ("sampler", "most"),
-    [(IISESampler("epochs", ARMS, seed=0), 12), (RaceSampler("epochs", budget=60, seed=0), 30)],
+    [(IISESampler("epochs", ARMS, seed=0), 12), (SearchSampler("epochs", budget=60, seed=0), 30)],
     ids=["race", "search"],
 )
 def test_a_study_ends_whose_every_trial_fails_before_it_asks_for_the_fidelity(sampler, most):

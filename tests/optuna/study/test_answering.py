@@ -9,7 +9,7 @@ import pytest
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo_optuna import IISESampler, RaceSampler
+from mfhpo_optuna import IISESampler, SearchSampler
 from mfhpo_optuna.samplers import answer
 from mfhpo_optuna.study.attributes import ANSWERING_KEY
 from mfhpo_optuna.study.search_study import SearchStudy
@@ -122,7 +122,7 @@ def test_an_interrupt_while_waiting_still_answers(over, waits):
 
 @pytest.mark.parametrize(("others", "n_answers"), [([], 2), ([(0, None, None)], 1)])
 def test_figures_alone_are_left_to_those_that_are_under_way(others, n_answers, monkeypatch):
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=60, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", budget=60, seed=0))
     study.optimize(valley)
     assert len(answers(study)) == 1
     study.add_trial(pulls(study)[0])  # one that was under way, and has changed no more than figures

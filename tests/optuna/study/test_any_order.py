@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from optuna.storages import InMemoryStorage, RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
-from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna import IISESampler, MFSampler, NashSampler, RCUCBSampler, SearchSampler
 from tests.optuna.games.nash_games import PLAYERS, QUERY
 from tests.optuna.samplers.races import PULL, worker
 
@@ -229,7 +229,7 @@ TestIISE = machine("IISE", lambda: IISESampler("epochs", 4, epsilon=0.1, seed=0)
 TestBlocks = machine(
     "Blocks", lambda: MFSampler("epochs", 4, replicate="split", epsilon=0.1, seed=0), split=True
 )
-TestSearch = machine("Search", lambda: RaceSampler("epochs", budget=90, seed=0))
+TestSearch = machine("Search", lambda: SearchSampler("epochs", budget=90, seed=0))
 TestLimits = machine(
     "Limits",
     lambda: RCUCBSampler(4, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=30, seed=0),

@@ -19,7 +19,7 @@ from mfhpo_optuna import (
     IISESampler,
     MFLUCBSampler,
     NashSampler,
-    RaceSampler,
+    SearchSampler,
     certify,
 )
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
@@ -127,8 +127,8 @@ def test_what_means_the_same_is_not_refused(mine, theirs, storage):
         # Long arguments that differ far behind.
         (IISESampler("epochs", MANY), IISESampler("epochs", OTHERS), r"Their arms differ\."),
         (
-            RaceSampler("epochs", budget=200, seed=0),
-            RaceSampler("epochs", budget=100, seed=0),
+            SearchSampler("epochs", budget=200, seed=0),
+            SearchSampler("epochs", budget=100, seed=0),
             "It has budget=100, and this one budget=200",
         ),
     ],

@@ -15,7 +15,7 @@ from optuna.trial import TrialState
 
 from mfhpo import ArmWithdrawnWarning
 from mfhpo.knowledge.fidelity import Fidelity
-from mfhpo_optuna import IISESampler, MFTopTwoSampler, RaceSampler, certify
+from mfhpo_optuna import IISESampler, MFTopTwoSampler, SearchSampler, certify
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.replicates import ReplicateRace
 from mfhpo_optuna.study.fidelity_race import FidelityRace
@@ -286,7 +286,9 @@ def test_a_trial_that_hangs_ends_the_wait_with_its_lease_and_later_the_record_is
 @pytest.mark.parametrize("value", [1.0, -50.0])
 def test_the_record_of_a_search_is_mended_when_its_last_replicate_ends(value, monkeypatch):
     monkeypatch.setattr(FidelityRace, "_default_lease", lambda self, pull: 0.0)
-    sampler = RaceSampler(trials=60, certify_share=0.5, top=2, epsilon=0.5, seed=0, progress=False)
+    sampler = SearchSampler(
+        trials=60, certify_share=0.5, top=2, epsilon=0.5, seed=0, progress=False
+    )
     study = optuna.create_study(direction="maximize", sampler=sampler)
     slow = None
     for _ in range(60):

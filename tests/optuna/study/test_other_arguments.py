@@ -3,7 +3,7 @@ import optuna
 import pytest
 from optuna.samplers import PartialFixedSampler
 
-from mfhpo_optuna import Fidelity, IISESampler, RaceSampler
+from mfhpo_optuna import Fidelity, IISESampler, SearchSampler
 from mfhpo_optuna.study.attributes import ARM_KEY
 
 
@@ -13,7 +13,7 @@ def racing(levels, n_arms=6):
 
 
 def searching(levels):
-    return RaceSampler(Fidelity("epochs", levels=levels), budget=2000, seed=0, progress=False)
+    return SearchSampler(Fidelity("epochs", levels=levels), budget=2000, seed=0, progress=False)
 
 
 def loss(trial):
@@ -66,10 +66,10 @@ def on_a_split(trial):
     return loss(trial) + 0.01 * rng.normal()
 
 
-@pytest.mark.parametrize("kind", [IISESampler, RaceSampler])
+@pytest.mark.parametrize("kind", [IISESampler, SearchSampler])
 @pytest.mark.parametrize("before", [noisy_loss, on_a_split])
 def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before):
-    options = {"budget": 2000} if kind is RaceSampler else {"arms": 6, "measure": 30}
+    options = {"budget": 2000} if kind is SearchSampler else {"arms": 6, "measure": 30}
     fidelity = Fidelity("epochs", levels=[1, 9, 27])
     options |= {"seed": 0, "progress": False}
     study = optuna.create_study(sampler=kind(fidelity, **options))
@@ -79,7 +79,7 @@ def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before
         study.optimize(on_a_split, n_trials=3)
     answer = study.sampler.recommendation(study)
     assert answer.trials == 3
-    if kind is RaceSampler:
+    if kind is SearchSampler:
         search = study.sampler._of(study).race.search
         assert not search._out
         assert not search._failures
@@ -94,17 +94,17 @@ def test_new_arms_are_not_taken_for_those_of_trials_that_count_no_more(levels, r
     study = optuna.create_study(sampler=searching([1, 9, 27]))
     study.optimize(on_a_split, n_trials=20)
     before = [trial.user_attrs[ARM_KEY]["arm"] for trial in study.trials]
-    study.sampler = RaceSampler(
+    study.sampler = SearchSampler(
         Fidelity("epochs", levels=levels), budget=2000, replicate=replicate, seed=0, progress=False
     )
     study.optimize(on_a_split, n_trials=1)
     assert study.sampler._of(study).race.begun > max(before)
 
 
-@pytest.mark.parametrize("kind", [IISESampler, RaceSampler])
+@pytest.mark.parametrize("kind", [IISESampler, SearchSampler])
 @pytest.mark.filterwarnings("ignore:trial .* was begun without replicate='seed'")
 def test_a_trial_that_was_asked_for_before_there_was_a_replicate_comes_to_its_end(kind):
-    options = {"budget": 2000} if kind is RaceSampler else {"arms": 6, "measure": 30}
+    options = {"budget": 2000} if kind is SearchSampler else {"arms": 6, "measure": 30}
     fidelity = Fidelity("epochs", levels=[1, 9, 27])
     options |= {"seed": 0, "progress": False}
     study = optuna.create_study(sampler=kind(fidelity, **options))

@@ -8,7 +8,7 @@ from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import TrialState
 
 from mfhpo import Pull
-from mfhpo_optuna import IISESampler, MFSampler, RaceSampler, RCUCBSampler
+from mfhpo_optuna import IISESampler, MFSampler, RCUCBSampler, SearchSampler
 from tests.optuna.games.nash_games import QUERY, play, tracking
 from tests.optuna.samplers.races import PULL, noise, pulls
 
@@ -24,11 +24,11 @@ def blocks(seed):
 
 
 def search(seed):
-    return RaceSampler("epochs", budget=150, seed=seed)
+    return SearchSampler("epochs", budget=150, seed=seed)
 
 
 def search_in_blocks(seed):
-    return RaceSampler("epochs", budget=150, certify_share=0.5, replicate="split", seed=seed)
+    return SearchSampler("epochs", budget=150, certify_share=0.5, replicate="split", seed=seed)
 
 
 def limits(seed):

@@ -13,8 +13,8 @@ from mfhpo_optuna import (
     IISESampler,
     MFSampler,
     NashSampler,
-    RaceSampler,
     RCUCBSampler,
+    SearchSampler,
 )
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import (
@@ -214,7 +214,7 @@ class TestReadingAlong:
     def studies(self):
         """The study as a worker and as one that reads along have it."""
         storage = InMemoryStorage()
-        study, reader, first = (worker(storage, RaceSampler(budget=60, seed=0)) for _ in range(3))
+        study, reader, first = (worker(storage, SearchSampler(budget=60, seed=0)) for _ in range(3))
         for _ in range(12):
             trial = first.ask()
             first.tell(trial, self.evaluate(trial))

@@ -6,7 +6,7 @@ import numpy as np
 import optuna
 from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import IISESampler, RaceSampler
+from mfhpo_optuna import IISESampler, SearchSampler
 from tests.optuna.samplers.races import REWARD
 
 ARMS = [{"x": x} for x in (0.0, 0.1, 0.5, 1.0)]
@@ -42,7 +42,7 @@ def valley(trial):
 def search(objective=valley, direction="minimize", n_trials=None, **options):
     """A search on a budget; drawn at random, configurations take no time."""
     options = {"budget": 300, "certify_share": 0.4, "sigma": 0.05} | options
-    sampler = RaceSampler("epochs", proposer=RandomSampler(seed=0), seed=0, **options)
+    sampler = SearchSampler("epochs", proposer=RandomSampler(seed=0), seed=0, **options)
     return _played(sampler, objective, direction, n_trials)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from ray import tune
 
-from mfhpo_ray import RaceSearch
+from mfhpo_ray import SpaceSearch
 from tests.ray.searchers.searching import EPOCHS
 
 SPACE = {
@@ -26,4 +26,4 @@ def loss(config, scale=0.02):
 
 def make(**options):
     arguments = {"fidelity": EPOCHS, "metric": "loss", "mode": "min", "space": SPACE, "seed": 0}
-    return RaceSearch(**{**arguments, "budget": 200, "epsilon": 0.1, **options})
+    return SpaceSearch(**{**arguments, "budget": 200, "epsilon": 0.1, **options})

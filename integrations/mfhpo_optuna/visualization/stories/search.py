@@ -8,7 +8,7 @@ import optuna
 
 from mfhpo.certification.candidates import CandidateResult
 from mfhpo.certification.certificate import Certificate
-from mfhpo_optuna.recommendations import RaceRecommendation
+from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.visualization.stories.search_replay import Evaluation, SearchReplay
 from mfhpo_optuna.visualization.stories.words import (
@@ -72,7 +72,7 @@ class SearchStory:
 def tell_search(study: optuna.Study, sampler: FidelitySampler) -> SearchStory:
     """Go through a study's search; ValueError if there is nothing to show."""
     answer = sampler.recommendation(study)
-    assert isinstance(answer, RaceRecommendation)
+    assert isinstance(answer, SearchRecommendation)
     replay = SearchReplay(study, sampler)
     sign, target = replay.race.sign, len(replay.race.levels) - 1
     certificate = replay.search.certificate()
@@ -182,7 +182,7 @@ def _luck(certificate: Certificate) -> str:
 
 
 def _title(
-    replay: SearchReplay, answer: RaceRecommendation, certificate: Certificate | None
+    replay: SearchReplay, answer: SearchRecommendation, certificate: Certificate | None
 ) -> tuple[str, ...]:
     """What came of it, how sure that is, what was tried, and what it cost."""
     in_seconds = replay.race.fidelity.costs == "measured"

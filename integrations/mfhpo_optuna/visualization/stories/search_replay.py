@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import optuna
 
 from mfhpo import Observation, Pull
-from mfhpo.search import Replicate, SearchRace, has_levels
+from mfhpo.search import BudgetedSearch, Replicate, has_levels
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
@@ -37,9 +37,9 @@ class SearchReplay:
         self.race = sampler.replay(study, self._listen)
 
     @property
-    def search(self) -> SearchRace:
+    def search(self) -> BudgetedSearch:
         """The search and its certificate."""
-        if not isinstance(self.race.policy, SearchRace):
+        if not isinstance(self.race.policy, BudgetedSearch):
             raise ValueError("no trial has asked for the fidelity yet.")
         return self.race.policy
 

@@ -8,7 +8,7 @@ from optuna.distributions import FloatDistribution
 
 from mfhpo import Fidelity
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.search import HalvingSearch, ModelSearch, SearchRace
+from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch
 from mfhpo_optuna import (
     IISESampler,
     MFGradSampler,
@@ -18,7 +18,7 @@ from mfhpo_optuna import (
     plot_race,
     seed_of,
 )
-from mfhpo_optuna.recommendations import RaceRecommendation
+from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.study.attributes import ARM_KEY
 
 FULL = 27  # epochs
@@ -62,7 +62,7 @@ def test_finalists_are_chosen_by_cheap_levels_and_compared_anew(make, declared):
     sampler = make(fidelity, N, budget=BUDGET, epsilon=0.1, seed=0)
     study = run(sampler)
     answer = sampler.recommendation(study)
-    assert isinstance(answer, RaceRecommendation)
+    assert isinstance(answer, SearchRecommendation)
     assert answer.finished
     assert answer.cost <= BUDGET
     assert abs(study.best_params["x"] - 0.3) < 0.3
@@ -84,7 +84,7 @@ def test_the_policy_of_the_name_compares_the_finalists(make, name):
     certifying = sampler._read(study).policy._certifying().policy
     if name == "MFSampler":
         assert isinstance(certifying, GroupSequential)
-        assert sampler.choice(study).policy is SearchRace
+        assert sampler.choice(study).policy is BudgetedSearch
         assert f"comparing all {N} configurations" in sampler.choice(study).reason
     else:
         assert type(certifying).__name__ == name
@@ -250,7 +250,7 @@ def test_all_are_compared_where_that_is_paid_for_or_something_is_declared(make, 
     sampler = make(fidelity, N, seed=0, **options)
     study = run(sampler, n_trials=3)
     assert not sampler.searches(study)
-    assert not isinstance(sampler._read(study).policy, SearchRace)
+    assert not isinstance(sampler._read(study).policy, BudgetedSearch)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import IISESampler, RaceSampler
+from mfhpo_optuna import IISESampler, SearchSampler
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from tests.optuna.games.nash_games import play, tracking
 from tests.optuna.samplers.races import REWARD
@@ -177,7 +177,7 @@ def test_an_error_that_the_caller_handles_hides_nothing(log, n_jobs):
 @pytest.mark.parametrize(
     "sampler",
     [
-        RaceSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0),
+        SearchSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0),
         IISESampler("epochs", 3, budget=300, epsilon=0.1, seed=0),
     ],
 )
@@ -190,7 +190,7 @@ def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log, sampler):
 
 
 def test_a_search_that_is_cut_short_says_so(log):
-    sampler = RaceSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0)
+    sampler = SearchSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(quadratic, n_trials=12)
     [said] = warned(log)
@@ -222,7 +222,7 @@ def test_what_ended_by_itself_says_nothing(log):
 
 
 def test_what_has_no_end_says_nothing(log):
-    endless = RaceSampler("epochs", proposer=RandomSampler(seed=0), seed=0)
+    endless = SearchSampler("epochs", proposer=RandomSampler(seed=0), seed=0)
     for sampler in (endless, REWARD["UCB"]("epochs", arms=ARMS, sigma=0.1, seed=0)):
         optuna.create_study(sampler=sampler).optimize(quadratic, n_trials=10)
     assert warned(log) == []

@@ -6,7 +6,7 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import IISESampler, NashSampler, RaceSampler
+from mfhpo_optuna import IISESampler, NashSampler, SearchSampler
 from mfhpo_optuna.study.loop import report
 from mfhpo_optuna.study.loop.report import ProgressReport
 from mfhpo_optuna.study.loop.state import Progress, ends_in
@@ -177,7 +177,7 @@ def test_the_live_view_is_gone_after_optimize(monkeypatch):
     pytest.importorskip("rich")
     terminal = use_terminal(monkeypatch)
     monkeypatch.setenv("TERM", "xterm")
-    progress_of(RaceSampler("epochs", budget=90, seed=0, progress="live"), n_trials=10)
+    progress_of(SearchSampler("epochs", budget=90, seed=0, progress="live"), n_trials=10)
     shown, hidden = "\x1b[?25h", "\x1b[?25l"
     assert terminal.text.rindex(shown) > terminal.text.rindex(hidden), "the cursor is back"
     assert sys.stderr is terminal
@@ -213,7 +213,7 @@ def test_a_race_for_reward_has_no_end_of_its_own():
 )
 def test_a_search_s_progress(options, total, unit):
     proposer = RandomSampler(seed=0)
-    state = progress_of(RaceSampler("epochs", proposer=proposer, seed=0, **options))
+    state = progress_of(SearchSampler("epochs", proposer=proposer, seed=0, **options))
     assert (state.phase, state.total, state.unit) == ("search", total, unit)
     assert state.has_end == (total is not None)
     assert re.fullmatch(r"\d+ tried, \d+ at the target", state.configurations)

@@ -20,8 +20,8 @@ from mfhpo_optuna import (
     IISESampler,
     MFSampler,
     NashSampler,
-    RaceSampler,
     RCUCBSampler,
+    SearchSampler,
     certify,
     time_limited,
 )
@@ -37,7 +37,7 @@ FAILED = "mfhpo:storage_failed"
 SAMPLERS = {
     "arms": lambda: IISESampler("epochs", ARMS, budget=400, seed=0),
     "replicates": lambda: MFSampler("epochs", ARMS, replicate="split", budget=400, seed=0),
-    "search": lambda: RaceSampler("epochs", budget=150, seed=0),
+    "search": lambda: SearchSampler("epochs", budget=150, seed=0),
     "limits": lambda: RCUCBSampler(ARMS, [1.0, 4.0], reward_range=(-3.0, 1.0), horizon=40, seed=0),
 }
 
@@ -358,7 +358,7 @@ def test_who_reads_it_later_learns_in_the_same_order(seed):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: RaceSampler("epochs", budget=200, seed=0),
+        lambda: SearchSampler("epochs", budget=200, seed=0),
         lambda: IISESampler("epochs", 40, budget=600, seed=0),
     ],
     ids=["search", "arms"],

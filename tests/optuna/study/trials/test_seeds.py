@@ -3,7 +3,7 @@ import optuna
 import pytest
 from optuna.trial import FixedTrial, TrialState
 
-from mfhpo_optuna import MFSampler, RaceSampler, certify, seed_of, time_limited
+from mfhpo_optuna import MFSampler, SearchSampler, certify, seed_of, time_limited
 
 N = 200
 
@@ -99,7 +99,7 @@ def evaluated(study):
     "sampler",
     [
         MFSampler("epochs", arms=4, replicate="split", epsilon=0.1, seed=0),
-        RaceSampler("epochs", replicate="split", budget=400, certify_share=0.4, seed=0),
+        SearchSampler("epochs", replicate="split", budget=400, certify_share=0.4, seed=0),
     ],
 )
 def test_configurations_of_a_replicate_share_its_seed(sampler):

@@ -9,13 +9,13 @@ import pytest
 from mfhpo import Bias, Fidelity
 from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.knowledge.confidence import HoeffdingRadius
-from mfhpo.search import HalvingSearch, ModelSearch, Replicate, SearchRace
+from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Replicate
 from mfhpo_ray import (
     IISESearch,
     MFGradSearch,
     MFLUCBSearch,
     MFSearch,
-    TuneRaceRecommendation,
+    TuneSearchRecommendation,
     recommendation,
 )
 from mfhpo_ray.experiment.recommendation import from_record, to_record
@@ -59,7 +59,7 @@ def test_cheap_levels_choose_finalists_which_are_evaluated_anew(cls, options, ce
     search = make_many(cls, **options)
     configs = run(search, loss)
     answer = recommendation(search)
-    assert isinstance(answer, TuneRaceRecommendation)
+    assert isinstance(answer, TuneSearchRecommendation)
     assert (answer.certified, answer.finished, answer.level) == (certified, True, 9)
     assert abs(answer.config["x"]) < 0.3
     n_arms = 60 if certified else 26
@@ -265,11 +265,11 @@ def test_who_declares_or_pays_enough_compares_all_at_the_target(name, caplog):
     with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
         search = make_many(cls, **options)
         search.suggest("a")
-    assert not isinstance(search._policy, SearchRace)
-    assert not isinstance(search.recommendation(), TuneRaceRecommendation)
+    assert not isinstance(search._policy, BudgetedSearch)
+    assert not isinstance(search.recommendation(), TuneSearchRecommendation)
     assert "finalists" not in caplog.text or name == "no budget"
     if cls is MFSearch:
-        assert search.choice.policy is not SearchRace
+        assert search.choice.policy is not BudgetedSearch
 
 
 # What the log says.
@@ -290,7 +290,7 @@ def test_the_log_says_once_that_cheap_levels_choose_finalists(cls, caplog, tmp_p
     )
     assert caplog.messages == [f"{cls.__name__}: {words}."]
     if cls is MFSearch:
-        assert (search.choice.policy, search.choice.reason) == (SearchRace, words)
+        assert (search.choice.policy, search.choice.reason) == (BudgetedSearch, words)
 
 
 @each_class

@@ -7,7 +7,7 @@ import pytest
 from ray import tune
 
 from mfhpo import Fidelity
-from mfhpo_ray import IISESearch, RaceSearch, RCUCBScheduler, RCUCBSearch
+from mfhpo_ray import IISESearch, RCUCBScheduler, RCUCBSearch, SpaceSearch
 from mfhpo_ray.simulation import Step, simulate
 from tests.ray.searchers.searching import make
 
@@ -36,7 +36,7 @@ def once(cls, *arguments, **options):
 LEVEL = Fidelity("epochs", levels=[1], costs="measured")
 SEARCHES = {
     "a budget in seconds": lambda: once(
-        RaceSearch, space={"x": tune.uniform(0, 1)}, seconds=200, seed=0
+        SpaceSearch, space={"x": tune.uniform(0, 1)}, seconds=200, seed=0
     ),
     "measured costs": lambda: once(
         IISESearch, LEVEL, ARMS, sigma=1.0, epsilon=0.0, budget=200, seed=0

@@ -8,7 +8,7 @@ from ray import tune
 
 from mfhpo import Fidelity
 from mfhpo.search import Replicate
-from mfhpo_ray import RaceSearch, TuneRaceRecommendation, recommendation
+from mfhpo_ray import SpaceSearch, TuneSearchRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
 from tests.ray.searchers.searching import check_warned_once_without_its_scheduler, run
@@ -23,7 +23,7 @@ def finished():
 def test_it_finds_and_certifies_a_good_configuration(finished):
     search, configs = finished
     answer = recommendation(search)
-    assert isinstance(answer, TuneRaceRecommendation)
+    assert isinstance(answer, TuneSearchRecommendation)
     assert (answer.certified, answer.finished) == (True, True)
     assert answer.config.keys() == {"x", "model", "data"}
     low, high = answer.interval
@@ -92,7 +92,7 @@ def test_during_the_search_nothing_is_certified():
 
 def test_without_a_fidelity_each_trial_is_a_full_evaluation():
     space = {"x": tune.uniform(-1, 1)}
-    search = RaceSearch(metric="loss", mode="max", space=space, trials=40, sigma=0.1, seed=3)
+    search = SpaceSearch(metric="loss", mode="max", space=space, trials=40, sigma=0.1, seed=3)
 
     def value(config):
         assert config.keys() == {"x", "seed"}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ray import tune
 
 from mfhpo import Fidelity
-from mfhpo_ray import RaceSearch, TuneRaceRecommendation
+from mfhpo_ray import SpaceSearch, TuneSearchRecommendation
 from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
 from tests.ray.searchers.searching import WAYS, Driver, crash, killed_again_and_again
@@ -56,7 +56,7 @@ def test_a_restored_search_needs_neither_space_nor_metric(tmp_path):
     """After ``Tuner.restore`` without a ``param_space``, Tune hands over neither."""
 
     def bare():
-        return RaceSearch("epochs", budget=120, certify_share=0.3, epsilon=0.1, seed=0)
+        return SpaceSearch("epochs", budget=120, certify_share=0.3, epsilon=0.1, seed=0)
 
     search = bare()
     search.set_search_properties("loss", "min", dict(SPACE))
@@ -101,7 +101,7 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
     killed = driver.search
     if not records:
         return
-    assert isinstance(from_record(records["recommendation"]), TuneRaceRecommendation)
+    assert isinstance(from_record(records["recommendation"]), TuneSearchRecommendation)
     before, after = killed.recommendation(), again.recommendation()
     for number in ("trials", "cost", "tried", "at_target"):
         assert getattr(after, number) == getattr(before, number)
@@ -127,7 +127,7 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
 def test_killed_again_and_again_it_ends_with_an_answer_and_counts_each_trial_once():
     options = {"budget": 200, "certify_share": 0.3, "sigma": 0.02, "seed": 1}
     answer, records = killed_again_and_again(lambda: make(**options), _result)
-    assert isinstance(answer, TuneRaceRecommendation)
+    assert isinstance(answer, TuneSearchRecommendation)
     assert answer.certificate is not None
     assert true_loss(answer.config) < 0.15
     assert answer.trials + answer.failures == len(records)

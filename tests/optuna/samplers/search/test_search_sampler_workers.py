@@ -9,7 +9,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
-from mfhpo_optuna import Fidelity, RaceSampler
+from mfhpo_optuna import Fidelity, SearchSampler
 from mfhpo_optuna.samplers import policy_sampler
 from mfhpo_optuna.study.trials import news
 from tests.optuna.samplers.races import (
@@ -58,7 +58,7 @@ def test_threads(make):
         time.sleep(0.001 * (trial.number % 4))
         return value
 
-    sampler = RaceSampler("epochs", budget=300, certify_share=0.3, proposer=make(), seed=0)
+    sampler = SearchSampler("epochs", budget=300, certify_share=0.3, proposer=make(), seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(slow, n_trials=1000, n_jobs=4)
     assert len(study.trials) < 200
@@ -135,17 +135,17 @@ def test_a_failed_configuration_stays_the_same_after_a_restart():
             raise LookupError
         return (x - 0.3) ** 2 + y**2 + 0.2 / epochs
 
-    study = optuna.create_study(sampler=RaceSampler(SHORT, seed=0))
+    study = optuna.create_study(sampler=SearchSampler(SHORT, seed=0))
     for _ in range(30):
         study.optimize(objective, n_trials=1, catch=(LookupError,))
-        study.sampler = RaceSampler(SHORT, seed=0)  # a new process
+        study.sampler = SearchSampler(SHORT, seed=0)  # a new process
     configurations(study)
     again = [t for t in pulls(study) if t.state == TrialState.COMPLETE]
     assert failed & {t.user_attrs[PULL]["arm"] for t in again}, "none was evaluated again"
 
 
 def workers(storage, n=2, **options):
-    return [worker(storage, RaceSampler(SHORT, **{"seed": 0} | options)) for _ in range(n)]
+    return [worker(storage, SearchSampler(SHORT, **{"seed": 0} | options)) for _ in range(n)]
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_what_a_trial_that_fails_leaves_of_the_budget_is_used(monkeypatch):
         return value
 
     # It pays for five evaluations of two finalists, and for one more.
-    sampler = RaceSampler(SHORT, budget=330, certify_share=0.3, epsilon=0.3, seed=0)
+    sampler = SearchSampler(SHORT, budget=330, certify_share=0.3, epsilon=0.3, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(fails_last, n_jobs=2, catch=(RuntimeError,))
     answer = sampler.recommendation(study)
@@ -205,7 +205,7 @@ def test_what_a_trial_that_fails_leaves_of_the_budget_is_used(monkeypatch):
 @pytest.mark.parametrize(("budget", "waits"), [(321, True), (318, False)])
 def test_who_has_nothing_to_do_waits_only_if_another_value_could_be_paid(budget, waits):
     """11 are left besides what is under way, or 8; an evaluation at the target takes 9."""
-    sampler = RaceSampler(SHORT, budget=budget, certify_share=0.3, epsilon=0.3, seed=0)
+    sampler = SearchSampler(SHORT, budget=budget, certify_share=0.3, epsilon=0.3, seed=0)
     study = optuna.create_study(sampler=sampler)
     while not any("shortlist" in trial.user_attrs[PULL] for trial in pulls(study)):
         study.optimize(valley, n_trials=1)
@@ -247,7 +247,7 @@ def test_of_two_shortlists_that_of_the_first_trial_holds():
 @pytest.mark.filterwarnings("ignore:trial .* has no share in the budget")
 def test_replicates_count_in_the_order_in_which_they_were_begun():
     """Eight workers, and good values come quickly: the first to arrive are no sample."""
-    sampler = RaceSampler(trials=60, certify_share=0.7, top=2, epsilon=1e-9, seed=0)
+    sampler = SearchSampler(trials=60, certify_share=0.7, top=2, epsilon=1e-9, seed=0)
     study = optuna.create_study(sampler=sampler)
     begun, params = {}, {}
     running = []
@@ -289,7 +289,7 @@ def test_replicates_count_in_the_order_in_which_they_were_begun():
 
 
 def test_the_model_knows_where_trials_will_be_that_have_asked_for_nothing_yet():
-    study = optuna.create_study(sampler=RaceSampler(trials=100, seed=0))
+    study = optuna.create_study(sampler=SearchSampler(trials=100, seed=0))
     study.optimize(
         lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1), n_trials=12
     )

@@ -12,14 +12,14 @@ from optuna.samplers import BaseSampler
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
+    BudgetedSearch,
     DeclaredSearch,
     HalvingSearch,
     ModelSearch,
     SearchOptions,
-    SearchRace,
     has_levels,
 )
-from mfhpo_optuna.recommendations import RaceRecommendation
+from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.replicates import CERTIFIES
 from mfhpo_optuna.study.attributes import ARM_KEY, FIDELITY_KEY
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(SearchRace, SearchOptions, checkpoints=False)
-class RaceSampler(FidelitySampler):
+@runs(BudgetedSearch, SearchOptions, checkpoints=False)
+class SearchSampler(FidelitySampler):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
     When to use it: as you would use TPE with Hyperband, for any space and a budget of some tens or
@@ -82,14 +82,14 @@ class RaceSampler(FidelitySampler):
     Examples
     --------
     >>> import numpy as np, optuna
-    >>> from mfhpo_optuna import RaceSampler
+    >>> from mfhpo_optuna import SearchSampler
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
     >>> rng = np.random.default_rng(0)
     >>> def objective(trial):
     ...     x = trial.suggest_float("x", -1, 1)
     ...     epochs = trial.suggest_int("epochs", 1, 27)
     ...     return (x - 0.3) ** 2 + 0.2 / epochs + 0.01 * rng.normal()
-    >>> study = optuna.create_study(sampler=RaceSampler("epochs", budget=1500, seed=0))
+    >>> study = optuna.create_study(sampler=SearchSampler("epochs", budget=1500, seed=0))
     >>> study.optimize(objective)
     >>> abs(study.best_params["x"] - 0.3) < 0.1
     True
@@ -128,13 +128,13 @@ class RaceSampler(FidelitySampler):
 
     # What users call.
 
-    def recommendation(self, study: optuna.Study) -> RaceRecommendation:
+    def recommendation(self, study: optuna.Study) -> SearchRecommendation:
         """Return the best answer so far, with its certificate as far as there is one.
 
         Raises ValueError if no trial has told the levels of the fidelity yet.
         """
         answer = super().recommendation(study)
-        assert isinstance(answer, RaceRecommendation)
+        assert isinstance(answer, SearchRecommendation)
         return answer
 
     def conclude(self, study: optuna.Study) -> None:
@@ -159,7 +159,7 @@ class RaceSampler(FidelitySampler):
         seed = self._seed_of(study)
         arms = OpenArms(self._owned, seed, self._declared.candidates)
 
-        def make_race(n_arms: int, levels: Sequence[Any], sign: float) -> SearchRace:
+        def make_race(n_arms: int, levels: Sequence[Any], sign: float) -> BudgetedSearch:
             kind = ModelSearch if self._arm_sampler is None else HalvingSearch
             return self._declared.race(levels, seed=seed, sign=sign, params=arms.params, kind=kind)
 
@@ -179,7 +179,7 @@ class RaceSampler(FidelitySampler):
         assert isinstance(race, SearchStudy)
         return race
 
-    def _race_of(self, study: optuna.Study) -> tuple[SearchStudy, SearchRace]:
+    def _race_of(self, study: optuna.Study) -> tuple[SearchStudy, BudgetedSearch]:
         read = self._read(study)
         if read.race is None:
             raise ValueError("no trial has asked for the fidelity yet.")
@@ -202,7 +202,7 @@ def training_of(trial: optuna.Trial) -> str:
     if tag is None:
         raise ValueError(
             f"trial {trial.number} belongs to no configuration of a race: call this after the "
-            f"first trial.suggest_*, in a study with a sampler such as RaceSampler."
+            f"first trial.suggest_*, in a study with a sampler such as SearchSampler."
         )
     study = f"study-{zlib.crc32(trial.study.study_name.encode()):08x}"
     if CERTIFIES in tag or "shortlist" in tag:

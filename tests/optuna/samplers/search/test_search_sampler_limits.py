@@ -1,4 +1,4 @@
-"""RaceSampler sets limits that follow from worth, and learns from trials that were stopped."""
+"""SearchSampler sets limits that follow from worth, and learns from trials that were stopped."""
 
 import itertools
 import math
@@ -9,7 +9,7 @@ import optuna
 import pytest
 from optuna.trial import TrialState
 
-from mfhpo_optuna import RaceSampler, TimeLimitPruner, time_limited
+from mfhpo_optuna import SearchSampler, TimeLimitPruner, time_limited
 from tests.optuna.samplers.races import pulls, run
 
 LIMIT, STOPPED_AT, ARM = "mfhpo:limit", "mfhpo:censored_at", "mfhpo:pull"
@@ -37,7 +37,7 @@ def stopped(study):
 
 
 def test_trials_that_are_stopped_are_no_failures(clock):
-    sampler = RaceSampler("epochs", seconds=1000.0, certify_share=0.0, seed=0)
+    sampler = SearchSampler("epochs", seconds=1000.0, certify_share=0.0, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
         study = run(sampler, obedient)
@@ -51,10 +51,10 @@ def test_trials_that_are_stopped_are_no_failures(clock):
 
 
 def test_who_reads_the_study_later_knows_the_prices_and_the_limits(clock):
-    sampler = RaceSampler("epochs", seconds=1000.0, seed=0)
+    sampler = SearchSampler("epochs", seconds=1000.0, seed=0)
     study = run(sampler, obedient, n_trials=30)
     assert stopped(study)
-    others = [RaceSampler("epochs", seconds=1000.0, seed=0) for _ in range(2)]
+    others = [SearchSampler("epochs", seconds=1000.0, seed=0) for _ in range(2)]
     assert others[0].recommendation(study) == sampler.recommendation(study)
     copied = optuna.create_study(study_name=study.study_name, sampler=others[1])
     for key, value in study.user_attrs.items():
@@ -75,7 +75,7 @@ def test_a_configuration_that_needs_too_much_memory_is_not_tried_again(clock):
             raise optuna.TrialPruned
         return (x - 0.3) ** 2 + 0.2 / epochs
 
-    sampler = RaceSampler("epochs", seconds=1000.0, certify_share=0.0, seed=0)
+    sampler = SearchSampler("epochs", seconds=1000.0, certify_share=0.0, seed=0)
     study = run(sampler, objective)
     arms = [trial.user_attrs[ARM]["arm"] for trial in stopped(study)]
     assert len(arms) > 1
@@ -97,7 +97,7 @@ def test_loading_that_takes_long_is_given_more_and_more_time(clock):
         trial.suggest_int("epochs", 1, 27)
         return (x - 0.3) ** 2
 
-    sampler = RaceSampler("epochs", seconds=1000.0, certify_share=0.0, seed=0)
+    sampler = SearchSampler("epochs", seconds=1000.0, certify_share=0.0, seed=0)
     study = run(sampler, objective)
     assert [t.user_attrs[LIMIT] for t in pulls(study)[:3]] == pytest.approx([100.0, 200.0, 400.0])
     answer = sampler.recommendation(study)
@@ -107,11 +107,11 @@ def test_loading_that_takes_long_is_given_more_and_more_time(clock):
 
 @pytest.mark.parametrize("options", [{"budget": 0.5}, {"seconds": 1e-9}])
 def test_a_budget_that_pays_for_nothing_is_no_error(options, clock):
-    run(RaceSampler("epochs", seed=0, **options), obedient, n_trials=2)
+    run(SearchSampler("epochs", seed=0, **options), obedient, n_trials=2)
 
 
 def test_without_seconds_trials_have_no_limit():
-    study = run(RaceSampler("epochs", budget=200, seed=0), obedient)
+    study = run(SearchSampler("epochs", budget=200, seed=0), obedient)
     assert not any(LIMIT in trial.user_attrs for trial in study.trials)
 
 
@@ -129,7 +129,7 @@ def slow_ones_hang(trial):
 
 @pytest.mark.parametrize("enforcer", ["time_limited", "TimeLimitPruner"])
 def test_nothing_hangs(enforcer):
-    sampler = RaceSampler("epochs", seconds=2.0, certify_share=0.0, seed=0)
+    sampler = SearchSampler("epochs", seconds=2.0, certify_share=0.0, seed=0)
     cooperative = enforcer == "TimeLimitPruner"
     pruner = TimeLimitPruner() if cooperative else optuna.pruners.NopPruner()
     study = optuna.create_study(sampler=sampler, pruner=pruner)

@@ -5,7 +5,7 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo import Fidelity
-from mfhpo_optuna import IISESampler, RaceSampler, training_of
+from mfhpo_optuna import IISESampler, SearchSampler, training_of
 from tests.optuna.samplers.races import PULL, pulls, run
 
 SECONDS = "mfhpo:seconds"
@@ -35,7 +35,7 @@ def test_trials_that_fail_before_they_ask_for_the_fidelity_are_paid_for(clock):
             raise ArithmeticError
         return valley(trial)
 
-    sampler = RaceSampler("epochs", seconds=200.0, seed=0)
+    sampler = SearchSampler("epochs", seconds=200.0, seed=0)
     study = run(sampler, objective, catch=(ArithmeticError,))
     assert sum(trial.state == TrialState.FAIL for trial in study.trials) == 5
     assert sampler.recommendation(study).cost == pytest.approx(sum(seconds_of(study)))
@@ -57,7 +57,7 @@ def test_failures_and_checkpoints_keep_to_the_budget(clock, checkpoints, levels)
         return (x - 0.3) ** 2 + 0.2 / epochs
 
     fidelity = Fidelity("epochs", levels=levels)
-    sampler = RaceSampler(fidelity, seconds=200.0, checkpoints=checkpoints, seed=0)
+    sampler = SearchSampler(fidelity, seconds=200.0, checkpoints=checkpoints, seed=0)
     study = run(sampler, objective, catch=(ArithmeticError,))
     answer = sampler.recommendation(study)
     assert answer.cost == pytest.approx(sum(seconds_of(study)))
@@ -68,11 +68,11 @@ def test_failures_and_checkpoints_keep_to_the_budget(clock, checkpoints, levels)
 
 def test_whoever_goes_on_with_the_study_goes_on_with_its_costs(clock):
     options = {"seconds": 60.0, "checkpoints": True, "seed": 0}
-    straight = run(RaceSampler("epochs", **options), valley)
-    stopped = optuna.create_study(sampler=RaceSampler("epochs", **options))
+    straight = run(SearchSampler("epochs", **options), valley)
+    stopped = optuna.create_study(sampler=SearchSampler("epochs", **options))
     for _ in range(len(pulls(straight))):
         stopped.optimize(valley, n_trials=1)
-        stopped.sampler = RaceSampler("epochs", **options)
+        stopped.sampler = SearchSampler("epochs", **options)
     assert [t.params["epochs"] for t in pulls(stopped)] == [
         t.params["epochs"] for t in pulls(straight)
     ]
@@ -83,7 +83,7 @@ def test_whoever_goes_on_with_the_study_goes_on_with_its_costs(clock):
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: RaceSampler("epochs", seconds=150.0, seed=0),
+        lambda: SearchSampler("epochs", seconds=150.0, seed=0),
         lambda: IISESampler(
             Fidelity("epochs", levels=[1, 27], costs="measured"),
             [{"x": x} for x in (0.0, 0.3, 0.9)],
@@ -113,7 +113,7 @@ def test_a_worker_that_died_is_not_paid_for_until_somebody_notices(clock, make):
 
 def test_a_dear_level_is_waited_for_as_long_as_it_may_take(clock):
     def make():
-        return RaceSampler(Fidelity("epochs", levels=[1, 81]), seconds=300.0, seed=0)
+        return SearchSampler(Fidelity("epochs", levels=[1, 81]), seconds=300.0, seed=0)
 
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)

@@ -12,7 +12,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo import Fidelity
-from mfhpo_optuna import RaceSampler, plot_race, training_of
+from mfhpo_optuna import SearchSampler, plot_race, training_of
 from mfhpo_optuna.samplers import delegate
 from mfhpo_optuna.study.study_race import StudyRace
 from tests.optuna.samplers.races import (
@@ -54,7 +54,7 @@ def replicates(study):
 
 @pytest.mark.parametrize("proposer", [None, RandomSampler(seed=0)], ids=["model", "random"])
 def test_a_search_ends_with_an_answer_within_its_budget(proposer):
-    study = run(RaceSampler("epochs", budget=200, certify_share=0.2, proposer=proposer, seed=0))
+    study = run(SearchSampler("epochs", budget=200, certify_share=0.2, proposer=proposer, seed=0))
     answer = study.sampler.recommendation(study)
     assert answer.finished
     assert answer.cost == paid(study)
@@ -75,7 +75,7 @@ def test_a_search_ends_with_an_answer_within_its_budget(proposer):
 
 
 def test_the_mean_is_of_the_replicates_alone():
-    study = run(RaceSampler("epochs", budget=300, certify_share=0.4, sigma=0.05, seed=0))
+    study = run(SearchSampler("epochs", budget=300, certify_share=0.4, sigma=0.05, seed=0))
     answer = study.sampler.recommendation(study)
     own = [t.value for t in replicates(study) if t.user_attrs[PULL]["arm"] == answer.arm]
     assert len(own) > 2
@@ -88,9 +88,9 @@ def test_the_mean_is_of_the_replicates_alone():
 
 
 def test_maximising_is_the_mirror_image():
-    down = run(RaceSampler("epochs", budget=150, certify_share=0.3, seed=0))
+    down = run(SearchSampler("epochs", budget=150, certify_share=0.3, seed=0))
     up = run(
-        RaceSampler("epochs", budget=150, certify_share=0.3, seed=0),
+        SearchSampler("epochs", budget=150, certify_share=0.3, seed=0),
         lambda trial: -valley(trial),
         direction="maximize",
     )
@@ -103,8 +103,8 @@ def test_maximising_is_the_mirror_image():
 
 
 def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
-    whole = run(RaceSampler("epochs", trials=25, seed=3))
-    study = optuna.create_study(sampler=RaceSampler("epochs", trials=25, seed=3))
+    whole = run(SearchSampler("epochs", trials=25, seed=3))
+    study = optuna.create_study(sampler=SearchSampler("epochs", trials=25, seed=3))
     while not study.trials or not study.sampler.recommendation(study).finished:
         study.sampler = pickle.loads(pickle.dumps(study.sampler))
         study.optimize(valley, n_trials=4)
@@ -114,7 +114,7 @@ def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
 
 @pytest.mark.parametrize(("budget", "share"), [(0.5, 0.1), (2, 0.0), (8.9, 0.6), (50, 0.1)])
 def test_tiny_budgets(budget, share):
-    sampler = RaceSampler("epochs", budget=budget, certify_share=share, seed=0)
+    sampler = SearchSampler("epochs", budget=budget, certify_share=share, seed=0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         study = run(sampler, n_trials=100)
@@ -131,7 +131,7 @@ def test_tiny_budgets(budget, share):
 @pytest.mark.parametrize(("trials", "fidelity"), [(1, "epochs"), (3, None), (20, "epochs")])
 def test_budgets_in_trials_are_kept_exactly(trials, fidelity):
     objective = flat if fidelity is None else valley
-    study = run(RaceSampler(fidelity, trials=trials, seed=0), objective, n_trials=200)
+    study = run(SearchSampler(fidelity, trials=trials, seed=0), objective, n_trials=200)
     assert len(pulls(study)) == trials
     assert len(answers(study)) == 1
     assert study.sampler.recommendation(study).level == (None if fidelity is None else 9)
@@ -143,14 +143,14 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
 
     monkeypatch.setattr(StudyRace, "seconds_since_beginning", seconds_of)
     options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
-    study = run(RaceSampler(**options), flat)
+    study = run(SearchSampler(**options), flat)
     seconds = [seconds_of(None, trial) for trial in pulls(study)]
     again = [seconds_of(None, trial) for trial in replicates(study)]
     assert 28.0 < sum(seconds) - sum(again) <= 32.0
     assert len(again) >= 10
     assert sum(again) <= 32.0
     # Whoever reads the study later finds the same costs.
-    for sampler in (study.sampler, RaceSampler(**options)):
+    for sampler in (study.sampler, SearchSampler(**options)):
         answer = sampler.recommendation(study)
         assert answer.cost == pytest.approx(sum(seconds))
         assert answer.certificate is not None
@@ -161,7 +161,7 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
 @pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
 def test_a_study_goes_on_with_fewer_levels():
     def begun_with(levels):
-        return RaceSampler(Fidelity("epochs", levels=levels), budget=400, seed=0)
+        return SearchSampler(Fidelity("epochs", levels=levels), budget=400, seed=0)
 
     study = optuna.create_study(sampler=begun_with([1, 3, 9, 27]))
     study.enqueue_trial({"x": 0.3, "epochs": 27})
@@ -174,7 +174,7 @@ def test_a_study_goes_on_with_fewer_levels():
 
 
 def test_without_a_budget_it_goes_on_until_concluded():
-    sampler = RaceSampler("epochs", seed=0)
+    sampler = SearchSampler("epochs", seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley, n_trials=20)
     assert len(pulls(study)) == 20
@@ -192,10 +192,10 @@ def test_without_a_budget_it_goes_on_until_concluded():
 
 
 def test_a_larger_budget_goes_on_with_the_same_shortlist():
-    study = run(RaceSampler("epochs", budget=150, sigma=0.3, certify_share=0.3, seed=0))
+    study = run(SearchSampler("epochs", budget=150, sigma=0.3, certify_share=0.3, seed=0))
     shortlist = replicates(study)[0].user_attrs[PULL]["shortlist"]
     before = study.sampler.recommendation(study)
-    study.sampler = RaceSampler("epochs", budget=300, sigma=0.3, certify_share=0.3, seed=0)
+    study.sampler = SearchSampler("epochs", budget=300, sigma=0.3, certify_share=0.3, seed=0)
     study.optimize(valley, n_trials=500)
     after = study.sampler.recommendation(study)
     assert not before.certified
@@ -214,7 +214,7 @@ def test_a_conditional_space():
             value = 0.1 * trial.suggest_int("depth", 1, 9)
         return value + 0.1 / epochs + noise(trial)
 
-    study = run(RaceSampler("epochs", budget=300, seed=1), objective)
+    study = run(SearchSampler("epochs", budget=300, seed=1), objective)
     kinds = {tuple(sorted(params)) for params in configurations(study).values()}
     assert kinds == {("model", "ridge"), ("depth", "model")}
     assert study.best_params["model"] == "tree"
@@ -233,7 +233,7 @@ def test_a_space_that_grows_late():
             value += trial.suggest_categorical("late", [0.0, 1.0])
         return value
 
-    study = run(RaceSampler("epochs", budget=300, seed=0), objective)
+    study = run(SearchSampler("epochs", budget=300, seed=0), objective)
     arms = configurations(study)
     assert any("late" in arm for arm in arms.values())
     assert sum("shrink" in arm for arm in arms.values()) > 5
@@ -249,7 +249,7 @@ def test_a_finite_space_and_a_budget_that_is_too_large(proposer):
         b = trial.suggest_int("b", 0, 1)
         return "rqp".index(a) + b + noise(trial)
 
-    study = run(RaceSampler(trials=40, proposer=proposer, seed=0), objective)
+    study = run(SearchSampler(trials=40, proposer=proposer, seed=0), objective)
     seen = {tuple(t.params.items()) for t in pulls(study)}
     assert len(seen) == 6
     assert study.best_params == {"a": "r", "b": 0}
@@ -265,7 +265,7 @@ def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
                 raise optuna.TrialPruned
         return x**2
 
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=300, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", budget=300, seed=0))
     study.optimize(objective, n_trials=12)
     assert {trial.state for trial in study.trials} == {TrialState.COMPLETE}
     assert isinstance(study.pruner, optuna.pruners.NopPruner)
@@ -286,7 +286,7 @@ def test_failures(way):
             return -math.inf
         return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
-    study = run(RaceSampler("epochs", budget=200, seed=0), objective, catch=(ArithmeticError,))
+    study = run(SearchSampler("epochs", budget=200, seed=0), objective, catch=(ArithmeticError,))
     states = Counter(t.state for t in pulls(study))
     assert states[TrialState.COMPLETE] > 10
     if way != "inf":
@@ -299,7 +299,7 @@ def test_failures(way):
 
 
 def test_enqueued_configurations_are_evaluated_and_go_on():
-    sampler = RaceSampler("epochs", budget=150, seed=0)
+    sampler = SearchSampler("epochs", budget=150, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.enqueue_trial({"x": 0.31})
     study.enqueue_trial({"x": 0.29, "epochs": 9})
@@ -317,7 +317,7 @@ def test_enqueued_configurations_are_evaluated_and_go_on():
 
 
 def test_enqueueing_in_mid_search_and_what_was_tried_before():
-    sampler = RaceSampler("epochs", budget=120, checkpoints=True, seed=0)
+    sampler = SearchSampler("epochs", budget=120, checkpoints=True, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley, n_trials=15)
     begun = len(study.trials)
@@ -342,7 +342,7 @@ def test_enqueueing_in_mid_search_and_what_was_tried_before():
 def test_trials_of_another_sampler_do_not_disturb():
     study = optuna.create_study(sampler=RandomSampler(seed=0))
     study.optimize(valley, n_trials=10)
-    study.sampler = RaceSampler("epochs", budget=200, seed=0)
+    study.sampler = SearchSampler("epochs", budget=200, seed=0)
     study.optimize(valley, n_trials=500)
     answer = study.sampler.recommendation(study)
     assert answer.cost == paid(study) <= 200
@@ -368,7 +368,7 @@ def test_proposers(make, fidelity):
         return (valley if fidelity else flat)(trial) + y
 
     budget = {"budget": 300} if fidelity else {"trials": 60}
-    study = run(RaceSampler(fidelity, proposer=make(), seed=0, **budget), objective)
+    study = run(SearchSampler(fidelity, proposer=make(), seed=0, **budget), objective)
     configurations(study)
     assert study.best_params["y"] == 0
     assert study.best_params["branch"] == "a"
@@ -376,7 +376,7 @@ def test_proposers(make, fidelity):
 
 def test_the_proposer_sees_whole_configurations_at_the_target_alone():
     spy = Recorder()
-    study = run(RaceSampler("epochs", budget=150, proposer=spy, seed=0))
+    study = run(SearchSampler("epochs", budget=150, proposer=spy, seed=0))
     at_target = {t.params["x"] for t in pulls(study) if t.params["epochs"] == 9}
     assert spy.shown[-1]
     for trial in spy.shown[-1]:
@@ -398,7 +398,7 @@ def test_checkpoints_are_paid_by_the_increment():
         spent.append(epochs - before)
         return (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
 
-    sampler = RaceSampler("epochs", budget=150, certify_share=0.3, checkpoints=True, seed=0)
+    sampler = SearchSampler("epochs", budget=150, certify_share=0.3, checkpoints=True, seed=0)
     study = run(sampler, objective)
     assert sampler.recommendation(study).cost == sum(spent)
     assert 132 < sum(spent) <= 150
@@ -414,7 +414,7 @@ def test_studies_share_no_trainings():
 
     names = {"first": set(), "second": set()}
     for name in names:
-        sampler = RaceSampler("epochs", budget=100, certify_share=0.4, checkpoints=True, seed=0)
+        sampler = SearchSampler("epochs", budget=100, certify_share=0.4, checkpoints=True, seed=0)
         optuna.create_study(study_name=name, sampler=sampler).optimize(trained)
     assert len(names["first"]) == len(names["second"])
     assert names["first"].isdisjoint(names["second"])
@@ -428,21 +428,21 @@ def test_training_of_a_trial_that_is_in_no_race():
 
 
 def test_ask_and_tell():
-    sampler = RaceSampler("epochs", budget=100, seed=0)
+    sampler = SearchSampler("epochs", budget=100, seed=0)
     study = optuna.create_study(sampler=sampler)
     for _ in range(500):
         trial = study.ask()
         study.tell(trial, valley(trial))
         if sampler.recommendation(study).finished:
             break
-    whole = run(RaceSampler("epochs", budget=100, seed=0))
+    whole = run(SearchSampler("epochs", budget=100, seed=0))
     assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
     assert study.best_params == whole.best_params
     assert sampler.recommendation(study) == whole.sampler.recommendation(whole)
 
 
 def test_asking_beyond_the_end_changes_nothing():
-    sampler = RaceSampler("epochs", trials=12, seed=0)
+    sampler = SearchSampler("epochs", trials=12, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley, n_trials=100)
     before, best = sampler.recommendation(study), study.best_trial
@@ -455,7 +455,7 @@ def test_asking_beyond_the_end_changes_nothing():
 
 
 def test_answers_in_every_phase():
-    sampler = RaceSampler("epochs", budget=200, certify_share=0.5, sigma=0.05, seed=0)
+    sampler = SearchSampler("epochs", budget=200, certify_share=0.5, sigma=0.05, seed=0)
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="nothing to recommend yet"):
         sampler.recommendation(study)
@@ -480,7 +480,7 @@ def test_answers_in_every_phase():
     after = sampler.recommendation(study)
     assert after.finished
     assert f"{after.trials} trials, search and certificate" in str(after)
-    assert "RaceRecommendation(arm=" in repr(after)
+    assert "SearchRecommendation(arm=" in repr(after)
     for answer in (first, during, after):
         content = json.loads(json.dumps(answer.to_dict()))
         assert content["tried"] == answer.tried
@@ -501,14 +501,14 @@ def test_only_optuna_goes_through_all_trials_once_per_trial(monkeypatch):
         epochs = trial.suggest_int("epochs", 1, 9)
         return (x - 0.3) ** 2 + 0.2 / epochs + 0.05 * np.random.default_rng(trial.number).normal()
 
-    study = optuna.create_study(sampler=RaceSampler("epochs", seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", seed=0))
     study.optimize(objective, n_trials=60)
     assert len(reads) == 60
 
 
 def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it():
     """A trial that goes on has asked for no parameter at first; the arm is still what it was."""
-    study = optuna.create_study(sampler=RaceSampler("epochs", budget=20, seed=0))
+    study = optuna.create_study(sampler=SearchSampler("epochs", budget=20, seed=0))
     study.optimize(valley, n_trials=60)
     tags = [trial.user_attrs[PULL] for trial in pulls(study)]
     assert len({tag["arm"] for tag in tags}) < len(tags)
@@ -516,11 +516,11 @@ def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it():
 
 
 def test_a_trial_that_fails_after_levels_were_changed_is_no_fault_of_the_fidelity():
-    sampler = RaceSampler(Fidelity("epochs", levels=[3, 9]), budget=1000, seed=0)
+    sampler = SearchSampler(Fidelity("epochs", levels=[3, 9]), budget=1000, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley_of_27, n_trials=30)
     levels = Fidelity("epochs", levels=[1, 3, 9])
-    study.sampler = RaceSampler(levels, budget=1000, seed=0)
+    study.sampler = SearchSampler(levels, budget=1000, seed=0)
 
     def broken(trial):
         trial.suggest_float("x", 0, 1)
@@ -532,7 +532,7 @@ def test_a_trial_that_fails_after_levels_were_changed_is_no_fault_of_the_fidelit
 
 
 def test_a_proposer_is_shown_the_arms_once_in_a_trial(monkeypatch):
-    study = optuna.create_study(sampler=RaceSampler(proposer=RandomSampler(seed=0), seed=0))
+    study = optuna.create_study(sampler=SearchSampler(proposer=RandomSampler(seed=0), seed=0))
 
     def objective(trial):
         return sum(trial.suggest_float(f"x{i}", 0, 1) for i in range(5))

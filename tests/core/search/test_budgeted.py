@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.problem import Observation, Pull
-from mfhpo.search import HalvingSearch, ModelSearch, Numeric, Replicate, SearchRace, SearchSpace
+from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Numeric, Replicate, SearchSpace
 from tests.core.search.played import loaded
 
 COSTS = (1.0, 3.0, 9.0)
@@ -21,7 +21,7 @@ def true_value(point, level):
 def make(kind=HalvingSearch, costs=COSTS, continues=False, initial=9, seed=0, **options):
     search = kind(costs, continues=continues, initial=initial, seed=seed)
     search.space = SearchSpace({"x": Numeric()})
-    return SearchRace(search, **{"budget": 400.0} | options)
+    return BudgetedSearch(search, **{"budget": 400.0} | options)
 
 
 class Run:
@@ -196,7 +196,7 @@ def test_a_failure_without_its_cost_counts_at_what_is_expected():
 def run_with_set_up(costs, budget, workers=1, **options):
     search = ModelSearch(costs)
     search.space = SearchSpace({"x": Numeric()})
-    race = SearchRace(search, budget=budget, measured=True, **options)
+    race = BudgetedSearch(search, budget=budget, measured=True, **options)
     run = Run(race, sigma=0.01)
     pending = []
     while True:
@@ -242,12 +242,12 @@ def test_one_evaluation_tells_what_a_dear_level_costs_while_others_begin():
 )
 def test_the_beginning_is_as_long_as_what_was_measured_allows(per_unit, budget, first):
     """Nine, three and two arms at the levels take 9 + 9 + 18 units, six, two and two 30."""
-    race = SearchRace(ModelSearch(COSTS), budget=budget, measured=True)
+    race = BudgetedSearch(ModelSearch(COSTS), budget=budget, measured=True)
     at_lowest = 0
     while (pull := race.ask()[0]).fidelity == 0:
         race.tell(pull, Observation(float(pull.arm), per_unit * COSTS[0]))
         at_lowest += 1
-        copy = loaded(SearchRace(ModelSearch(COSTS), budget=budget, measured=True), race)
+        copy = loaded(BudgetedSearch(ModelSearch(COSTS), budget=budget, measured=True), race)
         assert copy.search.costs == race.search.costs
         assert copy.ask(3) == race.ask(3)
     assert at_lowest == first
@@ -375,7 +375,7 @@ def test_where_evaluations_are_counted_all_are_at_the_target(kind, continues, bu
     """Nine at random, or what half of the budget pays for; costs are still said as they are."""
     search = kind((1.0, 3.0, 9.0, 27.0, 81.0), continues=continues)
     search.space = SearchSpace({"x": Numeric()})
-    race = SearchRace(search, budget=budget, unit="evaluations", certify_share=0.0)
+    race = BudgetedSearch(search, budget=budget, unit="evaluations", certify_share=0.0)
     rng, chosen = np.random.default_rng(0), []
     while asked := race.ask():
         (pull,) = asked

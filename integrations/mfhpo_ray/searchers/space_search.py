@@ -11,17 +11,17 @@ from mfhpo import Observation, Policy, Problem, Pull
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
+    BudgetedSearch,
     DeclaredSearch,
     Replicate,
     SearchOptions,
     SearchPolicy,
-    SearchRace,
     SearchSpace,
     has_levels,
 )
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.pulls import Ended
-from mfhpo_ray.experiment.recommendation import TuneRaceRecommendation, TuneRecommendation
+from mfhpo_ray.experiment.recommendation import TuneRecommendation, TuneSearchRecommendation
 from mfhpo_ray.experiment.space import Config, assign, fingerprint
 from mfhpo_ray.searchers.arms import Arms
 from mfhpo_ray.searchers.candidates import Candidates, OpenCandidates
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@runs(SearchRace, SearchOptions, checkpoints=False)
-class RaceSearch(FidelitySearch):
+@runs(BudgetedSearch, SearchOptions, checkpoints=False)
+class SpaceSearch(FidelitySearch):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
@@ -42,7 +42,7 @@ class RaceSearch(FidelitySearch):
     interval, and the probability that another finalist is better. A space of some tens of
     configurations is better raced whole, by `MFSearch`::
 
-        search = RaceSearch("epochs", metric="accuracy", mode="max", budget=2000)
+        search = SpaceSearch("epochs", metric="accuracy", mode="max", budget=2000)
         tuner = tune.Tuner(
             train,
             param_space={"lr": tune.loguniform(1e-5, 1e-1), "epochs": tune.randint(1, 82)},
@@ -132,7 +132,7 @@ class RaceSearch(FidelitySearch):
     On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
     """
 
-    _policy_class: Callable[..., SearchRace]
+    _policy_class: Callable[..., BudgetedSearch]
     _defaults: dict[str, Any]
     _candidates: Candidates
 
@@ -190,10 +190,10 @@ class RaceSearch(FidelitySearch):
         else:
             self._candidates = OpenCandidates(space, self._keys)
 
-    def recommendation(self) -> TuneRaceRecommendation:
+    def recommendation(self) -> TuneSearchRecommendation:
         """The best answer so far, with its certificate as far as there is one; see `IISESearch`."""
         answer = super().recommendation()
-        assert isinstance(answer, TuneRaceRecommendation)
+        assert isinstance(answer, TuneSearchRecommendation)
         return answer
 
     def limit_of(self, trial_id: str) -> float | None:
@@ -206,7 +206,7 @@ class RaceSearch(FidelitySearch):
 
     # What the base asks.
 
-    def _make_policy(self, n_arms: int, sign: float) -> SearchRace:
+    def _make_policy(self, n_arms: int, sign: float) -> BudgetedSearch:
         race, candidates = self._race(sign, self._seed), self._candidates
         if isinstance(candidates, OpenCandidates):
             race.search.space = SearchSpace(candidates.kinds)
@@ -221,10 +221,12 @@ class RaceSearch(FidelitySearch):
         race.most_blocks = self._most_blocks
         return race
 
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> SearchRace:
+    def _policy_for(
+        self, problem: Problem, sign: float, options: Mapping[str, Any]
+    ) -> BudgetedSearch:
         return self._race(sign, options["seed"])
 
-    def _race(self, sign: float, seed: int) -> SearchRace:
+    def _race(self, sign: float, seed: int) -> BudgetedSearch:
         return self._declared.race(self._levels, seed=seed, sign=sign, params=self._params)
 
     def _answer(self, policy: Policy) -> TuneRecommendation:
@@ -325,7 +327,7 @@ class RaceSearch(FidelitySearch):
             self._candidates.load_state_dict(state["space"])
 
 
-def _as_race(policy: Policy) -> SearchRace:
-    if not isinstance(policy, SearchRace):
-        raise TypeError(f"policy must be a SearchRace, got {policy!r}.")
+def _as_race(policy: Policy) -> BudgetedSearch:
+    if not isinstance(policy, BudgetedSearch):
+        raise TypeError(f"policy must be a BudgetedSearch, got {policy!r}.")
     return policy

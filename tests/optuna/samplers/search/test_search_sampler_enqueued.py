@@ -2,12 +2,12 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import RaceSampler
+from mfhpo_optuna import SearchSampler
 from mfhpo_optuna.study.attributes import ARM_KEY, LIMIT_KEY
 
 
 def search(fidelity=None, **options):
-    sampler = RaceSampler(fidelity, seed=0, progress=False, **options)
+    sampler = SearchSampler(fidelity, seed=0, progress=False, **options)
     return optuna.create_study(sampler=sampler)
 
 

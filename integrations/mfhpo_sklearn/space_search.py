@@ -1,4 +1,4 @@
-"""`RaceSearchCV`: search a space of distributions on a budget, then certify the best."""
+"""`SpaceSearchCV`: search a space of distributions on a budget, then certify the best."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
 _ENOUGH_FOR_ALL = 10
 
 
-class RaceSearchCV(PolicySearchCV):
+class SpaceSearchCV(PolicySearchCV):
     """Searches a space with cheap and full fits, then certifies the best that it has found.
 
     When to use it: as you would use ``RandomizedSearchCV`` or ``HalvingRandomSearchCV``, for a
@@ -101,7 +101,7 @@ class RaceSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo_sklearn.results.RaceSearchRecommendation`).
+        (`mfhpo_sklearn.results.SpaceSearchRecommendation`).
     best_params_, best_score_, best_index_, best_estimator_, refit_time_
         As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its
         target. The score is the mean on fresh splits, as far as there are any.
@@ -129,10 +129,10 @@ class RaceSearchCV(PolicySearchCV):
     >>> from scipy.stats import loguniform
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.svm import SVC
-    >>> from mfhpo_sklearn import RaceSearchCV
+    >>> from mfhpo_sklearn import SpaceSearchCV
     >>> X, y = load_iris(return_X_y=True)
     >>> space = {"C": loguniform(0.01, 1000), "kernel": ["rbf", "linear"]}
-    >>> search = RaceSearchCV(SVC(), space, budget=60, random_state=0).fit(X, y)
+    >>> search = SpaceSearchCV(SVC(), space, budget=60, random_state=0).fit(X, y)
     >>> search.best_score_ > 0.9, search.certificate_.cost <= 60
     (True, True)
     """

@@ -1,10 +1,10 @@
-"""RaceSampler on a small problem; prints what it found."""
+"""SearchSampler on a small problem; prints what it found."""
 
 import numpy as np
 import optuna
 import optunahub
 
-RaceSampler = optunahub.load_module("samplers/mfhpo_race").RaceSampler
+SearchSampler = optunahub.load_module("samplers/mfhpo_search").SearchSampler
 rng = np.random.default_rng(0)
 
 
@@ -14,7 +14,7 @@ def objective(trial: optuna.Trial) -> float:
     return (x - 0.3) ** 2 + 0.2 / epochs + 0.01 * float(rng.normal())
 
 
-sampler = RaceSampler("epochs", budget=1500, seed=0)
+sampler = SearchSampler("epochs", budget=1500, seed=0)
 study = optuna.create_study(sampler=sampler)
 study.optimize(objective)
 print(sampler.recommendation(study))

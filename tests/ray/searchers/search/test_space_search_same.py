@@ -10,9 +10,9 @@ import pytest
 from ray import tune
 
 from mfhpo import Fidelity, Observation
-from mfhpo.search import ModelSearch, Numeric, OneOf, SearchRace, SearchSpace
-from mfhpo_optuna import RaceSampler
-from mfhpo_ray import RaceSearch
+from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, OneOf, SearchSpace
+from mfhpo_optuna import SearchSampler
+from mfhpo_ray import SpaceSearch
 from tests.ray.searchers.searching import in_tune
 
 LEVELS = (1, 3, 9)
@@ -35,7 +35,7 @@ def _loss(config, number):
 def _bare():
     search = ModelSearch(tuple(map(float, LEVELS)), seed=SEED)
     search.space = SearchSpace(KINDS)
-    race = SearchRace(search, sign=-1.0, **OPTIONS)
+    race = BudgetedSearch(search, sign=-1.0, **OPTIONS)
     arms = {}
     configs = []
     while pulls := race.ask():
@@ -68,7 +68,7 @@ def _bare():
 
 def _in_tune(folder):
     fidelity = Fidelity("epochs", levels=LEVELS)
-    search = RaceSearch(fidelity, metric="loss", mode="min", seed=SEED, seed_key=None, **OPTIONS)
+    search = SpaceSearch(fidelity, metric="loss", mode="min", seed=SEED, seed_key=None, **OPTIONS)
     space = {
         "x": tune.uniform(-1, 1),
         "lr": tune.loguniform(1e-4, 1.0),
@@ -99,7 +99,7 @@ def _in_optuna():
         configs.append(config)
         return _loss(config, len(configs))
 
-    sampler = RaceSampler(Fidelity("epochs", levels=LEVELS), seed=SEED, **OPTIONS)
+    sampler = SearchSampler(Fidelity("epochs", levels=LEVELS), seed=SEED, **OPTIONS)
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective)
     return configs, sampler.recommendation(study)

@@ -4,7 +4,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import RaceSampler
+from mfhpo_optuna import SearchSampler
 from tests.optuna.samplers.races import noise, pulls
 
 LOW, HIGH = -1.0, 1.0
@@ -24,7 +24,7 @@ def objective(trial):
 
 
 def run(candidates, n_jobs=1, **options):
-    sampler = RaceSampler("epochs", budget=30 * 27, candidates=candidates, seed=0, **options)
+    sampler = SearchSampler("epochs", budget=30 * 27, candidates=candidates, seed=0, **options)
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=2000, n_jobs=n_jobs)
     assert len(study.trials) < 2000, "the search did not end by itself"
@@ -59,10 +59,10 @@ def test_a_number_of_candidates_is_drawn():
 
 
 def test_another_worker_goes_on_alike():
-    sampler = RaceSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
+    sampler = SearchSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=30)
-    twin = RaceSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
+    twin = SearchSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
     assert twin.recommendation(study).arm == sampler.recommendation(study).arm
     study.sampler = twin
     study.optimize(objective, n_trials=2000)
@@ -72,7 +72,7 @@ def test_another_worker_goes_on_alike():
 
 
 def test_what_is_none_of_them_does_not_count():
-    sampler = RaceSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
+    sampler = SearchSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(objective, n_trials=3)
     study.enqueue_trial({"x": 0.123, "kind": "a"})
@@ -86,4 +86,4 @@ def test_what_is_none_of_them_does_not_count():
 
 def test_a_proposer_has_nothing_to_propose():
     with pytest.raises(ValueError, match="proposer and candidates are given"):
-        RaceSampler("epochs", candidates=CANDIDATES, proposer=optuna.samplers.TPESampler())
+        SearchSampler("epochs", candidates=CANDIDATES, proposer=optuna.samplers.TPESampler())

@@ -5,7 +5,7 @@ import optuna
 import pytest
 
 from mfhpo.search import Replicate
-from mfhpo_optuna import RaceSampler
+from mfhpo_optuna import SearchSampler
 from tests.optuna.samplers.races import PULL, pulls, worker
 
 
@@ -21,7 +21,7 @@ def objective(trial):
 
 def make(**options):
     given = {"budget": 540, "certify_share": 0.4, "epsilon": 0.1, "replicate": "split", "seed": 0}
-    return RaceSampler("epochs", **(given | options))
+    return SearchSampler("epochs", **(given | options))
 
 
 def run(sampler, objective=objective, **options):
@@ -139,7 +139,7 @@ def test_without_a_fidelity():
         own = np.random.default_rng([split, int(1e6 * (x + 1.0))]).standard_normal()
         return (x - 0.3) ** 2 + np.random.default_rng(split).standard_normal() + 0.02 * own
 
-    sampler = RaceSampler(trials=50, certify_share=0.4, replicate="split", seed=0, epsilon=0.1)
+    sampler = SearchSampler(trials=50, certify_share=0.4, replicate="split", seed=0, epsilon=0.1)
     study = run(sampler, no_levels)
     assert len(splits(study)[0]) == 1
     assert study.sampler.recommendation(study).certified

@@ -44,7 +44,7 @@ def numbered(arm: int) -> dict[str, Any]:
     return {"arm": arm}
 
 
-class SearchRace(Policy):
+class BudgetedSearch(Policy):
     """A search, and at its end a race among its best arms, on one budget.
 
     The search spends the budget but for a share that is kept for the end. Then the arms that may be

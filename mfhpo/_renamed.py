@@ -1,0 +1,43 @@
+"""Old names of public classes, which work for one version more."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+
+def renamed(module: str, new_names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], Any]:
+    """Return a ``__getattr__`` for a module that knows its old names.
+
+    Parameters
+    ----------
+    module
+        Name of the module.
+    new_names
+        The new name by each old one.
+    stacklevel
+        Calls from the warning to the line that asked for the name.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     renamed("math", {"squareroot": "sqrt"})("squareroot")(4.0)
+    2.0
+    >>> print(caught[0].message)
+    math.squareroot is now called math.sqrt; the old name goes with the next version.
+    """
+
+    def find(name: str) -> Any:
+        if name not in new_names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        new = new_names[name]
+        warnings.warn(
+            f"{module}.{name} is now called {module}.{new}; the old name goes with the next "
+            "version.",
+            FutureWarning,
+            stacklevel=stacklevel,
+        )
+        return getattr(import_module(module), new)
+
+    return find
