@@ -24,10 +24,6 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from benchmarks.parallel import mapped
-from benchmarks.replay.experiments import experiments
-from benchmarks.replay.fits import fits
-from benchmarks.replay.policies import POLICIES
-from benchmarks.replay.studies import STUDIES, STUDIES_OF_WORKERS
 from benchmarks.report import progress, write
 
 FILE = Path(__file__).parent / "results" / "fingerprints.json"
@@ -38,24 +34,36 @@ _OFF_GRID = ("Search", "Search, full evaluations")
 
 _DIGITS = 3  # of a number that was drawn or derived
 
-_ONE_WORKER: dict[str, Callable[[Path], Any]] = {
-    **POLICIES,
-    **{
-        name: play
-        for name, play in (STUDIES | fits(jobs=1) | experiments(slots=1)).items()
-        if name.partition(" ")[2] not in _OFF_GRID
-    },
-}
-_WORKERS: dict[str, Callable[[Path], Any]] = {
-    **STUDIES_OF_WORKERS,
-    **{
-        f"{name}, 3 slots": play
-        for name, play in experiments(slots=3).items()
-        if name.partition(" ")[2] not in _OFF_GRID
-    },
-}
-RUNS = _ONE_WORKER | _WORKERS
-"""By name, what plays a run. With several workers, rules of order and loss decide as well."""
+HOSTS = ("core", "optuna", "sklearn", "ray")
+"""Who runs experiments; the core stands for policies, searches, certificates, games and limits."""
+
+
+@cache
+def runs_of(host: str) -> dict[str, Callable[[Path], Any]]:
+    """Return by name what plays the runs of a host; only its own packages are needed for that."""
+    if host == "core":
+        from benchmarks.replay.policies import POLICIES
+
+        return POLICIES
+    if host == "optuna":
+        from benchmarks.replay.studies import STUDIES, STUDIES_OF_WORKERS
+
+        runs = STUDIES | STUDIES_OF_WORKERS
+    elif host == "sklearn":
+        from benchmarks.replay.fits import fits
+
+        runs = fits(jobs=1)
+    else:
+        from benchmarks.replay.experiments import experiments
+
+        at_once = {f"{name}, 3 slots": play for name, play in experiments(slots=3).items()}
+        runs = experiments(slots=1) | at_once
+    return {name: play for name, play in runs.items() if _is_on_grid(name)}
+
+
+def _is_on_grid(run: str) -> bool:
+    """Return whether no model proposes values anywhere in a range: their last digits are noise."""
+    return " Search" not in run or "on a grid" in run
 
 
 def kind_of(run: str) -> str:
@@ -67,11 +75,19 @@ def kind_of(run: str) -> str:
     ('optuna MFLUCB', 'optuna IISE, several workers')
     """
     kind = run.partition(",")[0]
-    return f"{kind}, several workers" if run in _WORKERS else kind
+    return f"{kind}, several workers" if run.endswith((" workers", " slots")) else kind
 
 
-KINDS = tuple(dict.fromkeys(map(kind_of, RUNS)))
-"""The kinds of experiments, in the order of the runs."""
+def host_of(kind: str) -> str:
+    """Return whose runs a kind of experiment consists of.
+
+    Examples
+    --------
+    >>> host_of("ray MFLUCB"), host_of("policy MFLUCB")
+    ('ray', 'core')
+    """
+    host = kind.partition(" ")[0]
+    return host if host in HOSTS else "core"
 
 
 def choices_of(record: Mapping[str, Any]) -> Any:
@@ -113,14 +129,15 @@ def play(run: str) -> str:
     """Return the choices of a run as text, which is the same wherever it is played."""
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")
-        return json.dumps(choices_of(RUNS[run](Path())), default=_plain)
+        record = runs_of(host_of(run))[run](Path())
+        return json.dumps(choices_of(record), default=_plain)
 
 
 def _plain(value: Any) -> Any:
     return value.item()  # a number of NumPy
 
 
-def fingerprints(kinds: Iterable[str] = KINDS, workers: int = 1) -> dict[str, str]:
+def fingerprints(kinds: Iterable[str], workers: int = 1) -> dict[str, str]:
     """Return the present fingerprint of each kind, twelve hexadecimal digits.
 
     Parameters
@@ -131,11 +148,17 @@ def fingerprints(kinds: Iterable[str] = KINDS, workers: int = 1) -> dict[str, st
         Processes that play the runs.
     """
     wanted = dict.fromkeys(kinds)
-    runs = [run for run in RUNS if kind_of(run) in wanted]
+    hosts = dict.fromkeys(host_of(kind) for kind in wanted)
+    runs = [run for host in hosts for run in runs_of(host) if kind_of(run) in wanted]
     contents = {kind: hashlib.sha256() for kind in wanted}
     for run, choices in zip(runs, mapped(play, runs, workers), strict=True):
         contents[kind_of(run)].update(f"{run}\n{choices}\n".encode())
     return {kind: content.hexdigest()[:12] for kind, content in contents.items()}
+
+
+def present_kinds() -> list[str]:
+    """Return the kinds of experiments that there are, in the order of their runs."""
+    return list(dict.fromkeys(kind_of(run) for host in HOSTS for run in runs_of(host)))
 
 
 def recorded() -> dict[str, str]:
@@ -154,7 +177,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", action="store_true", help=f"record them in {FILE.name}")
     parser.add_argument("--workers", type=int, default=2, help="processes (default: 2)")
     options = parser.parse_args(arguments)
-    now = fingerprints(workers=options.workers)
+    now = fingerprints(present_kinds(), options.workers)
     before = recorded() if FILE.exists() else {}
     new = [kind for kind in (*before, *now) if now.get(kind) != before.get(kind)]
     for kind in dict.fromkeys(new):

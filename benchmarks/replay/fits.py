@@ -64,7 +64,7 @@ def _certified(jobs: int, data: Path) -> dict[str, Any]:
     )
 
 
-_EPOCHS = {"resource": "epochs", "levels": [1, 3, 9]}
+_EPOCHS: dict[str, Any] = {"resource": "epochs", "levels": [1, 3, 9]}
 _MADE: dict[str, Callable[..., Any]] = {
     "MFSearchCV": partial(MFSearchCV, _Formula(), _GRID),
     "MFSearchCV, epochs": partial(MFSearchCV, _Formula(), _GRID, **_EPOCHS),

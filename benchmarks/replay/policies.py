@@ -92,7 +92,10 @@ def _limited(make: Callable[..., Policy], options: Mapping[str, Any], data: Path
     return {"pulls": pulls, "answer": [answer.arm, answer.certified]}
 
 
-_SPACE = {"x": Numeric(tuple(i / 20 for i in range(21))), "kind": OneOf(3)}
+_SPACE: dict[str, Numeric | OneOf] = {
+    "x": Numeric(tuple(i / 20 for i in range(21))),
+    "kind": OneOf(3),
+}
 
 
 def _searched(kind: type, options: Mapping[str, Any], given: int, data: Path) -> dict[str, Any]:
@@ -119,7 +122,8 @@ def _searched(kind: type, options: Mapping[str, Any], given: int, data: Path) ->
                 point = {"x": int(drawn.integers(21)) / 20, "kind": float(drawn.integers(3))}
             race.search.describe(pull.arm, point)
             points[pull.arm] = [point["x"], point["kind"]]
-        value = _value_at(*points[pull.arm], level=pull.fidelity + 3 - len(costs), key=len(pulls))
+        x, choice = points[pull.arm]
+        value = _value_at(x, choice, pull.fidelity + 3 - len(costs), len(pulls))
         race.tell(pull, Observation(value, _paid(pull, costs) if own.get("measured") else None))
         pulls.append([pull.arm, points[pull.arm], pull.fidelity, pull.block])
     answer = race.recommend()

@@ -29,7 +29,7 @@ RACES: dict[str, dict[str, Any]] = {
     "MF, reward per pull": {**_DRAWN, "aim": "reward per pull"},
     "Search": {"fidelity": EPOCHS, "budget": 400},
     "Search, full evaluations": {"trials": 60},
-    "Search, on a grid": {"fidelity": EPOCHS, "budget": 300},
+    "Search, on a grid": {"fidelity": EPOCHS, "budget": 200},
     "Search, full evaluations on a grid": {"trials": 40, "certify_share": 0.3},
     "Search, candidates on a grid": {"fidelity": EPOCHS, "budget": 300, "candidates": _ON_GRID},
     "MF, budget for a few on a grid": {"fidelity": EPOCHS, "budget": 300, "arms": _ON_GRID},
