@@ -5,6 +5,7 @@ from importlib.metadata import version
 
 import pytest
 
+from benchmarks.fingerprints import recorded
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.ask_tell import in_turn
 from benchmarks.hpo.identity import distribution_of, identity_by, identity_of
