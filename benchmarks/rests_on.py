@@ -8,6 +8,7 @@ _CERTIFICATES = ("policy blocks", "policy looks", "certificate")
 # By program, the kinds of experiments, or what their names begin with. Times alone rest on nothing.
 _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.assumptions": ("policy", "certificate", "search by", "optuna", "sklearn", "ray"),
+    "benchmarks.baselines": ("policy", "optuna MF", "optuna certify"),
     "benchmarks.certificate_cost": ("policy", "optuna MF"),
     "benchmarks.certify": ("optuna certify", *_CERTIFICATES, "policy MFTopTwo"),
     "benchmarks.delta_correctness": ("policy", "certificate"),

@@ -99,7 +99,6 @@ def test_what_lacks_data_is_left_out(played, tmp_path):
 class TestPlan:
     def test_it_measures_each_results_file_but_those_that_others_make(self):
         there = {file.stem for file in RESULTS.glob("*.json")} - {
-            "baselines",
             "fingerprints",
             "hpo_judged_begun",
         }
