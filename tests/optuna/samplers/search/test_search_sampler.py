@@ -13,7 +13,6 @@ from optuna.trial import TrialState
 
 from mfhpo import Fidelity
 from mfhpo_optuna import SearchSampler, plot_race, training_of
-from mfhpo_optuna.samplers import delegate
 from mfhpo_optuna.study.study_race import StudyRace
 from tests.optuna.samplers.races import (
     PULL,
@@ -156,21 +155,6 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
         assert answer.certificate is not None
         assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
     assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
-
-
-@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
-def test_a_study_goes_on_with_fewer_levels():
-    def begun_with(levels):
-        return SearchSampler(Fidelity("epochs", levels=levels), budget=400, seed=0)
-
-    study = optuna.create_study(sampler=begun_with([1, 3, 9, 27]))
-    study.enqueue_trial({"x": 0.3, "epochs": 27})
-    study.optimize(valley_of_27, n_trials=3)
-    study.sampler = begun_with([9, 27])
-    study.optimize(valley_of_27, n_trials=3)
-    trials = pulls(study)
-    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 6
-    assert all(trial.params["epochs"] in (9, 27) for trial in trials[3:])
 
 
 def test_without_a_budget_it_goes_on_until_concluded():
@@ -506,15 +490,6 @@ def test_only_optuna_goes_through_all_trials_once_per_trial(monkeypatch):
     assert len(reads) == 60
 
 
-def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it():
-    """A trial that goes on has asked for no parameter at first; the arm is still what it was."""
-    study = optuna.create_study(sampler=SearchSampler("epochs", budget=20, seed=0))
-    study.optimize(valley, n_trials=60)
-    tags = [trial.user_attrs[PULL] for trial in pulls(study)]
-    assert len({tag["arm"] for tag in tags}) < len(tags)
-    assert study.sampler._read(study).race.search._corrections == 0
-
-
 def test_a_trial_that_fails_after_levels_were_changed_is_no_fault_of_the_fidelity():
     sampler = SearchSampler(Fidelity("epochs", levels=[3, 9]), budget=1000, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -529,24 +504,3 @@ def test_a_trial_that_fails_after_levels_were_changed_is_no_fault_of_the_fidelit
     study.optimize(broken, n_trials=1, catch=OSError)
     study.optimize(valley_of_27, n_trials=3)
     assert study.trials[-1].state.name == "COMPLETE"
-
-
-def test_a_proposer_is_shown_the_arms_once_in_a_trial(monkeypatch):
-    study = optuna.create_study(sampler=SearchSampler(proposer=RandomSampler(seed=0), seed=0))
-
-    def objective(trial):
-        return sum(trial.suggest_float(f"x{i}", 0, 1) for i in range(5))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study.optimize(objective, n_trials=20)
-    made, create = [], delegate.create_trial
-
-    def counted(**arguments):
-        made.append(arguments)
-        return create(**arguments)
-
-    monkeypatch.setattr(delegate, "create_trial", counted)
-    study.optimize(objective, n_trials=1)
-    n_finished = len(study.sampler._of(study).race.search.finished_arms())
-    assert 0 < len(made) <= n_finished

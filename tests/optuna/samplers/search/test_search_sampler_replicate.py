@@ -96,15 +96,6 @@ def test_several_workers_and_failures():
     assert study.sampler.recommendation(study).certified
 
 
-def test_an_enqueued_configuration_is_of_the_search():
-    study = optuna.create_study(sampler=make())
-    study.enqueue_trial({"x": 0.3})
-    study.optimize(objective, n_trials=10)
-    assert study.trials[0].params["x"] == 0.3
-    assert {trial.user_attrs[PULL]["block"] for trial in pulls(study)} == {0}
-    assert len(splits(study)[0]) == 1
-
-
 @pytest.mark.parametrize("is_told", [False, True])
 def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is_told):
     storage = optuna.storages.InMemoryStorage()
@@ -149,7 +140,6 @@ def test_without_a_fidelity():
     ("options", "error", "words"),
     [
         ({"replicate": "epochs"}, ValueError, "replicate='epochs' is the fidelity"),
-        ({"replicate": 3}, TypeError, "replicate must be the name of a parameter"),
         ({"sigma": 0.1}, ValueError, "sigma=0.1 has no part in blocks"),
     ],
 )

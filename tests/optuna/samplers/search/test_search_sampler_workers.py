@@ -4,7 +4,7 @@ from contextlib import contextmanager
 import numpy as np
 import optuna
 import pytest
-from optuna.samplers import RandomSampler, TPESampler
+from optuna.samplers import RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
@@ -49,16 +49,13 @@ def check(study, budget, most_under_way):
     return answer
 
 
-@pytest.mark.parametrize(
-    "make", [lambda: None, lambda: TPESampler(seed=0)], ids=["model", "TPE proposes"]
-)
-def test_threads(make):
+def test_threads():
     def slow(trial):
         value = valley(trial)
         time.sleep(0.001 * (trial.number % 4))
         return value
 
-    sampler = SearchSampler("epochs", budget=300, certify_share=0.3, proposer=make(), seed=0)
+    sampler = SearchSampler("epochs", budget=300, certify_share=0.3, seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(slow, n_trials=1000, n_jobs=4)
     assert len(study.trials) < 200
