@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV
+from mfhpo_sklearn import IISESearchCV, MFSearchCV
 from mfhpo_sklearn.results import SpaceSearchRecommendation
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -221,18 +221,3 @@ def test_timeout_is_the_reason(monkeypatch):
     late = given(epsilon=0.0, timeout=fits - 2).fit(X, y).certificate_
     assert f"because     timeout={fits - 2} s is over and" in str(late)
     assert late.reason == late.certificate.reason
-
-
-def test_lines_of_progress(capsys):
-    search = given(verbose=2).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == search.certificate_.trials
-    assert "searches; best so far {'max_depth': " in lines[0]
-    n = len(finalists(search))
-    assert f"evaluates the {n} best again" in lines[-1]
-
-
-def test_where_a_search_of_a_space_left_its_settings():
-    options = {"resource": "n_samples", "levels": LEVELS, "budget": 30, "random_state": 0}
-    search = SpaceSearchCV(TREE, GRID, candidates=30, **options).fit(X, y)
-    assert "left at n_samples=50" in str(search.certificate_)
