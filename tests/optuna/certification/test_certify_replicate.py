@@ -208,15 +208,6 @@ def test_two_values_of_one_block_count_once():
     assert second.evaluations == first.evaluations + 1
 
 
-def test_without_a_replicate_there_are_as_many_candidates_as_splits():
-    def own(trial):
-        return on_split(trial) + 0.01 * np.random.default_rng(trial.number).normal()
-
-    answer = certify(searched(), own, budget=30)
-    assert len(answer.candidates) == 8
-    assert all("split" in result.params for result in answer.candidates)
-
-
 @pytest.mark.parametrize(
     ("objective", "options", "error", "words"),
     [
@@ -234,7 +225,6 @@ def test_without_a_replicate_there_are_as_many_candidates_as_splits():
         ),
         (on_split, {"replicate": "split", "sigma": 0.1}, ValueError, "sigma=0.1 has no part"),
         (on_split, {"replicate": "split", "budget": 3}, ValueError, "budget must be at least 4"),
-        (on_split, {"replicate": 3}, TypeError, "replicate must be the name of a parameter"),
     ],
 )
 def test_what_will_not_do(objective, options, error, words):

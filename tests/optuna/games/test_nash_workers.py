@@ -7,8 +7,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
 from mfhpo_optuna.games.queries import planned
-from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
-from tests.optuna.workers import game, start, wait
+from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking, tracking_by_level
 
 BUDGET = 90
 
@@ -20,24 +19,6 @@ def of_the_game(study):
 
 def paid(study):
     return sum(trial.params["seconds"] for trial in of_the_game(study))
-
-
-@pytest.mark.slow
-def test_two_processes(tmp_path):
-    path = str(tmp_path / "game.db")
-    game(path, n_trials=0)
-    wait(*(start(f"game({path!r})") for _ in range(2)))
-    study = game(path, n_trials=0)
-    assert all(trial.state.is_finished() for trial in study.trials)
-    answer = study.sampler.equilibrium(study)
-    assert answer.trials == len(of_the_game(study)), "an observation was lost"
-    assert answer.cost == paid(study)
-    # Two that choose at the same moment may both take what is left.
-    assert BUDGET - 9 < answer.cost <= BUDGET + 9
-    assert answer.finished
-    assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.1)
-    game(path, n_trials=5)
-    assert paid(study) == answer.cost, "it went on after the end"
 
 
 def test_threads(monkeypatch):

@@ -27,7 +27,6 @@ from tests.optuna.samplers.races import (
     split_bowl,
     worker,
 )
-from tests.optuna.workers import race, start, wait
 
 
 def test_threads():
@@ -98,20 +97,6 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
     one.tell(enqueued, bowl(enqueued))
     for study in (one, two, make()):
         assert study.sampler.recommendation(study).trials == len(counted_for_their_arm(study))
-
-
-@pytest.mark.slow
-def test_two_processes_on_one_sqlite_study(tmp_path):
-    path = str(tmp_path / "race.db")
-    study = race(path, lease=None, n_trials=1)
-    call = f"race({path!r}, lease=None)"
-    wait(start(call), start(call))
-    assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
-    assert len(arms_of(study)) == 4
-    answer = study.sampler.recommendation(study)
-    assert answer.certified
-    assert study.best_params["x"] == answer.params["x"]
-    assert [t for t in pulls(study) if t.constraints != {"mfhpo": 1.0}] == []
 
 
 def race_with(lease):
