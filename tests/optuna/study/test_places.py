@@ -152,7 +152,7 @@ DISTRIBUTIONS = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore:The distribution is specified by")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(0.0, IntDistribution(1, 9, log=True))
 @example(math.nextafter(1.0, 0.0), IntDistribution(1, 9, log=True))
 @given(UNITS, DISTRIBUTIONS)

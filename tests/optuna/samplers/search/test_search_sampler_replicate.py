@@ -69,16 +69,6 @@ def test_noise_that_all_have_in_common_hides_no_differences():
     assert 3.0 * within[0] < within[1]
 
 
-def test_an_interrupted_study_goes_on_the_same(tmp_path):
-    whole = run(make(budget=150))
-    for _ in range(4):
-        study = worker(f"sqlite:///{tmp_path / 'study.db'}", make(budget=150))
-        study.optimize(objective, n_trials=25)
-    assert len(pulls(study)) < 100
-    assert [trial.params for trial in pulls(study)] == [trial.params for trial in pulls(whole)]
-    assert study.best_params == whole.best_params
-
-
 def test_several_workers_and_failures():
     def failing(trial):
         value = objective(trial)
