@@ -20,7 +20,6 @@ from tests.optuna.games.nash_games import (
     on_a_grid,
     on_a_grid_by_level,
     play,
-    tracking,
     tracking_losses,
 )
 
@@ -60,11 +59,11 @@ def told(study):
 
 @pytest.mark.parametrize("fidelity", [None, "seconds"])
 def test_two_samplers_in_turn_are_one(fidelity, tmp_path):
-    budget = 9 if fidelity is None else 40
+    budget = 6 if fidelity is None else 22
     objective = on_a_grid if fidelity is None else on_a_grid_by_level
     whole = play(objective, fidelity=fidelity, budget=budget)
     storage = f"sqlite:///{tmp_path / 'game.db'}" if fidelity else InMemoryStorage()
-    for n_trials in (1, 2, 3, None):
+    for n_trials in (1, 3, None):
         study = optuna.create_study(
             study_name="game",
             storage=storage,
@@ -116,7 +115,7 @@ def test_what_is_enqueued_is_evaluated_and_learned_from():
 
 
 def test_what_is_enqueued_outside_of_the_game_does_not_count():
-    study = by_level(budget=20)
+    study = by_level(budget=12)
     study.optimize(on_a_grid_by_level, n_trials=1)
     study.enqueue_trial({"x": 0.5, "y": 0.5, "seconds": 4})
     with pytest.warns(UserWarning, match=r"trial 1.*does not count"):

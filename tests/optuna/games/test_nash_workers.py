@@ -7,7 +7,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
 from mfhpo_optuna.games.queries import planned
-from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking, tracking_by_level
+from tests.optuna.games.nash_games import PLAYERS, QUERY, on_a_grid, on_a_grid_by_level
 
 BUDGET = 90
 
@@ -23,7 +23,7 @@ def paid(study):
 
 def test_threads(monkeypatch):
     def slow(trial):
-        values = tracking_by_level(trial)
+        values = on_a_grid_by_level(trial)
         time.sleep(0.001 * (trial.number % 4))
         return values
 
@@ -54,7 +54,7 @@ def worker(storage, budget=12.0):
 def test_who_comes_later_gives_way():
     storage = InMemoryStorage()
     one, two = worker(storage, 5.0), worker(storage, 5.0)
-    one.optimize(tracking, n_trials=3)
+    one.optimize(on_a_grid, n_trials=3)
     first = one.ask()
     hidden = planned(first)
     read = two.sampler._read(two)
@@ -79,11 +79,11 @@ def test_who_comes_later_gives_way():
 def test_nothing_is_left_for_who_comes_later():
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
-    one.optimize(tracking, n_trials=3)
+    one.optimize(on_a_grid, n_trials=3)
     first = one.ask()
-    two.optimize(tracking)
+    two.optimize(on_a_grid)
     assert [trial.state for trial in two.trials[4:]] == [TrialState.PRUNED]
-    one.tell(first, tracking(first))
+    one.tell(first, on_a_grid(first))
     assert two.sampler.equilibrium(two).finished
     assert two.sampler.equilibrium(two).trials == 4
 
@@ -91,7 +91,7 @@ def test_nothing_is_left_for_who_comes_later():
 def test_a_trial_that_gave_up_its_query_is_not_waited_for():
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
-    one.optimize(tracking, n_trials=2)
+    one.optimize(on_a_grid, n_trials=2)
     trial = one.ask()
     read = two.sampler._read(two)
     assert len(read.under_way) == 1
@@ -105,7 +105,7 @@ def test_the_last_of_the_budget_is_not_left_to_who_gives_way(interrupted, monkey
     """Each of two that choose at the same moment sees the other's plan; the later one gives way."""
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
-    one.optimize(tracking, n_trials=3)
+    one.optimize(on_a_grid, n_trials=3)
     read = one.sampler._read(one)
     propose, later = read.propose, []
 
