@@ -110,21 +110,6 @@ def game(path, n_trials=None):
     return study
 
 
-def certified(path, kill_at=-1, timeout=None):
-    """The study and the certificate of a search at random, or of what was recorded of it."""
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        if trial.number == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return x**2 + 0.1 * np.random.default_rng(trial.number).normal()
-
-    study = study_at(path, optuna.samplers.RandomSampler(seed=0))
-    if not study.trials:
-        study.optimize(objective, n_trials=20)
-    return study, certify(study, objective, top=3, epsilon=0.2, timeout=timeout)
-
-
 def certified_in_blocks(path, most=2**31 - 1, kill_at=-1, timeout=None, **options):
     """The study and the certificate by shared splits; what a split does is the larger part."""
 

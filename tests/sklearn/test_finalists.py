@@ -41,10 +41,6 @@ def finalists(search):
     return [search.cv_results_["params"].index(params) for params in settings]
 
 
-def plain(results):
-    return {name: list(column) for name, column in results.items() if "_time" not in name}
-
-
 @pytest.mark.parametrize("kind", [MFSearchCV, IISESearchCV])
 def test_cheap_levels_choose_the_finalists(kind):
     search = given(kind=kind).fit(X, y)
@@ -117,15 +113,6 @@ def test_no_score_of_a_cheap_level_where_a_finalist_has_one():
     results = search.cv_results_
     assert (results["mean_test_score"].astype(int) // 10 * 10 == results["n_resources"]).all()
     assert search.best_score_ > 450
-
-
-def test_several_at_once():
-    with joblib.parallel_config(backend="threading"):
-        search = given(n_jobs=2).fit(X, y)
-        again = given(n_jobs=2).fit(X, y)
-    np.testing.assert_equal(plain(search.cv_results_), plain(again.cv_results_))
-    assert search.certificate_.cost <= N
-    assert search.best_index_ in finalists(search)
 
 
 @pytest.mark.parametrize("kind", [MFSearchCV, IISESearchCV])

@@ -1,9 +1,7 @@
 """The searches of mfhpo_sklearn, in the manner of scikit-learn's own tests of searches."""
 
 import pickle
-import time
 import warnings
-from types import SimpleNamespace
 from typing import ClassVar
 
 import joblib
@@ -23,7 +21,6 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
     ParameterGrid,
-    ShuffleSplit,
     TimeSeriesSplit,
     cross_val_score,
 )
@@ -379,12 +376,6 @@ def test_race_ends_with_its_budget():
         assert search.best_score_ == pytest.approx(np.nanmean(winner))
 
 
-def test_budget_in_seconds():
-    search = race(TREE, {"ccp_alpha": uniform(0, 0.1)}, budget=None, seconds=1.0).fit(X, y)
-    assert 0.5 < search.certificate_.cost < 1.5
-    assert search.best_score_ > 0.6
-
-
 def test_spaces_that_are_alternatives():
     spaces = [
         {"kernel": ["rbf"], "C": loguniform(0.01, 100), "gamma": loguniform(0.001, 10)},
@@ -509,14 +500,6 @@ def test_given_ends_with_its_budget_or_time():
         given(budget=0.5).fit(X, y)
     with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
         race(budget=0.5).fit(X, y)
-
-
-def test_timeout_is_the_reason(monkeypatch):
-    clock = SimpleNamespace(monotonic=iter(range(100)).__next__, time=time.time)
-    monkeypatch.setattr("mfhpo_sklearn.policy_search.time", clock)
-    answer = given(timeout=12, epsilon=0.0, budget=None).fit(X, y).certificate_
-    assert answer.trials == 11
-    assert answer.reason == "timeout=12 s is over and 4 arms are not told apart yet"
 
 
 def test_declared_bias_lets_cheap_levels_decide():
@@ -652,16 +635,6 @@ def test_classes_that_cannot_be_stratified(make, labels):
         search = make(budget=12).fit(X, labels)
     assert caught[0].filename == __file__
     assert "by ShuffleSplit into 120 samples and 30" in str(search.certificate_)
-
-
-def test_bad_parameter_is_one_of_the_estimator():
-    with pytest.raises(ValueError, match="parameter of DecisionTreeClassifier must be"):
-        given(candidates={"max_depth": [-1]}, error_score="raise").fit(X, y)
-
-
-def test_splitter_with_its_own_size():
-    search = race(cv=ShuffleSplit(5, test_size=0.5, random_state=7)).fit(X, y)
-    assert "ShuffleSplit into 75 samples and 75" in str(search.certificate_)
 
 
 @SEARCHES

@@ -92,11 +92,6 @@ def test_a_distribution_that_changes(name, change):
         play(objective, fidelity="seconds", budget=90)
 
 
-def test_a_level_that_the_objective_does_not_allow():
-    with pytest.raises(ValueError, match=r"'seconds'.*81.*does not allow"):
-        play(tracking_by_level, fidelity=Fidelity("seconds", levels=[1, 81]), budget=90)
-
-
 def test_an_error_does_not_spoil_the_study():
     def objective(trial):
         if trial.number == 2:

@@ -1,4 +1,3 @@
-import logging
 import math
 import pickle
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from tests.optuna.games.nash_games import (
     on_a_grid,
     on_a_grid_by_level,
     play,
+    tracking,
     tracking_losses,
 )
 
@@ -197,19 +197,6 @@ def test_nothing_but_failures_still_ends():
         study.sampler.deviations(study, {"x": 0.5, "y": 0.5})
 
 
-def test_what_is_known_of_a_game_without_values(caplog, monkeypatch):
-    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.games.sampler")
-    monkeypatch.setattr(logger, "handlers", [caplog.handler])
-    caplog.set_level(logging.WARNING, logger=logger.name)
-
-    def objective(trial):
-        on_a_grid(trial)
-        raise LookupError
-
-    new_study(budget=6).optimize(objective, n_trials=3, catch=(LookupError,))
-    assert "So far nothing is known about what deviating would gain." in caplog.text
-
-
 def dead(study, seconds_ago, profile=None, **noted):
     tag = {"levels": [0, 0], "profile": profile or {"x": 0.5, "y": 0.5}, **noted}
     trial = create_trial(state=TrialState.RUNNING, user_attrs={QUERY: tag})
@@ -234,11 +221,6 @@ def test_a_trial_whose_process_is_gone_is_evaluated_anew_at_once():
     dead(study, 1.0, worker=worker_name())
     study.optimize(on_a_grid)
     assert len(evaluated(study)) == 5
-
-
-def test_who_evaluates_a_trial_is_noted():
-    study = new_study(budget=6)
-    assert study.ask().user_attrs[QUERY]["worker"] == worker_name()
 
 
 def test_a_clock_that_was_set_forward_makes_no_lease_longer():

@@ -88,18 +88,6 @@ def test_nothing_is_left_for_who_comes_later():
     assert two.sampler.equilibrium(two).trials == 4
 
 
-def test_a_trial_that_gave_up_its_query_is_not_waited_for():
-    storage = InMemoryStorage()
-    one, two = worker(storage, 4.0), worker(storage, 4.0)
-    one.optimize(on_a_grid, n_trials=2)
-    trial = one.ask()
-    read = two.sampler._read(two)
-    assert len(read.under_way) == 1
-    storage.set_trial_user_attr(trial._trial_id, QUERY, {"over": True})
-    assert two.sampler._read(two) is read
-    assert len(read.under_way) == 0
-
-
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_the_last_of_the_budget_is_not_left_to_who_gives_way(interrupted, monkeypatch):
     """Each of two that choose at the same moment sees the other's plan; the later one gives way."""

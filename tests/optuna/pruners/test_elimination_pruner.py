@@ -69,17 +69,6 @@ def test_bounds_as_a_function_are_asked_at_a_geometric_grid():
     assert sorted(set(asked)) == [1, 3, 9]
 
 
-def test_a_trial_is_not_stopped_while_its_latest_report_is_nan():
-    study = study_of(WORKED, MFEliminationPruner(bias={1: 0.4}))
-    assert study.pruner.prune(study, running(0.0, 0.0))
-    assert not study.pruner.prune(study, running(0.0, math.nan))
-    assert not study.pruner.prune(study, running(math.nan))
-    assert study.pruner.prune(study, running(-math.inf))
-    add(study, 20, (math.inf, math.nan))
-    add(study, 21, (math.inf, math.inf))
-    assert not verdict(study, 0.55)
-
-
 def test_an_arm_is_not_stopped_by_its_own_repeats():
     pruner = MFEliminationPruner(bias={1: 0.4}, replicate_params=["seed"])
     study = optuna.create_study(direction="maximize", pruner=pruner)

@@ -30,7 +30,7 @@ from tests.optuna.samplers.races import (
     run,
     sequence,
 )
-from tests.optuna.workers import start, storage_at, wait
+from tests.optuna.workers import storage_at
 
 EPOCHS = Fidelity("epochs", levels=[1, 3, 9])
 SAMPLERS = {
@@ -133,17 +133,6 @@ def test_whoever_loads_the_study_sees_the_same_best_trial(tmp_path, file):
     loaded.sampler = SAMPLERS["choice"]()
     loaded.optimize(bowl, n_trials=15)
     assert check(loaded).number > best.number
-
-
-def test_workers_add_few_answers(tmp_path):
-    path = str(tmp_path / "race.log")
-    call = f"race({path!r}, lease=None, n_trials=12)"
-    wait(start(call), start(call))
-    study = optuna.load_study(study_name="search", storage=storage_at(path))
-    best = study.best_trial
-    assert best.user_attrs[CERTIFICATE]["certified"] is False
-    assert best.user_attrs[SO_FAR] == max(t.user_attrs[SO_FAR] for t in answers_so_far(study))
-    assert len(answers_so_far(study)) <= 24
 
 
 @pytest.mark.parametrize(("known_to_the_other", "stays"), [(100, True), (8, False)])

@@ -9,7 +9,7 @@ import pytest
 from mfhpo import BlockElimination, Fidelity
 from mfhpo_optuna import MFSampler
 from mfhpo_optuna.samplers import policy_sampler
-from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run, worker
+from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run
 
 ARMS = [{"x": x} for x in (-0.9, -0.3, 0.0, 0.2, 0.6)]
 
@@ -46,39 +46,6 @@ def test_arms_share_their_splits_and_are_told_apart_by_them(cls):
     assert {trial.params["epochs"] for trial in pulls(study)} == {9}
     assert len(pulls(study)) < 60  # the noise of an evaluation is six times epsilon
     assert "same replicates" in str(answers(study)[-1].user_attrs["mfhpo:certificate"]["reason"])
-
-
-def test_an_interrupted_study_goes_on_the_same(tmp_path):
-    whole = run(make(), objective)
-    for _ in range(50):
-        study = worker(f"sqlite:///{tmp_path / 'study.db'}", make())
-        if answers(study) and answers(study)[-1].user_attrs["mfhpo:certificate"]["certified"]:
-            break
-        study.optimize(objective, n_trials=7)
-    assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
-    assert study.best_params == whole.best_params
-
-
-def test_what_fails_is_evaluated_again_on_the_same_split():
-    failed = []
-
-    def failing(trial):
-        value = objective(trial)
-        if len(failed) < 2 and trial.number in (3, 8):
-            failed.append((trial.params["x"], trial.params["split"]))
-            raise RuntimeError
-        return value
-
-    study = run(make(), failing, catch=(RuntimeError,))
-    done = [(t.params["x"], t.params["split"]) for t in pulls(study) if t.values]
-    assert set(failed) <= set(done)
-
-
-def test_several_workers_fill_the_blocks():
-    study = optuna.create_study(sampler=make())
-    study.optimize(objective, n_jobs=3)
-    assert study.best_params["x"] in (0.0, 0.2)
-    assert all(len(of_block) == 1 for of_block in splits(study).values())
 
 
 def test_a_split_that_was_set_by_somebody_else_does_not_count():

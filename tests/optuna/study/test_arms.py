@@ -164,23 +164,6 @@ def test_a_new_configuration_once_all_arms_are_known_is_refused():
 
 
 @pytest.mark.parametrize("ahead", [0, 5])
-def test_an_enqueued_level_is_honoured(ahead):
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(bowl, n_trials=ahead) if ahead else None
-    study.enqueue_trial({"epochs": 9})
-    enqueued = study.trials[-1].number
-    study.optimize(bowl, n_trials=1)
-    assert study.trials[enqueued].params["epochs"] == 9
-    answer = sampler.recommendation(study)
-    assert answer.trials == ahead + 1
-    levels = (trial.params["epochs"] for trial in pulls(study))
-    assert answer.cost == sum(levels)
-    study.optimize(bowl)
-    assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-@pytest.mark.parametrize("ahead", [0, 5])
 def test_an_enqueued_value_that_is_no_level_is_refused(ahead):
     sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
     study = optuna.create_study(sampler=sampler)

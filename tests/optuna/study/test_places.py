@@ -206,12 +206,6 @@ def test_drawn_arms_are_stratified_in_every_parameter(n, seed):
             assert position / n - 1e-9 <= unit <= (position + 1) / n + 1e-9
 
 
-def test_draws_repeat_with_the_seed_and_only_with_it():
-    space = {"x": FloatDistribution(0, 1), "y": IntDistribution(1, 1000, log=True)}
-    assert draw_arms(space, 8, seed=3) == draw_arms(space, 8, seed=3)
-    assert draw_arms(space, 8, seed=3) != draw_arms(space, 8, seed=4)
-
-
 @pytest.mark.parametrize(
     ("space", "size"),
     [

@@ -114,14 +114,6 @@ def test_its_level_is_that_of_its_parameters():
     assert inherited(study) == Pull(noted["arm"], 2)  # of the levels 1, 3 and 9
 
 
-def test_nothing_is_inherited_from_a_trial_that_had_asked_for_nothing():
-    study = optuna.create_study(sampler=iise(0))
-    study.optimize(objective, n_trials=3)
-    make_anew(study, study.ask())
-    assert PULL in waiting(study).user_attrs
-    assert inherited(study) is None
-
-
 @pytest.mark.filterwarnings("ignore:trial .* was enqueued with")
 def test_nothing_is_inherited_from_a_trial_outside_the_race():
     study = optuna.create_study(sampler=iise(0))

@@ -185,22 +185,6 @@ def test_standard_streams_that_an_objective_closes_are_whole_in_the_next_trial(c
     assert "Traceback" not in printed.err
 
 
-def test_an_objective_that_prints_through_an_object_of_its_own_keeps_its_process():
-    class Twice:
-        def __init__(self, stream):
-            self.write, self.flush = stream.write, stream.flush
-
-    def objective(trial):
-        if trial.number == 0:
-            sys.stdout = Twice(sys.stdout)
-        return float(os.getpid())
-
-    study = optuna.create_study()
-    with time_limited(objective, limit=30.0) as limited:
-        study.optimize(limited, n_trials=3)
-    assert len({trial.value for trial in study.trials}) == 1
-
-
 @pytest.mark.parametrize("victim", ["warden", "keeper", "worker"])
 def test_nothing_outlives_processes_that_are_killed_from_outside(victim, tmp_path):
     notes = Notes(tmp_path / "pids")

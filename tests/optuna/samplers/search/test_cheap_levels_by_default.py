@@ -192,16 +192,6 @@ def test_a_certificate_has_no_split_of_the_search_after_early_failures():
     ) - len(of_search)
 
 
-def test_a_configuration_that_is_enqueued_takes_a_place_among_the_candidates():
-    sampler = MFSampler("epochs", N, budget=BUDGET, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.enqueue_trial({"x": 0.3})
-    study.optimize(bowl)
-    answer = sampler.recommendation(study)
-    assert sum(answer.left.values()) + answer.at_target == N
-    assert 0.3 in {t.params["x"] for t in study.trials if is_full(t)}
-
-
 def test_a_configuration_may_be_enqueued_twice():
     sampler = MFSampler("epochs", N, budget=BUDGET, seed=0)
     study = optuna.create_study(sampler=sampler, study_name="s")

@@ -54,21 +54,6 @@ def test_the_search_has_one_split_and_the_certificate_others():
     assert answer.cost == sum(trial.params["epochs"] for trial in pulls(study)) <= 540
 
 
-def test_noise_that_all_have_in_common_hides_no_differences():
-    def with_own_splits(trial):
-        trial = optuna.trial.FixedTrial({**asked_of(trial), "split": 1000 + trial.number})
-        return objective(trial)
-
-    def asked_of(trial):
-        return {"x": trial.suggest_float("x", -1, 1), "epochs": trial.suggest_int("epochs", 1, 9)}
-
-    within = [
-        study.sampler.recommendation(study).certificate.within
-        for study in (run(make()), run(make(replicate=None), with_own_splits))
-    ]
-    assert 3.0 * within[0] < within[1]
-
-
 def test_several_workers_and_failures():
     def failing(trial):
         value = objective(trial)
@@ -111,19 +96,6 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
     tags = [trial.user_attrs[PULL] for trial in (first, trials[0])]
     assert tags[0]["shortlist"] == tags[1]["shortlist"]
     assert (tags[0]["arm"], tags[0]["block"]) != (tags[1]["arm"], tags[1]["block"])
-
-
-def test_without_a_fidelity():
-    def no_levels(trial):
-        split = trial.suggest_int("split", 0, 2**31 - 1)
-        x = trial.suggest_float("x", -1, 1)
-        own = np.random.default_rng([split, int(1e6 * (x + 1.0))]).standard_normal()
-        return (x - 0.3) ** 2 + np.random.default_rng(split).standard_normal() + 0.02 * own
-
-    sampler = SearchSampler(trials=50, certify_share=0.4, replicate="split", seed=0, epsilon=0.1)
-    study = run(sampler, no_levels)
-    assert len(splits(study)[0]) == 1
-    assert study.sampler.recommendation(study).certified
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,10 @@ from tests.optuna.samplers.races import (
     PULL,
     answers,
     configurations,
-    finished,
     pulls,
     valley,
     worker,
 )
-from tests.optuna.workers import kill, search
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
 
@@ -65,38 +63,6 @@ def test_threads():
     outside = [t for t in study.trials if not {PULL, CERTIFICATE} & t.user_attrs.keys()]
     assert {t.state for t in outside} <= {TrialState.PRUNED}, "it ran, though nothing was left"
     assert len(outside) <= 4
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    study = search(str(tmp_path_factory.mktemp("whole") / "search.log"))
-    assert len(shortlists(study)) > 6
-    return study
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("file", "at", "stage"), [("search.log", "search", "between"), ("search.db", "end", "after")]
-)
-def test_a_killed_search_goes_on_as_if_nothing_had_happened(
-    uninterrupted, tmp_path, file, at, stage
-):
-    path = str(tmp_path / file)
-    first_replicate = next(
-        n for n, t in enumerate(pulls(uninterrupted)) if "shortlist" in t.user_attrs[PULL]
-    )
-    kill_at = 20 if at == "search" else first_replicate
-    kill(f"search({path!r}, kill_at={kill_at}, stage={stage!r})")
-    study = search(path)
-    assert pulls(study)[kill_at].state == TrialState.RUNNING
-    assert set(shortlists(study)) == set(shortlists(uninterrupted))
-    assert finished(study) == finished(uninterrupted)
-    configurations(study)
-    assert study.best_params == uninterrupted.best_params
-    assert study.best_value == uninterrupted.best_value
-    assert study.sampler.recommendation(study) == uninterrupted.sampler.recommendation(
-        uninterrupted
-    )
 
 
 def test_a_failed_configuration_stays_the_same_after_a_restart():

@@ -158,16 +158,6 @@ def test_a_race_that_is_cut_short_says_once_what_is_left_and_known(log):
     assert len(warned(log)) == 1, "once is enough"
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_error_that_the_caller_handles_hides_nothing(log, n_jobs):
-    study = race(budget=900.0)
-    try:
-        raise LookupError
-    except LookupError:
-        study.optimize(quadratic, n_trials=9, n_jobs=n_jobs)
-    assert len(warned(log)) == 1
-
-
 def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log):
     study = race(budget=300)
     study.optimize(lambda trial: quadratic(trial) * float("nan"), n_trials=1)

@@ -243,44 +243,6 @@ def test_who_does_not_wait_for_the_storage_interrupts_the_study(while_it, catch,
     assert (last.number, last.state) == (2, TrialState.FAIL)
 
 
-def test_what_cannot_be_noted_is_not_tried_again(monkeypatch):
-    tries = []
-
-    def refuse(*_):
-        tries.append(1)
-        raise ValueError("no such trial")
-
-    monkeypatch.setattr(storage_errors, "write_attribute", refuse)
-    storage = Unreliable()
-    study = study_of("arms", storage)
-    storage.broken = lambda trial: True
-    with pytest.raises(ValueError, match="no such trial"):
-        study.optimize(bowl, catch=(OSError,))
-    assert len(tries) == 1
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_who_reads_it_later_learns_in_the_same_order(seed):
-    """Later trials of the arm wait for the one that is spoilt, which began before them."""
-
-    def make():
-        arms = [{"x": 0.0}, {"x": 1.0}]
-        return IISESampler("epochs", arms, budget=200, lease=0.02, seed=seed)
-
-    def objective(trial):
-        value = bowl(trial)
-        time.sleep(0.01 if trial.number else 0.1)
-        trial.report(value, 0)
-        return value
-
-    storage = Unreliable()
-    storage.broken = lambda trial: trial.number == 0 and len(trial.params) == 2
-    study = optuna.create_study(storage=storage, sampler=make())
-    study.optimize(objective, n_jobs=2, catch=(OSError,))
-    assert FAILED in study.trials[0].user_attrs
-    assert str(make().recommendation(study)) == str(study.sampler.recommendation(study))
-
-
 @pytest.mark.parametrize(
     (
         "known",
