@@ -3,7 +3,7 @@ import numpy as np
 import optuna
 import pytest
 
-from mfhpo_optuna import IISEPruner, SearchSampler, TimeLimitPruner
+from mfhpo_optuna import SearchSampler, TimeLimitPruner
 from mfhpo_optuna.lightgbm import ReportRounds, train_from_checkpoint
 
 RNG = np.random.default_rng(0)
@@ -102,23 +102,6 @@ def test_pruner_stops_the_training():
         lambda t: trained(t, ReportRounds(t)).num_trees(), pruner=TimeLimitPruner(limit=1e-9)
     )
     assert limited.user_attrs["mfhpo:censored_at"] == 1e-9
-
-
-def test_slow_learners_are_stopped_by_what_finished_curves_gained():
-    def objective(trial):
-        rate = trial.suggest_float("learning_rate", 0.001, 0.3)
-        trained(trial, ReportRounds(trial), 27, params={"learning_rate": rate})
-        return trial.study.trials[trial.number].intermediate_values[27]
-
-    study = optuna.create_study(
-        sampler=optuna.samplers.RandomSampler(seed=0), pruner=IISEPruner(coverage=0.8)
-    )
-    study.optimize(objective, n_trials=30)
-    stopped = study.get_trials(states=[optuna.trial.TrialState.PRUNED])
-    assert stopped
-    assert (
-        max(trial.params["learning_rate"] for trial in stopped) < study.best_params["learning_rate"]
-    )
 
 
 @pytest.mark.parametrize(

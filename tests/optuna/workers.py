@@ -15,8 +15,7 @@ import sqlalchemy
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from mfhpo_optuna import IISESampler, NashSampler, SearchSampler, certify
-from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
+from mfhpo_optuna import IISESampler, SearchSampler, certify
 from tests.optuna.samplers.races import PULL, ended
 
 
@@ -95,18 +94,6 @@ def search(path, lease=1e-6, n_trials=None, budget=200, **options):
     )
     study = study_at(path, sampler)
     study.optimize(lambda trial: two_parameters(trial, **options), n_trials=n_trials)
-    return study
-
-
-def game(path, n_trials=None):
-    def slow(trial):
-        values = tracking_by_level(trial)
-        time.sleep(0.02)
-        return values
-
-    sampler = NashSampler(PLAYERS, "seconds", budget=90, seed=0)
-    study = study_at(path, sampler, directions=["minimize", "minimize"])
-    study.optimize(slow, n_trials=n_trials)
     return study
 
 

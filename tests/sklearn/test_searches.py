@@ -313,34 +313,6 @@ def test_resource_is_set_at_each_level(make):
     assert certify(search, X, y, budget=6, top=3, random_state=0).evaluations == 6
 
 
-@SEARCHES
-def test_few_samples_are_a_stratified_part_of_many(make):
-    calls = []
-    labels = np.repeat([0, 1, 1, 1], 50)
-    data = np.column_stack([np.arange(200.0), labels])
-
-    class Noting(Fragile):
-        def fit(self, X, y):
-            calls.append((self.worth, X))
-            return super().fit(X, y)
-
-        def __sklearn_clone__(self):
-            return Noting(self.worth)
-
-    options = {"resource": "n_samples", "levels": [20, 160], "refit": False}
-    if make is given:
-        options |= {"estimated_bias": "eliminate", "epsilon": 1.0}
-    make(Noting(), {"worth": [0.0, 0.4]}, **options).fit(data, labels)
-    few = [rows for _, rows in calls if len(rows) == 20]
-    many = [set(rows[:, 0]) for _, rows in calls if len(rows) == 160]
-    assert few
-    assert len(few) + len(many) == len(calls)
-    for rows in few:
-        assert rows[:, 1].sum() == 15
-        if make is race:  # all of its search is on one split
-            assert any(set(rows[:, 0]) <= whole for whole in many)
-
-
 def test_levels_found_out():
     search = race(resource="n_samples").fit(X, y)
     assert set(search.cv_results_["n_resources"]) <= {20, 40, 120}

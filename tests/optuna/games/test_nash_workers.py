@@ -1,5 +1,3 @@
-import time
-
 import optuna
 import pytest
 from optuna.storages import InMemoryStorage
@@ -7,37 +5,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
 from mfhpo_optuna.games.queries import planned
-from tests.optuna.games.nash_games import PLAYERS, QUERY, on_a_grid, on_a_grid_by_level
-
-BUDGET = 90
-
-
-def of_the_game(study):
-    """Trials that count: not those that began when nothing was left."""
-    return [trial for trial in study.trials if "levels" in trial.user_attrs.get(QUERY, {})]
-
-
-def paid(study):
-    return sum(trial.params["seconds"] for trial in of_the_game(study))
-
-
-def test_threads(monkeypatch):
-    def slow(trial):
-        values = on_a_grid_by_level(trial)
-        time.sleep(0.001 * (trial.number % 4))
-        return values
-
-    sampler = NashSampler(PLAYERS, "seconds", budget=BUDGET, seed=0)
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
-    monkeypatch.setattr("mfhpo_optuna.games.sampler._PERIOD", "none waits for threads")
-    study.optimize(slow, n_jobs=4)
-    answer = sampler.equilibrium(study)
-    assert answer.finished
-    assert BUDGET - 9 < answer.cost <= BUDGET
-    assert answer.cost == paid(study)
-    others = [trial for trial in study.trials if trial not in of_the_game(study)]
-    assert {trial.state for trial in others} <= {TrialState.PRUNED}
-    assert len(others) <= 4
+from tests.optuna.games.nash_games import PLAYERS, QUERY, on_a_grid
 
 
 def worker(storage, budget=12.0):

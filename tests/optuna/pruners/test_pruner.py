@@ -9,7 +9,6 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISEPruner, MFEliminationPruner
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory
 from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
 
 # Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
@@ -165,28 +164,6 @@ def test_incremental_reading_equals_reading_anew(make):
         assert decision == make().prune(study, probe)
         stopped += decision
     assert stopped
-
-
-@pytest.mark.parametrize("longer", [9, 27])
-def test_a_curve_that_ends_while_the_study_is_read_anew_counts_once(longer, monkeypatch):
-    study = optuna.create_study(pruner=IISEPruner())
-    trials = [study.ask() for _ in range(3)]
-    for trial, length in zip(trials, (9, longer, 1), strict=True):
-        for step in range(1, length + 1):
-            trial.report(1.0, step)
-    study.tell(trials[0], 1.0)  # now the final step is known
-    begin = CurveHistory._begin
-
-    def begin_while_one_ends(history, final_step):
-        begin(history, final_step)
-        if final_step == 9 and not study.trials[1].state.is_finished():
-            study.tell(trials[1], 1.0)
-
-    monkeypatch.setattr(CurveHistory, "_begin", begin_while_one_ends)
-    for _ in range(2):
-        trials[2].should_prune()
-    history = study.pruner._histories[study]
-    assert (history._n_begun, history.steps[-1]) == (2, longer)
 
 
 def test_one_pruner_serves_several_studies_threads_and_copies():

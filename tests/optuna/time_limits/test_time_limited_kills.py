@@ -316,26 +316,3 @@ def test_nothing_is_left_when_a_program_ends(tmp_path):
     assert done.returncode == 0
     assert not any(map(alive, _pids(storage)))
     assert len(_pids(storage)) == 4 * 2
-
-
-@pytest.mark.slow
-def test_threads_may_go_on_when_the_main_thread_has_ended():
-    program = """if True:
-        import threading, time
-        import optuna
-        from mfhpo_optuna import time_limited
-
-        def objective(trial):
-            time.sleep(2.5)
-            return 0.0
-
-        def optimize():
-            study = optuna.create_study()
-            study.optimize(time_limited(objective, limit=60.0), n_trials=1)
-            print(study.trials[0].state.name)
-
-        threading.Thread(target=optimize).start()
-    """
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "COMPLETE\n"

@@ -13,9 +13,7 @@ from mfhpo_optuna import Fidelity, SearchSampler
 from mfhpo_optuna.samplers import policy_sampler
 from mfhpo_optuna.study.trials import news
 from tests.optuna.samplers.races import (
-    CERTIFICATE,
     PULL,
-    answers,
     configurations,
     pulls,
     valley,
@@ -23,46 +21,6 @@ from tests.optuna.samplers.races import (
 )
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
-
-
-def shortlists(study):
-    tags = [trial.user_attrs[PULL] for trial in pulls(study)]
-    return [tuple(tag["shortlist"]) for tag in tags if "shortlist" in tag]
-
-
-def check(study, budget, most_under_way):
-    configurations(study)
-    answer = study.sampler.recommendation(study)
-    assert answer.finished
-    assert answer.trials == len(pulls(study)), "an observation was lost"
-    paid = sum(t.params["epochs"] for t in pulls(study))
-    assert answer.cost == paid
-    assert paid <= budget + 9 * most_under_way
-    assert study.best_params["x"] in {t.params["x"] for t in pulls(study)}
-    # Those of a shortlist that gave way count as far as their arms are on the one that holds.
-    agreed = shortlists(study)[0]
-    replicates = [t.user_attrs[PULL] for t in pulls(study) if "shortlist" in t.user_attrs[PULL]]
-    expected = sum(tag["arm"] in agreed for tag in replicates)
-    assert answer.certificate.evaluations == expected, "a replicate was lost"
-    return answer
-
-
-def test_threads():
-    def slow(trial):
-        value = valley(trial)
-        time.sleep(0.001 * (trial.number % 4))
-        return value
-
-    sampler = SearchSampler("epochs", budget=300, certify_share=0.3, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(slow, n_trials=1000, n_jobs=4)
-    assert len(study.trials) < 200
-    check(study, 300, 0)
-    assert len(set(shortlists(study))) == 1
-    assert len(answers(study)) == 1
-    outside = [t for t in study.trials if not {PULL, CERTIFICATE} & t.user_attrs.keys()]
-    assert {t.state for t in outside} <= {TrialState.PRUNED}, "it ran, though nothing was left"
-    assert len(outside) <= 4
 
 
 def test_a_failed_configuration_stays_the_same_after_a_restart():
