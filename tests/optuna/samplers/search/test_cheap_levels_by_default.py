@@ -119,8 +119,8 @@ def test_names_are_chosen_from_by_their_values():
     assert sampler.recommendation(study).cost <= BUDGET
 
 
-def test_workers_and_resumed_studies_agree(tmp_path):
-    storage = f"sqlite:///{tmp_path}/study.db"
+def test_workers_and_resumed_studies_agree():
+    storage = optuna.storages.InMemoryStorage()
 
     def sampler():
         arms = {"x": FloatDistribution(-1, 1)}

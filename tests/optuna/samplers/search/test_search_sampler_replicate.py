@@ -3,6 +3,7 @@
 import numpy as np
 import optuna
 import pytest
+from optuna.samplers import RandomSampler
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import SearchSampler
@@ -21,7 +22,7 @@ def objective(trial):
 
 def make(**options):
     given = {"budget": 540, "certify_share": 0.4, "epsilon": 0.1, "replicate": "split", "seed": 0}
-    return SearchSampler("epochs", **(given | options))
+    return SearchSampler("epochs", proposer=RandomSampler(seed=0), **(given | options))
 
 
 def run(sampler, objective=objective, **options):
