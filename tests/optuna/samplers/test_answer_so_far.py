@@ -229,7 +229,7 @@ def test_a_certified_answer_stays_until_there_is_another():
 def test_answers_so_far_change_no_choice(make, monkeypatch):
     def resumed():
         study = optuna.create_study(study_name="race", sampler=make())
-        for n_trials in (7, 23):
+        for n_trials in (7, 23, 30):
             study.optimize(bowl, n_trials=n_trials)
             if not isinstance(getattr(study.sampler, "_arm_sampler", None), TPESampler):
                 study.sampler = make()
