@@ -84,6 +84,12 @@ def test_a_process_that_is_slow_to_die_holds_up_nothing(monkeypatch):
     assert states == ["COMPLETE", "PRUNED"] * 3
 
 
+def test_processes_that_cannot_start_are_told(monkeypatch):
+    monkeypatch.setattr(crew.WorkerHandle, "begin_trial", lambda worker, order: worker.close())
+    with pytest.raises(RuntimeError, match="end before the objective begins"):
+        run(hangs_if_odd)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
 def test_start_methods(start_method):

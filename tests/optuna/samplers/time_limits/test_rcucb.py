@@ -393,6 +393,15 @@ def test_an_arm_is_enqueued():
     assert study.trials[-1].constraints == {"mfhpo": 1.0}
 
 
+@pytest.mark.parametrize(("longest", "limit"), [(7.0, {LIMIT: 7.0}), (None, {})])
+def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
+    study = optuna.create_study(sampler=make(limits=3, longest=longest))
+    study.enqueue_trial({"x": 0.01})
+    with pytest.warns(UserWarning, match="none of the 3 arms"):
+        trial = study.ask()
+    assert trial.user_attrs == limit
+
+
 def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():
     def with_epochs(trial):
         return trial.suggest_float("x", 0, 1) + trial.suggest_int("epochs", 1, 9)
