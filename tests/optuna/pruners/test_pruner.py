@@ -185,6 +185,11 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
+def test_a_name_is_no_collection_of_names():
+    with pytest.raises(ValueError, match=r"write \('seed',\)"):
+        IISEPruner(replicate_params="seed")
+
+
 def test_several_objectives_are_refused():
     pruner = IISEPruner()
     study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)
