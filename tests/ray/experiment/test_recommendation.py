@@ -8,6 +8,7 @@ import pytest
 from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
+from benchmarks.tune_clock import ReplayedCurves, simulate
 from mfhpo_ray import (
     Luckiest,
     MFEliminationScheduler,
@@ -17,7 +18,6 @@ from mfhpo_ray import (
 )
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
-from mfhpo_ray.simulation import ReplayedCurves, simulate
 from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import ARMS, limited, make, run
 

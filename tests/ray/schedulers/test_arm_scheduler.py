@@ -12,12 +12,11 @@ from ray.tune.experiment import Trial
 from ray.tune.search import ConcurrencyLimiter
 
 import mfhpo_ray
+from benchmarks.tune_clock import Step, simulate
+from benchmarks.tune_clock.cluster import SimulatedTrial
+from benchmarks.tune_clock.controller import Controller, Options
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.simulation import Step, simulate
-from mfhpo_ray.simulation.cluster import SimulatedTrial
-from mfhpo_ray.simulation.controller import Controller
-from mfhpo_ray.simulation.settings import completed
 from tests.ray.experiments import tuner_of
 from tests.ray.schedulers.races import Suggesting, curves_of, declared, grid, race, started
 
@@ -93,8 +92,8 @@ def test_a_trial_that_pauses_within_its_limit_may_take_longer_to_be_saved():
     scheduler = MFEliminationScheduler(
         levels=[1, 2], limit=5.0, n_startup_trials=0, breadth_first=True
     )
-    settings = completed({"slots": 2, "checkpoints": True})
-    run = SlowToSave(scheduler, grid(3, 1), curves_of(seconds=2.0), settings).run()
+    options = Options(slots=2, checkpoints=True)
+    run = SlowToSave(scheduler, grid(3, 1), curves_of(seconds=2.0), options).run()
     assert [trial.last_result["training_iteration"] for trial in run.trials] == [2, 2, 2]
     assert scheduler.recommendation().trials == 3
 

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray.tune.experiment import Trial
 
+from benchmarks.tune_clock import ReplayedCurves, Step
 from mfhpo_ray import MFEliminationScheduler
 from mfhpo_ray.experiment.encoding import encode
-from mfhpo_ray.simulation import ReplayedCurves, Step
 from tests.ray.schedulers.races import Spoiled, Suggesting
 from tests.ray.schedulers.test_elimination_scheduler import (
     BIAS,
@@ -165,7 +165,7 @@ def test_whatever_fails_the_experiment_ends(seed, slots, checkpoints, bias, max_
             checkpoints=checkpoints,
             num_samples=12,
             max_failures=max_failures,
-            max_concurrent_trials=2 if "limited" in source else None,
+            max_concurrent_trials=2 if "limited" in source else 0,
         )
     assert all(trial.is_finished() for trial in run.trials)
     started = Counter(event.trial_id for event in run.events if event.kind == "started")

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ray import tune
 from ray.tune.experiment import Trial
 
+from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo import BiasContradictedWarning
 from mfhpo_ray import MFEliminationScheduler, recommendation
 from mfhpo_ray.schedulers.turn_queue import TurnQueue
-from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 from tests.ray.experiments import tuner_of
 
 # Accuracies that gain at most .4 after iteration 1 and .1 after 3, and end at 9.

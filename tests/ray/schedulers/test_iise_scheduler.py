@@ -9,6 +9,7 @@ import pytest
 from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher
 from scipy import stats
 
+from benchmarks.tune_clock import ReplayedCurves, simulate
 from mfhpo import (
     IISE,
     Bias,
@@ -21,7 +22,6 @@ from mfhpo import (
 )
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_ray.schedulers.iise_scheduler import IISEScheduler
-from mfhpo_ray.simulation import ReplayedCurves, simulate
 from tests.ray.schedulers.races import (
     BIAS,
     LEVELS,
@@ -140,10 +140,10 @@ def test_an_arm_that_is_put_back_has_trials_to_go_on_with():
 @pytest.mark.parametrize(
     ("n_arms", "n_replicates", "slots", "options"),
     [
-        (3, 2, 50, {"reuse_actors": False}),
+        (3, 2, 50, {}),
         (5, 20, 4, {"max_concurrent_trials": 2, "checkpoints": True}),
         (3, 4, 1, {"checkpoints": True}),
-        (5, 1, 2, {"checkpoints": True, "reuse_actors": False}),
+        (5, 1, 2, {"checkpoints": True}),
         (1, 4, 2, {}),
         (1, 1, 2, {"checkpoints": True}),
     ],
@@ -151,7 +151,7 @@ def test_an_arm_that_is_put_back_has_trials_to_go_on_with():
 def test_every_shape_of_race_ends(n_arms, n_replicates, slots, options):
     scheduler = declared(measure=1)
     curves = curves_of(MEANS[:n_arms])
-    race(scheduler, grid(n_arms, n_replicates), curves, slots=slots, start_seconds=2.0, **options)
+    race(scheduler, grid(n_arms, n_replicates), curves, slots=slots, **options)
     most = options.get("max_concurrent_trials")
     assert scheduler.most_busy <= slots if most is None else scheduler.most_busy == most
     assert scheduler.recommendation().finished

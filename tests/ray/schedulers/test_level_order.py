@@ -7,9 +7,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from benchmarks.tune_clock import Step, simulate
 from mfhpo import Pull
 from mfhpo_ray import IISEScheduler
-from mfhpo_ray.simulation import Step, simulate
 from tests.ray.schedulers.races import Spoiled, grid
 
 

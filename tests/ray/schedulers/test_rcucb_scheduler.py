@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.tune_clock import Step, simulate
 from mfhpo import RCUCB, Observation
 from mfhpo.censored import Linear
 from mfhpo_ray import RCUCBScheduler
-from mfhpo_ray.simulation import Step, simulate
 from tests.ray.schedulers.races import Mirrored, Spoiled, Suggesting
 
 

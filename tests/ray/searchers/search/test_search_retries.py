@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 from ray import tune
 
+from benchmarks.tune_clock import Step, simulate
 from mfhpo import Fidelity
 from mfhpo_ray import IISESearch, RCUCBScheduler, RCUCBSearch, SpaceSearch
-from mfhpo_ray.simulation import Step, simulate
 from tests.ray.searchers.searching import make
 
 ARMS = [{"x": 0.1}, {"x": 0.2}]

@@ -51,13 +51,13 @@ class Slots:
         """Whether a process waits for its next trial."""
         return self._idle > 0
 
-    def take(self, now: float, busy_for: float, on_kill: Callable[[Actor], None]) -> Actor:
+    def take(self, now: float, on_kill: Callable[[Actor], None]) -> Actor:
         """Take a slot, with an idle process if there is one."""
         if self._idle:
             self._idle -= 1
         else:
             self._vacant -= 1
-        actor = Actor(now, busy_until=now + busy_for, on_kill=on_kill)
+        actor = Actor(now, busy_until=now, on_kill=on_kill)
         self._held.add(actor)
         return actor
 
