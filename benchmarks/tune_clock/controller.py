@@ -322,6 +322,7 @@ class Controller:
     def _make_trial(self, trial_id: str, configuration: dict[str, Any], number: int) -> Trial:
         return SimulatedTrial(
             "simulated",
+            is_saved=self._options.checkpoints,
             config=configuration,
             trial_id=trial_id,
             storage=self._options.storage,

@@ -53,14 +53,6 @@ def test_a_trial_that_reports_nan_is_replaced_by_another(at):
         assert run.history(trial.trial_id)[-1].iteration == at
 
 
-def test_nan_between_the_levels_is_nobodys_business():
-    scheduler, plain = declared(), declared()
-    spoiled = Spoiled(curves_of(), lambda config, iteration: iteration in (2, 4, 20) and "nan")
-    race(scheduler, grid(5, 20), spoiled, slots=3, checkpoints=True)
-    race(plain, grid(5, 20), curves_of(), slots=3, checkpoints=True)
-    assert scheduler.recommendation() == plain.recommendation()
-
-
 @pytest.mark.parametrize("checkpoints", [True, False])
 def test_a_trial_that_ray_tries_again_goes_on(checkpoints):
     crashed = set()
@@ -82,19 +74,6 @@ def test_a_trial_that_ray_tries_again_goes_on(checkpoints):
     reached = {pull.fidelity for r, pull, _ in scheduler.told if r.trial.trial_id in tried_again}
     assert 2 in reached
     assert scheduler.recommendation().certified
-
-
-@pytest.mark.parametrize("max_failures", [0, 2])
-def test_all_trials_crash(max_failures):
-    scheduler = declared()
-    curves = Spoiled(curves_of(), lambda config, iteration: True)
-    with pytest.warns(ArmWithdrawnWarning):
-        run = race(scheduler, grid(3, 10), curves, max_failures=max_failures)
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.params) == (None, {})
-    assert (answer.finished, answer.certified) == (True, False)
-    # Three failures take an arm out; what was under way then was for nothing.
-    assert len(started(run)) < 30
 
 
 def test_an_arm_whose_trials_crash_leaves_the_race():

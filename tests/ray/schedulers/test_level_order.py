@@ -154,15 +154,6 @@ def test_the_answer_names_what_was_lost_with_the_driver(shared_journal):
     assert _losses(after)[0].startswith("the 1 evaluations that were left out")
 
 
-@pytest.mark.parametrize("lacks", ["places", "lost", "reached"])
-def test_a_journal_of_an_earlier_version_is_refused(shared_journal, lacks):
-    _race(Ragged(0), n_replicates=5)
-    for name, record in shared_journal.read().items():
-        shared_journal.write(name, {key: value for key, value in record.items() if key != lacks})
-    with pytest.raises(ValueError, match=f"earlier version of mfhpo: it has no '{lacks}'. Begin"):
-        _race(Ragged(0), n_replicates=6)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_nothing_waits_in_vain(seed):
     scheduler = _race(Ragged(seed), n_replicates=60, levels=(1, 3, 9))

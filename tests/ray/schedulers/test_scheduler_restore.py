@@ -17,7 +17,6 @@ from ray import tune
 import mfhpo_ray
 from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
 from mfhpo.racing.in_order import in_turn
-from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISEScheduler
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.journal import Journal
@@ -202,33 +201,6 @@ def bare_policy(records):
     ):
         policy.tell(pull, observation)
     return policy
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("ray_cluster")
-def test_errored_trials_are_resumed(tmp_path):
-    broken = tmp_path / "broken"
-    broken.touch()
-    best = 1
-
-    def train(config):
-        for iteration in range(1, LEVELS[-1] + 1):
-            if config["arm"] == best and broken.exists():
-                raise RuntimeError("this configuration crashes")
-            tune.report({"accuracy": 0.1 * config["arm"] - 0.02 / iteration})
-
-    space = {"arm": tune.grid_search([0, best]), "seed": tune.grid_search(list(range(12)))}
-    with pytest.warns(ArmWithdrawnWarning):
-        first = race_of(train, tmp_path, space).fit()
-    assert len(first.errors) >= 3
-    assert mfhpo_ray.recommendation(first).arm == best - 1
-    broken.unlink()
-    # The race goes on with all arms, though it had ended.
-    storage = str(tmp_path / "storage" / "race")
-    results = tune.Tuner.restore(storage, train, resume_errored=True).fit()
-    assert not results.errors
-    answer = mfhpo_ray.recommendation(results)
-    assert (answer.arm, answer.compared, answer.certified) == (best, 2, True)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import enum
 import json
 import logging
 import warnings
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,12 +53,9 @@ def test_arms_of_any_kind_are_restored(arms):
 @pytest.mark.parametrize(
     ("arms", "others"),
     [
-        (lambda: [{"h": (1, 2)}], lambda: [{"h": (1, 3)}]),
-        (lambda: [{"f": Block(1), "lr": 0.1}], lambda: [{"f": Block(1), "lr": 0.2}]),
         (lambda: [{"f": Block(1)}], lambda: [{"f": 1}]),
         (lambda: [{"w": [1, 2]}], lambda: [{"w": [1, 2, 3]}]),
         (lambda: [{"w": [1]}], lambda: [{"v": [1]}]),
-        (lambda: [{"w": Block(1)}], lambda: [{"w": str}]),
     ],
 )
 def test_other_arms_are_refused_where_that_can_be_seen(arms, others):
@@ -132,23 +128,7 @@ def test_a_race_of_a_single_trial_is_warned_of():
         search.set_search_properties("loss", "min", dict(SPACE), stop={}, num_samples=1)
 
 
-def _limited(**options):
-    return RCUCBSearch(ARMS, metric="loss", mode="min", seed=0, **options)
-
-
-def test_trials_that_limits_are_derived_from_have_the_limit_of_the_scheduler():
-    search = _limited()
-    scheduler = search.scheduler(limit=60)
-    config = search.suggest("a")
-    assert config["time_limit_s"] == 60
-    assert scheduler._limit_of(SimpleNamespace(config=config, trial_id="a")) == 60.0
-    assert _limited().suggest("a")["time_limit_s"] is None
-
-
 def test_a_limit_beside_those_of_the_search_is_refused():
-    zooming = ZoomingRCUCBSearch(ARMS, 5.0, metric="loss", mode="min")
-    for search in (_limited(limits=[1, 2]), _limited(longest=9.0), zooming):
+    for search in (RCUCBSearch(ARMS, limits=[1, 2]), ZoomingRCUCBSearch(ARMS, 5.0)):
         with pytest.raises(ValueError, match="limit=60 has no part: each trial has the limit"):
             search.scheduler(limit=60)
-    with pytest.raises(ValueError, match="limit must be positive"):
-        _limited().scheduler(limit=-1)
