@@ -128,7 +128,11 @@ def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():
 
 def test_restored_trials_that_had_begun_are_held_back_and_new_ones_are_not(tmp_path):
     storage = StorageContext(str(tmp_path), "experiment")
-    observed = {"observed": [[1, 5.0, 0.8, 0.3, None]], "config": {"plain": {"arm": 1}}}
+    observed = {
+        "observed": [[1, 5.0, 0.8, 0.3, None]],
+        "owed": 0.0,
+        "config": {"plain": {"arm": 1}},
+    }
     over, begun, new = (make_trial(number, storage) for number in (1, 2, 3))
     Journal.of(over).write("trial_1", {**observed, "over": True})
     begun.run_metadata.start_time = 17.0

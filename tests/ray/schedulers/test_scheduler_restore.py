@@ -4,8 +4,7 @@ import json
 import os
 import sys
 import time
-from collections import Counter, defaultdict
-from operator import itemgetter
+from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,8 +14,6 @@ import ray
 from ray import tune
 
 import mfhpo_ray
-from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
-from mfhpo.racing.in_order import in_turn
 from mfhpo_ray import IISEScheduler
 from mfhpo_ray.experiment.encoding import decode
 from mfhpo_ray.experiment.journal import Journal
@@ -160,47 +157,6 @@ def test_a_killed_driver_loses_no_observation(tmp_path):
 
 def arm_of(record):
     return int(decode(record["config"])["layers"][0])
-
-
-def without_what_was_held_back(records):
-    """The records without the values that waited for a run sent to their arm and level earlier."""
-    tickets = defaultdict(set)
-    for record in records.values():
-        for (_, level, *_), (ticket, _) in zip(record["observed"], record["places"], strict=True):
-            tickets[arm_of(record), level].add(ticket)
-
-    def is_told(arm, level, ticket):
-        return tickets[arm, level].issuperset(range(ticket))
-
-    found = {}
-    for name, record in records.items():
-        of = [
-            (entry, place)
-            for entry, place in zip(record["observed"], record["places"], strict=True)
-            if is_told(arm_of(record), entry[1], place[0])
-        ]
-        kept = {"observed": [entry for entry, _ in of], "places": [place for _, place in of]}
-        found[name] = record | kept
-    return found
-
-
-def bare_policy(records):
-    problem = Problem(ARMS, LEVELS, bias=Bias.max(0.02, 0.007, 0.0), noise=SubGaussian(0.01))
-    policy = IISE(problem, delta=0.1, epsilon=0.04, measure=2)
-    entries = [
-        (Pull(arm_of(record), level), ticket, number, Observation(value, cost))
-        for record in records.values()
-        for (number, level, value, cost), (ticket, _) in zip(
-            record["observed"], record["places"], strict=True
-        )
-    ]
-    # One that came before an earlier one of its kind was told after that: an arm may have left by
-    # then, or be left in for good.
-    for pull, _, _, observation in in_turn(
-        entries, kind=itemgetter(0), beginning=itemgetter(1), end=itemgetter(2)
-    ):
-        policy.tell(pull, observation)
-    return policy
 
 
 if __name__ == "__main__":

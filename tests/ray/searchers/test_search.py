@@ -311,29 +311,6 @@ def test_what_comes_back_from_a_limited_trial(result, seen):
     assert _state(search) == policy.state_dict()
 
 
-def test_derived_limits():
-    search = _limited(limits=None, horizon=100, longest=20.0)
-    assert search.suggest("first")["time_limit_s"] == 20.0
-    rng = np.random.default_rng(0)
-    number = 0
-    while isinstance(config := search.suggest(str(number)), dict) and number < 200:
-        is_slow = config["model"] == "slow"
-        seconds = 10.0 if rng.random() < 0.2 else 0.9 if is_slow else 0.2
-        result = {"score": 0.9 if is_slow else 0.3, "time_total_s": seconds}
-        search.on_trial_complete(str(number), result)
-        number += 1
-    assert search.recommendation().config == {"model": "slow"}
-
-
-def test_minimised_metrics_are_mirrored():
-    search = _limited(mode="min", reward_range=(0, 2))
-    search.suggest("a")
-    search.on_trial_complete("a", {"score": 1.5, "time_total_s": 0.5})
-    assert _state(search)["rewards"] == [-1.5]
-    low, high = search.recommendation().interval
-    assert 0 <= low <= search.recommendation().gain <= high <= 2 + 0.1 * 2
-
-
 def test_limits_without_their_scheduler_are_warned_of_once():
     search = _limited()
     search._has_companion = False

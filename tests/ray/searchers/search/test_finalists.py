@@ -23,9 +23,7 @@ from tests.ray.searchers.searching import (
     BEST_ARM,
     EPOCHS,
     WAYS,
-    Driver,
     bowl,
-    killed_again_and_again,
     make,
     run,
 )
@@ -137,36 +135,6 @@ def test_arms_that_are_no_scalars_are_ranked_by_their_values_alone():
 
 
 # Several trials at once, failures, restarts.
-
-
-def _result(config):
-    fails = config["seed"] % 11 == 0
-    return {"loss": math.nan if fails else loss(config), "time_total_s": 1.0}
-
-
-@pytest.mark.parametrize(("name", "way"), [*zip(BEST_ARM, [*WAYS, "state"], strict=True)])
-def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
-    def make_search():
-        return make_many(BEST_ARM[name])
-
-    straight, stopping = Driver(make_search(), _result), Driver(make_search(), _result)
-    while straight.step():
-        assert stopping.step()
-        stopping.search = WAYS[way](stopping.search, make_search, tmp_path)
-    assert not stopping.step()
-    assert stopping.history == straight.history
-    assert stopping.search.get_state() == straight.search.get_state()
-    answer = stopping.search.recommendation()
-    assert answer.to_dict() == straight.search.recommendation().to_dict()
-    assert answer.failures > 0
-
-
-@each_class
-def test_killed_again_and_again_the_race_ends_and_counts_each_observation_once(cls):
-    answer, records = killed_again_and_again(lambda: make_many(cls, max_failures=9), _result)
-    assert abs(answer.config["x"]) < 0.3
-    assert answer.trials == sum(record["value"] is not None for record in records.values())
-    assert any("shortlist" in record for record in records.values())
 
 
 def test_lost_trials_are_a_condition_of_the_certificate_alone():
