@@ -152,9 +152,6 @@ def test_nothing_is_lost_when_the_driver_is_killed(tmp_path):
     assert sum(count - 1 for count in again.values()) <= 3
     # Nor is any trial missing or twice in the results, but for those that Ray itself forgot.
     assert len({result.path for result in results}) == len(results)
-    # It ended as soon as the values sufficed, but for those under way and those held back.
-    assert not _learned_from(after, len(after) - 6, tmp_path).finished
-    assert _learned_from(after, len(after), tmp_path).finished
 
 
 def _journalled(experiment):
