@@ -10,7 +10,6 @@ import pytest
 from ray import tune
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, HyperBandScheduler
-from ray.tune.search import ConcurrencyLimiter, Searcher
 
 from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from tests.ray.experiments import tuner_of
@@ -97,22 +96,6 @@ class Scripted(FIFOScheduler):
         return choose(tune_controller)
 
 
-class Suggestions(Searcher):
-    def __init__(self, suggestions):
-        super().__init__(metric="value", mode="max")
-        self.suggestions = list(suggestions)
-        self.calls = []
-
-    def suggest(self, trial_id):
-        return self.suggestions.pop(0) if self.suggestions else Searcher.FINISHED
-
-    def on_trial_result(self, trial_id, result):
-        self.calls.append(("result", result["value"]))
-
-    def on_trial_complete(self, trial_id, result=None, error=False):
-        self.calls.append(("complete", None if result is None else result["value"], error))
-
-
 def arms(count):
     return [{"arm": arm} for arm in range(count)]
 
@@ -179,30 +162,6 @@ def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(checkpoints, iterati
     assert started == [0.0, 20.0, 40.0, 40.0 + seconds - 20.0]
 
 
-def test_a_scheduler_may_hold_trials_back_and_remove_them():
-    class Holds(Recorder):
-        def on_trial_add(self, tune_controller, trial):
-            super().on_trial_add(tune_controller, trial)
-            trial.set_status(Trial.PAUSED if trial.config["arm"] else Trial.TERMINATED)
-
-        def choose_trial_to_run(self, tune_controller):
-            # The last one first; when it is through, the others are not needed.
-            first = self.added[-1]
-            if first.status == Trial.PAUSED and len(self.added) == 3:
-                return first
-            if first.is_finished():
-                for trial in list(tune_controller.get_live_trials()):
-                    tune_controller.stop_trial(trial)
-            return None
-
-    scheduler = Holds()
-    run = simulate(scheduler, arms(3), ReplayedCurves(TABLE), slots=1)
-    assert reached(run) == [0, 0, 4]
-    assert scheduler.calls()[-2:] == [("complete", 2, 4), ("remove", 1)]
-    [started] = [event.trial_id for event in run.events if event.kind == "started"]
-    assert started == run.trials[2].trial_id
-
-
 def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot():
     def stop_others(controller, trial):
         for other in controller.get_trials():
@@ -239,31 +198,6 @@ def test_a_process_that_is_killed_is_an_error_unless_its_trial_is_stopped():
         # The third trial has the slot at once.
         assert [event.seconds for event in run.events if event.kind == "started"] == [0, 0, 10.0]
         assert run.slot_seconds == 20.0 + 10.0 + 20.0
-
-
-@pytest.mark.parametrize("source", [arms(4), "searcher", "limited"])
-def test_concurrency_is_limited(source):
-    if source == "searcher":
-        source = Suggestions(arms(4))
-    elif source == "limited":
-        source = ConcurrencyLimiter(Suggestions(arms(4)), 2)
-    run = simulate(FIFOScheduler(), source, ReplayedCurves(TABLE), slots=8, max_concurrent_trials=2)
-    assert run.makespan == 8.0
-    assert run.slot_seconds == 16.0
-
-
-def test_pausing_from_elsewhere_waits_for_the_step():
-    def pause_second_once(controller, trial):
-        if trial.config["arm"] == 0 and trial.last_result.get("training_iteration") is None:
-            controller.pause_trial(controller.get_trials()[1])
-
-    curves = ReplayedCurves(TABLE, seconds=[[10.0], [15.0], [1.0], [1.0]])
-    run = simulate(Scripted(pause_second_once), arms(2), curves, slots=2, checkpoints=True)
-    other = [event for event in run.events if event.trial_id == run.trials[1].trial_id]
-    # FIFO resumes what is paused.
-    assert [event.kind for event in other[2:6]] == ["result", "saved", "paused", "started"]
-    assert {(event.seconds, event.iteration) for event in other[2:6]} == {(15.0, 1)}
-    assert [event.iteration for event in run.history(run.trials[1].trial_id)] == [1, 2, 3, 4]
 
 
 def test_the_stopping_criterion_skips_the_last_result_and_a_return_repeats_it():

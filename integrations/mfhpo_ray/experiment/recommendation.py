@@ -20,14 +20,12 @@ RECOMMENDATION = "recommendation"
 
 @dataclass(frozen=True)
 class Luckiest:
-    """The trial that ``ResultGrid.get_best_result`` hands over.
+    """The trial that ``ResultGrid.get_best_result`` hands over, with its single noisy value.
 
     Parameters
     ----------
-    metric
-        What it was chosen for.
-    value
-        Its last reported value: a single noisy one, at whatever level the trial was run.
+    metric, value
+        The metric, and the trial's last reported value, at whatever level the trial was run.
     config
         Its configuration with what the search has set, but for the seed; see `config` of an answer.
     """
@@ -66,13 +64,8 @@ class _BesideLuckiest:
 class TuneRecommendation(_BesideLuckiest, UserRecommendation):
     """Which configuration to be content with, and how sure that is.
 
-    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and:
-
-    Parameters
-    ----------
-    luckiest
-        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
-        for with the results.
+    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and `luckiest`: what
+    ``ResultGrid.get_best_result`` hands over, None unless it was asked for with the results.
     """
 
 

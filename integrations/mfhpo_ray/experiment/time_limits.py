@@ -54,16 +54,13 @@ class _Watch:
 class TimeLimits:
     """Ends trials that have run for longer than their limits.
 
-    A scheduler holds one, and calls `set` in ``on_trial_add``, `enforce` in
-    ``choose_trial_to_run``, `exceeded` in ``on_trial_result``, `settle` and then `forget` in
-    ``on_trial_complete``, and `forget` in ``on_trial_remove`` and ``on_trial_error``.
+    A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
+    ``on_trial_result``, `settle` in ``on_trial_complete``, and `forget` whenever a trial has ended.
 
     A trial's clock starts when the loop sees it RUNNING, so that the start of its process, with the
-    ``setup`` of a class, is free; and starts again when it runs again, after a pause, a failure or
-    a restored experiment. At each report the clock is set to what the trial itself says that it has
-    trained in this run (``time_since_restore``), so that a slow driver is not charged. While the
-    driver is busy, nobody looks at the limits; a result that has come in by then is heard first. A
-    trial whose last result is there and that is saving its checkpoint is not ended.
+    ``setup`` of a class, is free; and starts again when it runs again. At each report the clock is
+    set to what the trial itself says that it has trained in this run (``time_since_restore``), so
+    that a slow driver is not charged. A trial whose last result is there is not ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:

@@ -20,6 +20,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause, saved_metrics
 from mfhpo_ray.experiment.losses import is_tried_again
+from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
@@ -106,8 +107,7 @@ class MFEliminationScheduler(ArmScheduler):
         limit: float | None = None,
     ) -> None:
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
-        if not isinstance(time_attr, str):
-            raise TypeError(f"time_attr must be the key of a result, got {time_attr!r}.")
+        check_key("time_attr", time_attr)
         self._time_attr = time_attr
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is None or callable(bias):
@@ -394,26 +394,24 @@ class MFEliminationScheduler(ArmScheduler):
 
     def _warn_of_contradiction(self, run: Run, contradicted: Sequence[int]) -> None:
         curve = self._sign * self._curves[run.trial.trial_id]
+        values = zip(self._levels, curve, strict=True)
+        shown = [f"{value:.5g} at {level:g}" for level, value in values if math.isfinite(value)]
+        whose = f"trial {run.trial.trial_id} ({', '.join(shown)})"
         stopped = "what was stopped by it may have been stopped in error"
         for stage in contradicted:
             assert isinstance(self._race, BoundedElimination)
-            level = self._levels[stage]
             low, high = sorted(self._sign * self._race.gains[stage])
             self._warn_once(
                 stage,
-                f"bias[{level:g}] is contradicted by trial {run.trial.trial_id}: it had "
-                f"{curve[stage]:.5g} there and ended with {curve[-1]:.5g}. The bound is widened to "
-                f"gains in [{low:.5g}, {high:.5g}], and further as trials need; {stopped}. "
+                f"bias[{self._levels[stage]:g}] is contradicted by {whose}. The bound is widened "
+                f"to gains in [{low:.5g}, {high:.5g}], and further as trials need; {stopped}. "
                 f"Declare a wider bound, or larger noise.",
                 BiasContradictedWarning,
             )
         if not contradicted:
-            values = zip(self._levels, curve, strict=True)
-            shown = [f"{value:.5g} at {level:g}" for level, value in values if math.isfinite(value)]
             self._warn_once(
                 "interval",
-                f"no final value agrees with what was declared and with what trial "
-                f"{run.trial.trial_id} ({', '.join(shown)}) and other replicates have shown; "
-                f"{stopped}. Declare wider bounds, or larger noise.",
+                f"no final value agrees with what was declared and with what {whose} and other "
+                f"replicates have shown; {stopped}. Declare wider bounds, or larger noise.",
                 BiasContradictedWarning,
             )

@@ -21,7 +21,7 @@ from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration, check_options
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.losses import is_tried_again, with_losses
-from mfhpo_ray.experiment.open_pulls import WaitedFor, with_waiting
+from mfhpo_ray.experiment.open_pulls import with_waiting
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.level_order import Arrived, Place
@@ -149,16 +149,9 @@ class IISEScheduler(ArmScheduler):
         race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
         answer = self._without_more(answer, race.nothing_is_left)
-        answer = with_waiting(answer, race.in_order.waited_for, self._in_words)
+        answer = with_waiting(answer, race.in_order.waited_for, race.policy.labels)
         config = self._runs.config(answer.arm)
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
-
-    def _in_words(self, waits: WaitedFor) -> str:
-        labels = self._race.policy.labels
-        return (
-            f"trial {waits.trial_id} of {labels.arm(waits.pull.arm)} on its way to "
-            f"{labels.fidelity(waits.pull.fidelity)} ({waits.n_held} later ones are there)"
-        )
 
     # The policy, and whether there are replicates enough for it.
 

@@ -13,6 +13,7 @@ from ray.tune.utils import flatten_dict
 
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.experiment.time_limits import (
@@ -73,10 +74,7 @@ class PullScheduler(FIFOScheduler):
 
     def __init__(self, limit: float | None = None, limit_key: str = "time_limit_s") -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        if not isinstance(limit_key, str):
-            raise TypeError(f"limit_key must be a string, got {limit_key!r}; try 'time_limit_s'.")
-        if not limit_key:
-            raise ValueError("limit_key must name a key of the configuration; try 'time_limit_s'.")
+        check_key("limit_key", limit_key)
         self._limit = finite_limit("limit", limit)
         self._limit_key = limit_key
         self._clock = time.monotonic

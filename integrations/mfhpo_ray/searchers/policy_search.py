@@ -18,7 +18,7 @@ from mfhpo.knowledge.replicate import replicate_of
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.losses import Losses
-from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.metric import as_number, check_aim, check_key
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
 from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed, scalars
@@ -63,8 +63,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         seed: int | None,
     ) -> None:
         check_aim(metric, mode)
-        if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
-            raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
+        if seed_key is not None:
+            check_key("seed_key", seed_key)
         if seed_key == owned:
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)

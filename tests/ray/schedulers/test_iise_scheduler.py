@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher
+from ray.tune.search import ConcurrencyLimiter, Repeater
 
 from benchmarks.tune_clock import ReplayedCurves
 from mfhpo import (
@@ -178,23 +178,6 @@ def test_a_search_that_ends_when_all_has_come_to_rest():
     assert run.makespan < 100_000.0
     answer = scheduler.recommendation()
     assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
-
-
-def test_an_endless_search_ends_with_the_first_suggestion_beyond_the_arms():
-    class Endless(Searcher):
-        suggested = 0
-
-        def suggest(self, trial_id):
-            self.suggested += 1
-            return {"arm": self.suggested % 5, "lr": self.suggested, "seed": 0}
-
-        def on_trial_complete(self, *args, **options): ...
-
-    searcher = Endless(metric="value", mode="max")
-    scheduler = declared(arms=10, measure=1)
-    race(scheduler, searcher, curves_of(sigma=0.01), slots=3, num_samples=-1, checkpoints=True)
-    assert searcher.suggested == 11
-    assert scheduler.recommendation().compared == 10
 
 
 def check_told(scheduler, curves, iterations):

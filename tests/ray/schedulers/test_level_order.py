@@ -90,7 +90,7 @@ def test_the_trial_that_is_waited_for_is_named():
     answer = scheduler.recommendation()
     assert not answer.certified
     name = waits[0].trial_id
-    assert f"and the race waits for trial {name} of arm 1 {{'arm': 1}} on its way" in answer.reason
+    assert f"and the race waits for trial {name} of arm 1 {{'arm': 1}} at " in answer.reason
     assert scheduler.told[Pull(1, 0)] == _drawn(curves, len(scheduler.told[Pull(1, 0)]))
 
 

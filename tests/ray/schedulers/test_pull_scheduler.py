@@ -143,20 +143,6 @@ def test_the_searcher_hears_that_a_trial_is_censored(tmp_path):
     assert "1 were ended for their time" in run.scheduler.debug_string()
 
 
-def test_a_trial_that_fails_is_limited_afresh(tmp_path):
-    run = Run(tmp_path, PullScheduler(limit=3))
-    trial = run.add("a")
-    run.start(trial)
-    run.turn(2.9)
-    run.controller._requeue_trial(trial)
-    run.turn(50.0)
-    run.start(trial)
-    run.turn(2.9)
-    assert trial.status == Trial.RUNNING
-    run.turn(0.2)
-    assert trial.status == Trial.TERMINATED
-
-
 def test_a_searcher_is_connected_once_and_hears_of_its_trials(tmp_path):
     search = Search()
     run = Run(tmp_path, search=ConcurrencyLimiter(Repeater(search, repeat=1), 2))

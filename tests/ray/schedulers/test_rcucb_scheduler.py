@@ -129,16 +129,6 @@ def test_limits_are_derived_and_longest_ends_what_hangs_before():
     assert run.makespan < math.inf
 
 
-def test_a_searchers_trials_have_limits_as_well():
-    hanging = Services((4.0, 4.0, 4.0), (0.3, 0.6, 0.8), (0.5, 0.5, 0.5))
-    ours = scheduler(arms=3)
-    grid = [{"model": number % 3, "seed": number} for number in range(30)]
-    run = simulate(ours, Suggesting(grid), hanging, slots=2, num_samples=30)
-    assert len(run.trials) == 30
-    assert all(trial.status == "TERMINATED" for trial in run.trials)
-    assert ours.recommendation().trials == 30
-
-
 def test_a_searchers_trial_that_ray_tries_again_is_run_again():
     # It fails when the trials of its model that came before are over.
     attempts = []

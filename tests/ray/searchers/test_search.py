@@ -317,18 +317,6 @@ def test_limits_without_their_scheduler_are_warned_of_once():
     check_warned_once_without_its_scheduler(search)
 
 
-def test_a_minimised_value_outside_the_range_is_warned_of_once_and_in_its_own_direction():
-    search = limited([{"x": 0}, {"x": 1}])
-    words = r"value of 1.5 lies outside reward_range=\(0, 1\)"
-    search.suggest("a")
-    with pytest.warns(UserWarning, match=words):
-        search.on_trial_complete("a", {"loss": 1.5, "time_total_s": 0.5})
-    search.suggest("b")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.on_trial_complete("b", {"loss": 1.5, "time_total_s": 0.5})
-
-
 def test_each_observation_is_written_at_once():
     search = make(estimated_bias="eliminate")
     journal = Memory()

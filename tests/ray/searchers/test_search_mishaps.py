@@ -73,17 +73,6 @@ def test_a_journal_of_other_arms_is_refused():
         other.connect(journal)
 
 
-def test_an_observation_that_raises_keeps_its_pull():
-    fidelity = Fidelity("epochs", levels=[1, 3, 9], costs="measured")
-    search = make(fidelity=fidelity, prices={"CPU": 1})
-    search.suggest("a")
-    with pytest.raises(RuntimeError, match="prices"):
-        search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 2.0})
-    search.note_resources("a", {"CPU": 2})
-    search.on_trial_complete("a", {"loss": 0.5, "time_total_s": 2.0})
-    assert search.recommendation().cost == 4.0
-
-
 @pytest.fixture
 def again():
     search, again = make(), make()
@@ -132,3 +121,15 @@ def test_a_limit_beside_those_of_the_search_is_refused():
     for search in (RCUCBSearch(ARMS, limits=[1, 2]), ZoomingRCUCBSearch(ARMS, 5.0)):
         with pytest.raises(ValueError, match="limit=60 has no part: each trial has the limit"):
             search.scheduler(limit=60)
+
+
+def test_prices_need_the_scheduler_which_tells_what_trials_hold():
+    fidelity = Fidelity("epochs", levels=[1, 3, 9], costs="measured")
+    told, alone = (make(fidelity=fidelity, prices={"CPU": 1}) for _ in range(2))
+    for search in (told, alone):
+        search.suggest("a")
+    told.note_resources("a", {"CPU": 2})
+    told.on_trial_complete("a", {"loss": 0.5, "time_total_s": 2.0})
+    assert told.recommendation().cost == 4.0
+    with pytest.raises(RuntimeError, match="prices"):
+        alone.suggest("b")

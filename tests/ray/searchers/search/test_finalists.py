@@ -12,7 +12,6 @@ from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Replicate
 from mfhpo_ray import (
     IISESearch,
     MFGradSearch,
-    MFLUCBSearch,
     MFSearch,
     TuneSearchRecommendation,
     recommendation,
@@ -155,21 +154,15 @@ def test_lost_trials_are_a_condition_of_the_certificate_alone():
 
 # Who compares all arms, as ever.
 
-BOUNDS = {"bias": [0.1, 0.03, 0.0]}
 COMPARES_ALL = {
     "no budget": (IISESearch, {"budget": None}),
     "a budget that pays": (MFSearch, {"budget": 2 * BUDGET}),
     "few": (IISESearch, {"arms": ARMS, "budget": 30}),
-    "bias": (MFGradSearch, BOUNDS),
     "bias of the fidelity": (
-        MFSearch,
+        MFGradSearch,
         {"fidelity": Fidelity("epochs", levels=[1, 3, 9], bias=Bias.order(0.1, 0.03, 0.0))},
     ),
-    "estimated": (MFLUCBSearch, {"estimated_bias": "eliminate"}),
-    "variant": (IISESearch, {"variant": "se"}),
-    "aim": (MFSearch, {"aim": "reward per pull", "epsilon": None, "mode": "max"}),
     "measured": (MFSearch, {"fidelity": Fidelity("epochs", levels=[1, 3, 9], costs="measured")}),
-    "one level": (IISESearch, {"fidelity": Fidelity("epochs", levels=[9])}),
 }
 
 

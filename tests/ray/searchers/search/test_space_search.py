@@ -55,27 +55,6 @@ def test_a_certificate_rests_on_new_seeds_alone(finished):
     assert winner.claim == pytest.approx(values[0])
 
 
-def test_the_search_has_one_split_and_its_certificate_others_that_are_shared():
-    def value(config):
-        of_split = np.random.default_rng(config["split"]).normal()
-        return loss(config, scale=0.02) + of_split
-
-    search = make(budget=400, certify_share=0.5, replicate="split", seed=1)
-    splits, number = {}, 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        pull = search._open.get(str(number)).pull
-        assert isinstance(pull, Replicate) == (pull.block > 0)
-        splits.setdefault(pull.block, set()).add(config["split"])
-        search.on_trial_complete(str(number), {"loss": value(config)})
-        number += 1
-    assert all(len(of_block) == 1 for of_block in splits.values())
-    assert len(set.union(*splits.values())) == len(splits) >= 4
-    answer = search.recommendation()
-    assert answer.certified
-    assert true_loss(answer.config) < 0.1
-    assert "split" not in answer.config
-
-
 def test_during_the_search_nothing_is_certified():
     search = make(budget=400)
     with pytest.raises(ValueError, match="no trial was suggested"):
@@ -208,14 +187,6 @@ def test_limits_are_seconds_whatever_these_cost():
 
 def test_measured_seconds_without_their_scheduler_are_warned_of_once():
     check_warned_once_without_its_scheduler(make(budget=None, seconds=500))
-
-
-def test_the_first_trial_is_enough_to_warn_where_one_runs_at_a_time():
-    search = make(budget=None, seconds=500)
-    search.set_max_concurrency(1)
-    search.suggest("a")
-    with pytest.warns(UserWarning, match="nobody enforces the limits"):
-        assert search.suggest("b") is None
 
 
 def test_where_costs_are_declared_trials_have_no_limit():
