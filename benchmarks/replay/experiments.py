@@ -11,8 +11,8 @@ from ray import tune
 
 import mfhpo_ray
 from benchmarks.replay.races import RACES, TRIALS, loss, loss_on_grid, seconds
+from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo.censored import Linear
-from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
 
 class _Evaluations:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ray.train._internal.session import _TrainingResult
+from ray.tune import Trainable
 from ray.tune.experiment import Trial
 
 
@@ -51,13 +52,13 @@ class Slots:
         """Whether a process waits for its next trial."""
         return self._idle > 0
 
-    def take(self, now: float, busy_for: float, on_kill: Callable[[Actor], None]) -> Actor:
+    def take(self, now: float, on_kill: Callable[[Actor], None]) -> Actor:
         """Take a slot, with an idle process if there is one."""
         if self._idle:
             self._idle -= 1
         else:
             self._vacant -= 1
-        actor = Actor(now, busy_until=now + busy_for, on_kill=on_kill)
+        actor = Actor(now, busy_until=now, on_kill=on_kill)
         self._held.add(actor)
         return actor
 
@@ -77,13 +78,25 @@ class Slots:
         return self._seconds + sum(now - actor.taken for actor in self._held)
 
 
+class SavedByAPause(Trainable):
+    """What Ray saves whenever it pauses it."""
+
+    def save_checkpoint(self, checkpoint_dir: str) -> None:
+        """Save nothing: the simulation has no state of a training."""
+
+
 class SimulatedTrial(Trial):
     """A trial without a folder on this machine, and in a storage only if it is given one."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
+    def __init__(self, *arguments: Any, is_saved: bool = False, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self._is_saved = is_saved
         if self.storage is not None:
             self.storage.trial_dir_name = self.trial_id
+
+    def get_trainable_cls(self) -> type[Trainable]:
+        """What is trained, in name."""
+        return SavedByAPause if self._is_saved else Trainable
 
     @property
     def local_path(self) -> str | None:

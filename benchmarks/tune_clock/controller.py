@@ -5,23 +5,24 @@ import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
 import pyarrow.fs
 from ray.train._internal.session import _TrainingResult
+from ray.train._internal.storage import StorageContext
 from ray.tune import Checkpoint, PlacementGroupFactory
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 from ray.tune.search import Searcher
 from ray.tune.utils import flatten_dict
 
-from mfhpo_ray.simulation.cluster import Actor, SimulatedTrial, Slots
-from mfhpo_ray.simulation.curves import Curves, Step
-from mfhpo_ray.simulation.outcome import Event, SimulatedRun
-from mfhpo_ray.simulation.search import search_algorithm
-from mfhpo_ray.simulation.settings import SimulationOptions
+from benchmarks.tune_clock.cluster import Actor, SimulatedTrial, Slots
+from benchmarks.tune_clock.curves import Curves, Step
+from benchmarks.tune_clock.outcome import Event, SimulatedRun
+from benchmarks.tune_clock.search import search_algorithm
 
 # Tune's own figures: how long its loop waits for an event, for a searcher when no trial is left,
 # and until it kills the process of a stopped trial that does not end.
@@ -34,6 +35,95 @@ _RANK = 1
 _MOST_IDLE_TURNS = 1_000_000
 
 
+@dataclass(frozen=True)
+class Options:
+    """The options of `simulate`.
+
+    Parameters
+    ----------
+    slots
+        Number of trials that run at once.
+    max_t
+        Iterations of a trial (``stop={"training_iteration": max_t}``); the scheduler gets the
+        result that ends a trial in ``on_trial_complete`` only. None: until the curves end or the
+        scheduler stops it.
+    metric, mode
+        Name of what is reported, and whether the largest or the smallest is the best; a scheduler
+        or a searcher with its own keeps it.
+    checkpoints
+        Whether a trial that is paused is saved, and goes on from there. If not, it begins anew.
+    num_samples
+        Number of trials that a searcher makes; -1: until it is finished.
+    max_concurrent_trials
+        As in ``tune.TuneConfig``; 0: no limit.
+    max_failures
+        How often a trial that crashed is run again; -1: without end.
+    resources
+        What a trial holds; None: one CPU.
+    storage
+        Where trials are stored; None: nowhere.
+    time_budget
+        Virtual seconds after which the experiment is ended.
+    poll_seconds
+        How long the loop waits for an event before it asks the scheduler again. None: 0.1 as in
+        Tune for a scheduler or a searcher with a clock, and otherwise for ever.
+    """
+
+    slots: int = 8
+    max_t: int | None = None
+    metric: str = "value"
+    mode: str = "max"
+    checkpoints: bool = False
+    num_samples: int = -1
+    max_concurrent_trials: int = 0
+    max_failures: int = 0
+    resources: Mapping[str, float] | None = None
+    storage: StorageContext | None = None
+    time_budget: float = math.inf
+    poll_seconds: float | None = None
+
+
+def simulate(
+    scheduler: TrialScheduler,
+    trials: Iterable[Mapping[str, Any]] | Searcher,
+    curves: Curves,
+    **options: Any,
+) -> SimulatedRun:
+    """Run an experiment of Ray Tune in virtual time.
+
+    Parameters
+    ----------
+    scheduler
+        Any scheduler that decides about trials only. Where the scheduler or the searcher has an
+        attribute ``_clock``, it is set to the virtual clock; ``_count_slots``, where the scheduler
+        has it, to the number of slots.
+    trials
+        The configurations, in their order, or a searcher that suggests them.
+    curves
+        What training gives.
+    **options
+        See `Options`.
+
+    Raises
+    ------
+    RuntimeError
+        If nothing happens any more though trials are left.
+
+    Examples
+    --------
+    >>> from ray.tune.schedulers import AsyncHyperBandScheduler
+    >>> from benchmarks.tune_clock import ReplayedCurves, simulate
+    >>> curves = ReplayedCurves([[0.3, 0.4, 0.5, 0.6], [0.1, 0.2, 0.3, 0.4]], seconds=10.0)
+    >>> scheduler = AsyncHyperBandScheduler(max_t=4, reduction_factor=2)
+    >>> run = simulate(scheduler, [{"arm": 0}, {"arm": 1}], curves, slots=1)
+    >>> [trial.last_result["training_iteration"] for trial in run.trials]
+    [4, 1]
+    >>> run.iterations, run.slot_seconds, run.best()[1]
+    (5, 50.0, 0.6)
+    """
+    return Controller(scheduler, trials, curves, Options(**options)).run()
+
+
 class Controller:
     """Runs trials in virtual time; what schedulers use of Tune's controller has the same name."""
 
@@ -42,20 +132,19 @@ class Controller:
         scheduler: TrialScheduler,
         trials: Iterable[Mapping[str, Any]] | Searcher,
         curves: Curves,
-        settings: SimulationOptions,
+        options: Options,
     ) -> None:
         # A scheduler expects Tune's own controller, which this is not.
         self._scheduler_alg: Any = scheduler
         self._curves = curves
-        self._settings = settings
-        max_t = settings["max_t"]
+        self._options = options
+        max_t = options.max_t
         self._stop = {} if max_t is None else {"training_iteration": max_t}
         self.search_alg: Any = search_algorithm(
             trials,
             self._make_trial,
-            num_samples=settings["num_samples"],
-            param_space=settings["param_space"] or {},
-            max_concurrent=settings["max_concurrent_trials"] or 0,
+            options.num_samples,
+            options.max_concurrent_trials,
         )
 
         self._seconds = 0.0
@@ -74,7 +163,7 @@ class Controller:
         self._pending_trials_list: deque[Trial] = deque()
         self._decisions_after_saving: dict[Trial, str] = {}
 
-        self._slots = Slots(settings["slots"])
+        self._slots = Slots(options.slots)
         # Trials that wait for a slot, in turn.
         self._requests: deque[Trial] = deque()
         self._trial_to_actor: dict[Trial, Actor] = {}
@@ -83,7 +172,7 @@ class Controller:
         with_clock: list[Any] = [part for part in (scheduler, trials) if hasattr(part, "_clock")]
         for part in with_clock:
             part._clock = self._now
-        self._poll_seconds = settings["poll_seconds"] or (_LOOP_SECONDS if with_clock else math.inf)
+        self._poll_seconds = options.poll_seconds or (_LOOP_SECONDS if with_clock else math.inf)
         if hasattr(self._scheduler_alg, "_count_slots"):
             self._scheduler_alg._count_slots = self._count_slots
         self._tell_metric()
@@ -169,8 +258,8 @@ class Controller:
         return SimulatedRun(
             trials=tuple(self._trials),
             events=tuple(self._events),
-            metric=self._settings["metric"],
-            mode=self._settings["mode"],
+            metric=self._options.metric,
+            mode=self._options.mode,
             slot_seconds=self._slots.seconds(self._seconds),
             iterations=sum(event.kind == "result" for event in self._events),
             makespan=self._seconds,
@@ -186,8 +275,8 @@ class Controller:
         self._start_trials()
         when = self._ahead[0][0] if self._ahead else math.inf
         turn = self._seconds + self._poll_seconds
-        if min(when, turn) > self._settings["time_budget"]:
-            self._seconds = max(self._seconds, self._settings["time_budget"])
+        if min(when, turn) > self._options.time_budget:
+            self._seconds = max(self._seconds, self._options.time_budget)
             self.search_alg.set_finished()
             for trial in self._trials:
                 if not trial.is_finished():
@@ -219,37 +308,31 @@ class Controller:
         return self._seconds
 
     def _count_slots(self, trial: Trial) -> float:
-        return self._settings["slots"]
+        return self._options.slots
 
     def _tell_metric(self) -> None:
         """Tell searcher and scheduler what is optimised, unless they know."""
-        settings = self._settings
-        metric, mode = settings["metric"], settings["mode"]
-        space = dict(settings["param_space"] or {})
-        public = {"stop": self._stop, "num_samples": settings["num_samples"]}
-        self.search_alg.set_search_properties(metric, mode, space, **public)
+        options = self._options
+        metric, mode = options.metric, options.mode
+        public = {"stop": self._stop, "num_samples": options.num_samples}
+        self.search_alg.set_search_properties(metric, mode, {}, **public)
         if not self._scheduler_alg.set_search_properties(metric, mode, **public):
             self._scheduler_alg.set_search_properties(None, None, **public)
-        for part in (self._scheduler_alg, self.search_alg):
-            if part.metric not in (None, metric):
-                raise ValueError(
-                    f"metric={metric!r} is what the curves report, but {type(part).__name__} looks "
-                    f"at {part.metric!r}; give the same metric to both."
-                )
 
     def _make_trial(self, trial_id: str, configuration: dict[str, Any], number: int) -> Trial:
         return SimulatedTrial(
             "simulated",
+            is_saved=self._options.checkpoints,
             config=configuration,
             trial_id=trial_id,
-            storage=self._settings["storage"],
+            storage=self._options.storage,
             evaluated_params=flatten_dict(configuration),
             experiment_tag=str(number),
             placement_group_factory=PlacementGroupFactory(
-                [dict(self._settings["resources"] or {"CPU": 1.0})]
+                [dict(self._options.resources or {"CPU": 1.0})]
             ),
             stopping_criterion=self._stop,
-            max_failures=self._settings["max_failures"],
+            max_failures=self._options.max_failures,
             stub=True,
         )
 
@@ -276,17 +359,11 @@ class Controller:
                 self._requests.append(trial)
         while self._requests and self._slots.are_free:
             trial = self._requests.popleft()
-            start_seconds = 0.0 if self._slots.have_idle else self._settings["start_seconds"]
-            actor = self._slots.take(self._seconds, start_seconds, self._on_killed)
+            actor = self._slots.take(self._seconds, self._on_killed)
             self._trial_to_actor[trial] = actor
             self._later(actor.busy_until, trial, actor, self._on_started)
 
     def _queue_chosen(self, chosen: Trial) -> None:
-        if chosen.status not in (Trial.PENDING, Trial.PAUSED):
-            raise RuntimeError(
-                f"choose_trial_to_run must return a trial that is PENDING or PAUSED, or None; "
-                f"{chosen} is {chosen.status}."
-            )
         if chosen in self._trial_to_actor:
             return
         is_queued = chosen in self._requests
@@ -305,8 +382,7 @@ class Controller:
         return RuntimeError(
             f"after {self._seconds:g} virtual seconds nothing happens any more, with trials "
             f"{counts or 'none'}: the scheduler chooses none of those that are paused, those that "
-            f"run hang, or the searcher suggests nothing. Give time_budget=... to end it, or "
-            f"poll_seconds=... for a scheduler that looks at a clock."
+            f"run hang, or the searcher suggests nothing."
         )
 
     # What happens.
@@ -362,7 +438,7 @@ class Controller:
         actor.iteration += 1
         actor.seconds += step.seconds
         result: dict[str, Any] = {
-            self._settings["metric"]: step.value,
+            self._options.metric: step.value,
             "done": False,
             "training_iteration": actor.iteration,
             "time_this_iter_s": step.seconds,
@@ -417,11 +493,9 @@ class Controller:
             self.pause_trial(trial)
         elif decision == TrialScheduler.STOP:
             self.stop_trial(trial)
-        elif decision != TrialScheduler.NOOP:
-            raise ValueError(f"on_trial_result must return a decision, got {decision!r}.")
 
     def _on_saved(self, trial: Trial, actor: Actor) -> None:
-        if self._settings["checkpoints"]:
+        if self._options.checkpoints:
             checkpoint = Checkpoint(trial.trial_id, pyarrow.fs.LocalFileSystem())
             trial.on_checkpoint(_TrainingResult(checkpoint, dict(trial.last_result)))
             self._note(trial, "saved")
@@ -464,7 +538,7 @@ class Controller:
             return
         trial.temporary_state.ray_actor = None
         # Whoever is going to kill a process takes it out of these, so that it is not used again.
-        keep = self._settings["reuse_actors"] and actor in self._started_actors
+        keep = actor in self._started_actors
         self._started_actors.discard(actor)
         if actor.busy_until <= self._seconds or actor.is_killed:
             keep = keep and trial.status != Trial.ERROR and not actor.is_killed

@@ -5,14 +5,13 @@ as ``ray.tune.execution.tune_controller`` does, with Tune's own `Trial` objects.
 virtual seconds and gives what `Curves` say.
 
 Simplified: checkpoints are saved and restored at once; all trials hold the same resources;
-callbacks, stoppers and exports are left out, and so is what reaches for Ray's actors (population-
-based training, changing of resources); where Ray starts waiting trials in the order of a set
-(``reuse_actors``), they start in the order of their arrival. What a scheduler or a searcher raises
-is raised, as with ``fail_fast="raise"``.
+processes start at once, and are used again (``reuse_actors``); callbacks, stoppers and exports are
+left out, and so is what reaches for Ray's actors (population-based training, changing of
+resources). What a scheduler or a searcher raises is raised, as with ``fail_fast="raise"``.
 """
 
-from mfhpo_ray.simulation.curves import Curves, ReplayedCurves, Step
-from mfhpo_ray.simulation.outcome import Event, SimulatedRun
-from mfhpo_ray.simulation.runner import simulate
+from benchmarks.tune_clock.controller import simulate
+from benchmarks.tune_clock.curves import Curves, ReplayedCurves, Step
+from benchmarks.tune_clock.outcome import Event, SimulatedRun
 
 __all__ = ["Curves", "Event", "ReplayedCurves", "SimulatedRun", "Step", "simulate"]

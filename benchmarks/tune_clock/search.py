@@ -8,7 +8,6 @@ from typing import Any
 from ray.tune.experiment import Trial
 from ray.tune.search import BasicVariantGenerator, ConcurrencyLimiter, Searcher
 from ray.tune.search.search_generator import SearchGenerator
-from ray.tune.utils import merge_dicts
 
 from mfhpo_ray.schedulers.room import searchers_of
 
@@ -50,19 +49,17 @@ class ListedConfigurations(BasicVariantGenerator):
 
 
 class SuggestedConfigurations(SearchGenerator):
-    """Makes a trial of what a searcher suggests, with the constants of a search space."""
+    """Makes a trial of what a searcher suggests."""
 
     def __init__(
         self,
         searcher: Searcher,
         make_trial: MakeTrial,
         num_samples: int,
-        param_space: Mapping[str, Any],
     ) -> None:
         super().__init__(searcher)
         self._total_samples = sys.maxsize if num_samples == -1 else num_samples
         self._make_trial = make_trial
-        self._param_space = dict(param_space)
         self._asked = 0
         limits = (each for each in searchers_of(self) if isinstance(each, ConcurrencyLimiter))
         # So many are suggested ahead.
@@ -80,16 +77,13 @@ class SuggestedConfigurations(SearchGenerator):
         if suggested is None:
             return None
         self._counter += 1
-        configuration = merge_dicts(self._param_space, copy.deepcopy(suggested))
-        return self._make_trial(_name(self._asked), configuration, self._counter)
+        return self._make_trial(_name(self._asked), copy.deepcopy(suggested), self._counter)
 
 
 def search_algorithm(
     trials: Iterable[Mapping[str, Any]] | Searcher,
     make_trial: MakeTrial,
-    *,
     num_samples: int,
-    param_space: Mapping[str, Any],
     max_concurrent: int,
 ) -> ListedConfigurations | SuggestedConfigurations:
     """Wrap configurations or a searcher, as ``tune.run`` does."""
@@ -97,7 +91,7 @@ def search_algorithm(
         return ListedConfigurations(trials, make_trial, max_concurrent)
     if max_concurrent and not isinstance(trials, ConcurrencyLimiter):
         trials = ConcurrencyLimiter(trials, max_concurrent)
-    return SuggestedConfigurations(trials, make_trial, num_samples, param_space)
+    return SuggestedConfigurations(trials, make_trial, num_samples)
 
 
 def _name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""The simulated controller: what schedulers and searchers see and when, and what it costs."""
+"""The benchmarks' virtual Tune: what schedulers and searchers see and when, and what it costs."""
 
 import math
 from functools import partial
@@ -10,9 +10,8 @@ import pytest
 from ray import tune
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, HyperBandScheduler
-from ray.tune.search import ConcurrencyLimiter, Searcher
 
-from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
+from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from tests.ray.experiments import tuner_of
 
 
@@ -97,22 +96,6 @@ class Scripted(FIFOScheduler):
         return choose(tune_controller)
 
 
-class Suggestions(Searcher):
-    def __init__(self, suggestions):
-        super().__init__(metric="value", mode="max")
-        self.suggestions = list(suggestions)
-        self.calls = []
-
-    def suggest(self, trial_id):
-        return self.suggestions.pop(0) if self.suggestions else Searcher.FINISHED
-
-    def on_trial_result(self, trial_id, result):
-        self.calls.append(("result", result["value"]))
-
-    def on_trial_complete(self, trial_id, result=None, error=False):
-        self.calls.append(("complete", None if result is None else result["value"], error))
-
-
 def arms(count):
     return [{"arm": arm} for arm in range(count)]
 
@@ -161,16 +144,6 @@ def test_asha_sees_results_in_the_order_of_time():
     assert run.slot_seconds == 60.0 + 40.0 + 20.0 + 40.0
 
 
-def test_the_stopping_criterion_skips_the_last_result_and_a_return_repeats_it():
-    stopped, returned = Recorder(), Recorder()
-    simulate(stopped, arms(1), ReplayedCurves(TABLE), max_t=2)
-    assert stopped.calls() == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
-    run = simulate(returned, arms(1), ReplayedCurves([[0.1, 0.2]]))
-    assert returned.calls()[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
-    assert run.trials[0].last_result["done"] is True
-    assert run.iterations == 2
-
-
 @pytest.mark.parametrize(
     ("checkpoints", "iterations", "seconds"),
     [(True, [1, 2, 3, 4], 40.0), (False, [1, 2, 1, 2, 3, 4], 60.0)],
@@ -187,73 +160,6 @@ def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(checkpoints, iterati
     # Paused trials hold no slot.
     started = [event.seconds for event in run.events if event.kind == "started"]
     assert started == [0.0, 20.0, 40.0, 40.0 + seconds - 20.0]
-
-
-def test_a_scheduler_may_hold_trials_back_and_remove_them():
-    class Holds(Recorder):
-        def on_trial_add(self, tune_controller, trial):
-            super().on_trial_add(tune_controller, trial)
-            trial.set_status(Trial.PAUSED if trial.config["arm"] else Trial.TERMINATED)
-
-        def choose_trial_to_run(self, tune_controller):
-            # The last one first; when it is through, the others are not needed.
-            first = self.added[-1]
-            if first.status == Trial.PAUSED and len(self.added) == 3:
-                return first
-            if first.is_finished():
-                for trial in list(tune_controller.get_live_trials()):
-                    tune_controller.stop_trial(trial)
-            return None
-
-    scheduler = Holds()
-    run = simulate(scheduler, arms(3), ReplayedCurves(TABLE), slots=1)
-    assert reached(run) == [0, 0, 4]
-    assert scheduler.calls()[-2:] == [("complete", 2, 4), ("remove", 1)]
-    [started] = [event.trial_id for event in run.events if event.kind == "started"]
-    assert started == run.trials[2].trial_id
-
-
-@pytest.mark.parametrize(("reuse_actors", "order"), [(True, [0, 2, 1]), (False, [0, 1, 2])])
-def test_the_chosen_trial_is_first_where_processes_are_reused(reuse_actors, order):
-    def last_one_once_another_is_over(controller):
-        last = controller.get_trials()[-1]
-        is_any_over = any(trial.is_finished() for trial in controller.get_trials())
-        return last if is_any_over and last.status == Trial.PENDING else None
-
-    scheduler = Scripted(choose=last_one_once_another_is_over)
-    run = simulate(scheduler, arms(3), ReplayedCurves(TABLE), slots=1, reuse_actors=reuse_actors)
-    numbers = [int(event.trial_id[-1]) - 1 for event in run.events if event.kind == "started"]
-    assert numbers == order
-
-
-def test_processes_take_time_to_start():
-    curves = ReplayedCurves(TABLE, seconds=10.0)
-    for reuse_actors, seconds in ((True, 85.0), (False, 90.0)):
-        options = {"slots": 1, "start_seconds": 5.0, "reuse_actors": reuse_actors}
-        run = simulate(FIFOScheduler(), arms(2), curves, **options)
-        assert run.makespan == run.slot_seconds == seconds
-
-
-def test_crashed_trials_are_tried_again():
-    crashes = {1: 2, 2: 1}  # how often iteration 2 of an arm crashes
-
-    def step(arm, iteration):
-        if iteration == 2 and crashes.get(arm, 0) > 0:
-            crashes[arm] -= 1
-            return Step(math.nan, 7.0, failed=True)
-        return Step(0.5, 10.0) if iteration <= 2 else None
-
-    scheduler = Recorder()
-    search = Suggestions(arms(3))
-    run = simulate(scheduler, search, Script(step), slots=1, max_failures=1)
-    by_arm = {trial.config["arm"]: trial for trial in run.trials}
-    assert [by_arm[arm].status for arm in range(3)] == ["TERMINATED", "ERROR", "TERMINATED"]
-    assert [by_arm[arm].num_failures for arm in range(3)] == [0, 2, 1]
-    assert scheduler.calls().count(("error", 1)) == 2
-    assert scheduler.calls().count(("add", 1)) == 2
-    assert search.calls.count(("complete", None, True)) == 1
-    # 2 x 10; 2 x (10 + 7); (10 + 7) + 2 x 10: without a checkpoint all begins anew.
-    assert run.slot_seconds == 20.0 + 34.0 + 37.0
 
 
 def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot():
@@ -294,15 +200,12 @@ def test_a_process_that_is_killed_is_an_error_unless_its_trial_is_stopped():
         assert run.slot_seconds == 20.0 + 10.0 + 20.0
 
 
-def test_nothing_that_can_happen_is_an_error():
-    def pause_all(controller):
-        for trial in controller.get_trials():
-            controller._set_trial_status(trial, Trial.PAUSED)
-
-    with pytest.raises(RuntimeError, match=r"nothing happens any more, with trials {'PAUSED': 2}"):
-        simulate(Scripted(choose=pause_all), arms(2), ReplayedCurves(TABLE))
-    with pytest.raises(RuntimeError, match="RUNNING"):
-        simulate(FIFOScheduler(), arms(1), Script(lambda arm, iteration: Step(0.0, math.inf)))
+def test_the_stopping_criterion_skips_the_last_result_and_a_return_repeats_it():
+    stopped, returned = Recorder(), Recorder()
+    simulate(stopped, arms(1), ReplayedCurves(TABLE), max_t=2)
+    assert stopped.calls() == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
+    simulate(returned, arms(1), ReplayedCurves([[0.1, 0.2]]))
+    assert returned.calls()[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
 
 
 def test_the_time_budget_ends_it():
@@ -313,114 +216,9 @@ def test_the_time_budget_ends_it():
     assert {trial.status for trial in run.trials} == {Trial.TERMINATED}
 
 
-def test_a_searcher_is_asked_and_told():
-    search = Suggestions([{"arm": 0}, None, *arms(4)[1:]])
-    options = {"max_t": 2, "param_space": {"constant": 7}, "num_samples": 2}
-    run = simulate(FIFOScheduler(), search, ReplayedCurves(TABLE), **options)
-    assert [trial.config for trial in run.trials] == [{"arm": n, "constant": 7} for n in range(2)]
-    # The result that ends a trial is told once, as its end. Arm 1 is suggested with the first.
-    assert search.calls[:2] == [("result", 0.5), ("complete", 0.6, False)]
-    assert search.calls[2:] == [("result", 0.4), ("complete", 0.9, False)]
-    # One that suggests nothing yet is asked every second.
-    idle = Suggestions([None, None, {"arm": 0}])
-    assert simulate(FIFOScheduler(), idle, ReplayedCurves(TABLE)).makespan == 2.0 + 4.0
-
-
-@pytest.mark.parametrize("source", [arms(4), "searcher", "limited"])
-def test_concurrency_is_limited(source):
-    if source == "searcher":
-        source = Suggestions(arms(4))
-    elif source == "limited":
-        source = ConcurrencyLimiter(Suggestions(arms(4)), 2)
-    run = simulate(FIFOScheduler(), source, ReplayedCurves(TABLE), slots=8, max_concurrent_trials=2)
-    assert run.makespan == 8.0
-    assert run.slot_seconds == 16.0
-
-
-def test_what_schedulers_see():
-    seen = []
-
-    class Looks(FIFOScheduler):
-        def __init__(self):
-            super().__init__()
-            self._clock = lambda: math.nan
-            self._count_slots = lambda trial: math.nan
-
-        def on_trial_add(self, tune_controller, trial):
-            assert trial.status == "PENDING"
-            assert trial.storage is trial.local_path is trial.path is None
-            assert trial.evaluated_params == {"arm": 0, "a/b": 1}
-            resources = trial.placement_group_factory.required_resources
-            assert resources == {"CPU": 2.0, "GPU": 1.0}
-            assert tune_controller.search_alg.total_samples == 1
-            assert tune_controller.get_trial(trial.trial_id) is trial
-
-        def on_trial_result(self, tune_controller, trial, result):
-            assert tune_controller.get_live_trials() == {trial}
-            assert trial.run_metadata.start_time == 0.0
-            seen.append((self._clock(), self._count_slots(trial)))
-            return self.CONTINUE
-
-    curves = ReplayedCurves(TABLE, seconds=10.0)
-    configs = [{"arm": 0, "a": {"b": 1}}]
-    run = simulate(Looks(), configs, curves, slots=3, resources={"CPU": 2, "GPU": 1})
-    assert seen == [(10.0, 3), (20.0, 3), (30.0, 3), (40.0, 3)]
-    assert run.trials[0].run_metadata.last_result_time == 40.0
-
-
-def test_schedulers_keep_their_own_metric():
-    scheduler = AsyncHyperBandScheduler(metric="value", mode="min", max_t=4)
-    simulate(scheduler, arms(2), ReplayedCurves(TABLE))
-    assert scheduler._mode == "min"
-    with pytest.raises(ValueError, match=r"metric='accuracy'.*looks at 'value'"):
-        simulate(scheduler, arms(2), ReplayedCurves(TABLE), metric="accuracy")
-
-
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"slot": 1}, "unexpected keyword argument 'slot'"),
-        ({"slots": 0}, "slots must be at least 1, got 0"),
-        ({"max_t": 0}, "max_t must be at least 1"),
-        ({"mode": "maximum"}, "mode must be"),
-        ({"start_seconds": -1.0}, "start_seconds must be a finite number of at least 0"),
-        ({"time_budget": 0.0}, "time_budget must be above 0"),
-        ({"poll_seconds": 0.0}, "poll_seconds must be a positive number"),
-    ],
-)
-def test_bad_options(options, match):
-    with pytest.raises((TypeError, ValueError), match=match):
-        simulate(FIFOScheduler(), arms(1), ReplayedCurves(TABLE), **options)
-
-
-def test_a_scheduler_must_decide_and_choose_what_can_run():
-    says_go = Scripted(lambda controller, trial: "GO")
-    with pytest.raises(ValueError, match="got 'GO'"):
-        simulate(says_go, arms(1), ReplayedCurves(TABLE))
-    chooses_what_runs = Scripted(choose=lambda controller: controller.get_trials()[0])
-    with pytest.raises(RuntimeError, match="is RUNNING"):
-        simulate(chooses_what_runs, arms(1), ReplayedCurves(TABLE))
-
-
-def test_best_is_what_the_result_grid_hands_over():
-    curves = ReplayedCurves([[0.9, 0.2], [0.1, 0.5], [math.nan, math.nan]])
-    run = simulate(FIFOScheduler(), arms(3), curves)
-    first, second, _ = run.trials
-    assert [run.best(), run.best("min")] == [(second, 0.5), (first, 0.2)]
-    assert simulate(FIFOScheduler(), arms(3), curves, mode="min").best()[1] == 0.2
-    assert run.best(scope="all") == (first, 0.9)
-    assert run.best("min", scope="all") == (second, 0.1)
-    nothing = simulate(FIFOScheduler(), [{"arm": 2}], curves)
-    with pytest.raises(ValueError, match="no trial has reported a finite 'value'"):
-        nothing.best()
-
-
-def test_a_replayed_trial_trains_as_long_as_the_search_asks():
-    curves = ReplayedCurves([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], fidelity_key="epochs")
-    trials = [{"arm": arm, "epochs": epochs} for arm in (0, 1) for epochs in (1, 3)]
-    run = simulate(FIFOScheduler(), trials, curves)
-    assert [trial.last_result["value"] for trial in run.trials] == [0.1, 0.3, 0.4, 0.6]
-    assert run.iterations == 8
+def test_a_race_in_which_nothing_can_happen_is_an_error():
+    with pytest.raises(RuntimeError, match=r"nothing happens any more, with trials .*RUNNING"):
+        simulate(FIFOScheduler(), arms(1), Script(lambda arm, iteration: Step(0.0, math.inf)))
 
 
 def test_noise_depends_on_arm_replicate_and_iteration_only():
@@ -432,28 +230,6 @@ def test_noise_depends_on_arm_replicate_and_iteration_only():
     assert len(np.unique(values)) == values.size
     assert values.std() == pytest.approx(2.0, rel=0.06)
     assert abs(np.corrcoef(values.T) - np.eye(3)).max() < 0.1
-    other = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=6)
-    assert other.step(configs[0], 1).value != values[0, 0]
-    with pytest.raises(ValueError, match=r"shape \(arms, iterations\), got shape \(2,\)"):
-        ReplayedCurves([0.1, 0.2])
-    with pytest.raises(ValueError, match="sigma"):
-        ReplayedCurves(TABLE, sigma=-1.0)
-    with pytest.raises(ValueError, match="seconds must be at least 0"):
-        Step(0.0, math.nan)
-
-
-def test_pausing_from_elsewhere_waits_for_the_step():
-    def pause_second_once(controller, trial):
-        if trial.config["arm"] == 0 and trial.last_result.get("training_iteration") is None:
-            controller.pause_trial(controller.get_trials()[1])
-
-    curves = ReplayedCurves(TABLE, seconds=[[10.0], [15.0], [1.0], [1.0]])
-    run = simulate(Scripted(pause_second_once), arms(2), curves, slots=2, checkpoints=True)
-    other = [event for event in run.events if event.trial_id == run.trials[1].trial_id]
-    # FIFO resumes what is paused.
-    assert [event.kind for event in other[2:6]] == ["result", "saved", "paused", "started"]
-    assert {(event.seconds, event.iteration) for event in other[2:6]} == {(15.0, 1)}
-    assert [event.iteration for event in run.history(run.trials[1].trial_id)] == [1, 2, 3, 4]
 
 
 class LoggedASHA(Logged, AsyncHyperBandScheduler):

@@ -1,6 +1,5 @@
 """What training gives, and how long it takes."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -27,16 +26,12 @@ class Step:
     seconds: float
     failed: bool = False
 
-    def __post_init__(self) -> None:
-        if not self.seconds >= 0.0:
-            raise ValueError(f"seconds must be at least 0, got {self.seconds!r}.")
-
 
 class Curves(Protocol):
     """What training gives, and how long it takes."""
 
     def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
-        """Train for one iteration; None if the training function has returned already.
+        """Train for one iteration, or return None if the training function has returned already.
 
         `iteration` counts from 1, and follows the last one that was saved in a checkpoint.
         """
@@ -58,14 +53,6 @@ class ReplayedCurves:
         schedulers see the same.
     arm_key, seed_key
         Names in the configuration of the arm's index and of the replicate's number, 0 if missing.
-    fidelity_key
-        Name in the configuration of how many iterations a trial trains, as the fidelity of a
-        search is. None: as many as the table has.
-
-    Raises
-    ------
-    ValueError
-        If a shape does not fit or `sigma` is negative.
 
     Examples
     --------
@@ -83,15 +70,8 @@ class ReplayedCurves:
         seed: int = 0,
         arm_key: str = "arm",
         seed_key: str = "seed",
-        fidelity_key: str | None = None,
     ) -> None:
         self.values: npt.NDArray[np.float64] = np.array(values, dtype=np.float64)
-        if self.values.ndim != 2 or not self.values.size:
-            raise ValueError(
-                f"values must have shape (arms, iterations), got shape {self.values.shape}."
-            )
-        if not 0.0 <= sigma < math.inf:
-            raise ValueError(f"sigma must be a number of at least 0, got {sigma!r}.")
         self.seconds: npt.NDArray[np.float64] = np.broadcast_to(
             np.asarray(seconds, dtype=np.float64), self.values.shape
         )
@@ -99,13 +79,10 @@ class ReplayedCurves:
         self.seed = seed
         self.arm_key = arm_key
         self.seed_key = seed_key
-        self.fidelity_key = fidelity_key
 
     def step(self, config: Mapping[str, Any], iteration: int) -> Step | None:
         """Train for one iteration (see `Curves.step`)."""
         if iteration > self.values.shape[1]:
-            return None
-        if self.fidelity_key is not None and iteration > config[self.fidelity_key]:
             return None
         arm, replicate = int(config[self.arm_key]), int(config.get(self.seed_key, 0))
         value = float(self.values[arm, iteration - 1])
