@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from benchmarks.assumptions.__main__ import main
 from benchmarks.assumptions.contestants import CONTESTANTS, run, takes_part
 from benchmarks.assumptions.scenarios import FINALISTS, FINALISTS_IN_BLOCKS, SCENARIOS
 from benchmarks.assumptions.truth import Tally, claim_fails, false_facts
@@ -205,11 +204,3 @@ def test_what_stays_unseen_depends_on_delta():
     text = "outcomes rarer than 37 % of this arm (10 seen)"
     assert false_facts(text, 0, tally, delta=0.01) == []
     assert false_facts(text, 0, tally) == ["37 % unseen of 10"]
-
-
-def test_the_command_writes_a_table(tmp_path, capsys):
-    file = tmp_path / "table.json"
-    options = ["--races", "2", "--workers", "1", "--only", "accuracies", "--by", "certify"]
-    assert main([*options, "--output", str(file)]) == 0
-    assert "| accuracies | certify | 2 |" in capsys.readouterr().out
-    assert file.with_suffix(".md").read_text(encoding="utf-8").startswith("| scenario |")

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 
-from benchmarks.ray_tune import overhead
-from benchmarks.ray_tune.__main__ import main
 from benchmarks.ray_tune.comparison import Outcome, Setting, holds, judged, summary
 from benchmarks.ray_tune.methods import DELTA, METHODS, Answer, Race
 from benchmarks.ray_tune.tables import EPOCHS, SYNTHETIC_TASKS, table
@@ -102,20 +100,3 @@ class TestComparison:
         assert not true
         assert words.endswith("but m")
         assert holds([row | {"certified": 0}]) == {}
-
-
-@pytest.mark.slow
-def test_the_command_writes_everything(command):
-    arguments = "--runs 1 --arms 10 --sigma 1 --trials 20 --repeats 1 --workers 1"
-    methods = ["ASHA", "IISEScheduler, max bias declared"]
-    ran = command(main, *arguments.split(), "--tasks", "synthetic 1", "--methods", *methods)
-    assert ran.code == 0
-    report = ran.report
-    assert report["seed"] == 0
-    assert "ray" in report["versions"]
-    whole = [row for row in report["comparison"]["rows"] if row["task"] is None]
-    assert {row["method"]: row["certified"] for row in whole} == {methods[0]: 0, methods[1]: 1}
-    assert len(report["overhead"]["rows"]) == len(overhead.SCHEDULERS)
-    assert all(report["holds"].values())
-    assert "ASHA" in ran.page
-    assert "sigma 1, 1 races" in ran.printed

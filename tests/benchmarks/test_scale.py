@@ -1,4 +1,3 @@
-import json
 import pickle
 
 import optuna
@@ -6,7 +5,6 @@ import pytest
 
 from benchmarks.overhead import objective
 from benchmarks.postgres import Postgres, postgres_programs
-from benchmarks.scale.__main__ import main
 from benchmarks.scale.contestants import CLOCKED
 from benchmarks.scale.history import played, repeated
 from benchmarks.scale.long_studies import Case, measure
@@ -132,15 +130,3 @@ def test_a_crew_shares_a_study(postgres):
     assert 0.0 < found.trials_per_second < 2.0 / SHORTEST
     assert found.worker_cpu_ms > 0.0
     assert found.database_cpu_ms > 0.0
-
-
-def test_rows_are_kept_or_replaced(tmp_path):
-    output = tmp_path / "new" / "scale.json"
-    clock = ["--parts", "clock", "--samplers", "RandomSampler", f"--output={output}"]
-    assert main([*clock, "--clocked-workers", "2", "3", "--clocked-trials", "5"]) == 0
-    assert main([*clock, "--clocked-workers", "3", "--clocked-trials", "6"]) == 0
-    report = json.loads(output.read_text(encoding="utf-8"))
-    rows = [(row["workers"], row["trials"]) for row in report["clock"]]
-    assert rows == [(2, 5), (3, 6)]
-    assert report["long"] == report["processes"] == []
-    assert report["versions"]["optuna"] == optuna.__version__

@@ -40,24 +40,6 @@ def played(tmp_path, monkeypatch, capsys):
     return play
 
 
-def test_what_is_printed_is_on_the_page(played):
-    status, text, _ = played(
-        Benchmark("first", "made_up", "--runs 2", "--runs 100"),
-        Benchmark("second", "made_up", "--not-held --runs"),
-    )
-    assert status == 0
-    assert "# Evidence, small size" in text
-    assert "| `first` | `made_up` | done |" in text
-    assert "| `second` | `made_up` | done; something does not hold at this size |" in text
-    assert "## first\n\n```text\narguments: --runs 2\n```" in text
-
-
-def test_the_full_size_has_other_arguments(played):
-    one = Benchmark("first", "made_up", "--runs 2", "--runs 100")
-    _, text, _ = played(one, arguments=["--size", "full"])
-    assert "arguments: --runs 100" in text
-
-
 def test_what_the_present_code_has_measured_is_not_measured_again(played, tmp_path):
     one = Benchmark("first", "made_up", "--runs 2")
     played(one)
@@ -83,17 +65,6 @@ def test_what_breaks_is_shown_and_stops_nothing(played):
     ]
     assert "it broke" in text
     assert "No module named no_such_module" in text
-
-
-def test_what_lacks_data_is_left_out(played, tmp_path):
-    one = Benchmark("first", "made_up", "--runs 2", data="iise")
-    _, text, lines = played(one)
-    assert "left out" in lines[0]
-    assert "`make data` fetches it" in lines[0]
-    (tmp_path / "data" / "iise").mkdir(parents=True)
-    _, text, _ = played(one)
-    assert f"--data {tmp_path}" not in text
-    assert "| done |" in text
 
 
 class TestPlan:

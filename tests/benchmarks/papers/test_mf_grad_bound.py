@@ -143,21 +143,6 @@ class TestErrors:
     PROBLEM = Problem(2, costs=(1.0, 2.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
     MEANS = ((0.0, 1.0), (0.0, 1.0))
 
-    def test_two_best_arms(self):
-        with pytest.raises(ValueError, match="two best arms, 1 and 2"):
-            bound([[0.0, 1.0, 1.0]])
-
-    def test_order_bounds(self):
-        problem = Problem(2, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0))
-        with pytest.raises(ValueError, match="use cost_lower_bound"):
-            tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
-
-    @pytest.mark.parametrize("sigma", [0.0, (0.0, 1.0)])
-    def test_no_noise(self, sigma):
-        problem = Problem(2, (1.0, 2.0), Bias.max(0.1, 0.0), SubGaussian(sigma))
-        with pytest.raises(ValueError, match="needs a positive sigma"):
-            tight_cost_lower_bound(problem, 0.05, means=self.MEANS)
-
     @pytest.mark.parametrize(
         ("means", "arm", "least"),
         [
@@ -171,9 +156,3 @@ class TestErrors:
     def test_means_that_break_the_bounds(self, means, arm, least):
         with pytest.raises(ValueError, match=f"arm {arm} at fidelity 0.* at least {least:.6g}"):
             tight_cost_lower_bound(self.PROBLEM, 0.05, means=means)
-
-    def test_a_bound_that_is_not_found_in_time(self, monkeypatch):
-        monkeypatch.setattr("benchmarks.papers.mf_grad_bound._MOST_CUTS", 1)
-        instance = random_instance(3)
-        with pytest.raises(RuntimeError, match="not found in 1 rounds"):
-            of_instance(instance)

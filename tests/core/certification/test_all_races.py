@@ -78,13 +78,6 @@ def test_wrong_arguments(kind, options, error, match):
         race_of(kind, **options)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_such_candidate(kind):
-    for arm in (-1, 2):
-        with pytest.raises(ValueError, match=f"arm must be 0 to 1, got {arm}"):
-            tell(race_of(kind), arm, 1.0)
-
-
 def test_conditions_follow_what_is_declared():
     for sigma, words in (
         (Gaussian(), "the noise is normal"),

@@ -236,16 +236,6 @@ def test_without_a_budget_it_ends_when_all_are_at_the_target():
     assert race.finished
 
 
-def test_a_saved_race_goes_on_alike():
-    xs = np.random.default_rng(3).uniform(size=40).tolist()
-    race, rng = race_of(xs), np.random.default_rng(0)
-    for _ in range(50):
-        [pull] = race.ask()
-        race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
-    other = loaded(race_of(xs), race)
-    assert other.ask() == race.ask()
-
-
 def test_names_are_chosen_from_by_halving():
     declared = DeclaredSearch.of(None, budget=20, candidates=[{"prompt": p} for p in "abcdef"])
     assert isinstance(declared.race((), seed=0, sign=1.0).search, HalvingSearch)
