@@ -228,16 +228,6 @@ class TestTies:
                 assert resumed.ask() == [pull]
                 self.tell_alike(resumed, pull)
 
-    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
-    def test_the_pair_that_was_played_last_is_played_on(self, confidence):
-        # Wherever the searches began: two limits between which no pull ends are equally good in
-        # all but the penalty, which nothing suffers.
-        policy = RCUCB(1, [0.5, 0.6], cost=Linear(0.0), penalty=Linear(0.0), confidence=confidence)
-        for number in range(200):
-            [pull] = policy.ask()
-            assert pull == Pull(0, 0, 0.6)
-            tell_outcome(policy, pull, (number % 10) / 10.0, 0.2)
-
 
 # PAR-10 of an hour against accuracies: gains down to -36,000 and bounds around 0.
 CASES = (
@@ -361,12 +351,6 @@ class TestAnswers:
         assert wide.interval(0, 2) == one.interval(0, 0)
         [*_, point], [only] = wide.recommend().survival, one.recommend().survival
         assert point == only
-
-    @pytest.mark.parametrize("point", [-1, 3])
-    def test_a_limit_that_is_none(self, point):
-        policy = RCUCB(2, LIMITS, **PAPER)
-        with pytest.raises(ValueError, match=f"one of 3 of arm 0, from 0, got {point}"):
-            policy.interval(0, point)
 
 
 class TestBadInput:

@@ -70,18 +70,6 @@ def test_an_arm_that_alone_fails_leaves(make, workers):
 
 
 @both
-def test_others_are_asked_first_where_one_has_failed(make):
-    policy = make(3)
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    asked = [(pull.arm, pull.block) for pull in policy.ask(3)]
-    assert set(asked[:2]) == {(1, 0), (2, 0)}
-    assert asked[2][1] == 1
-    policy.tell(Pull(1, 0, block=0), FAILED)
-    policy.tell(Pull(2, 0, block=0), Observation(1.0))
-    assert {(pull.arm, pull.block) for pull in policy.ask(2)} == {(0, 0), (1, 0)}
-
-
-@both
 def test_what_is_void_does_not_depend_on_the_order(make):
     outcomes = [(arm, block) for arm in range(3) for block in range(6)]
     failures = {(0, 1), (1, 1), (2, 1), (0, 3), (1, 3), (2, 4)}
@@ -110,15 +98,6 @@ def test_what_comes_late_in_a_void_block_is_paid_and_does_not_count(make):
 
 
 @both
-def test_an_arm_that_is_alone_goes_on_with_the_next_replicate(make):
-    policy = make(2)
-    policy.withdraw(1)
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    assert policy.ask() == [Pull(0, 0, block=1)]
-    assert policy.active.tolist() == [0]
-
-
-@both
 def test_the_race_ends_if_everything_fails(make):
     with pytest.warns(ArmWithdrawnWarning):
         policy, told = race(make, make(4), lambda pull: True)
@@ -141,18 +120,6 @@ def test_a_look_takes_the_first_blocks_that_are_not_void():
     assert policy.summary(1, 0)[1] == pytest.approx(policy._blocks.values[1, kept].mean())
 
 
-@pytest.mark.parametrize("n_blocks", [5, 6])
-def test_a_look_is_at_the_replicates_that_are_not_void(n_blocks):
-    policy = make_looks(3, delta=1e-9)
-    policy.most_blocks = n_blocks
-    policy, _ = race(make_looks, policy, lambda pull: pull.block == 1, 4, resume_every=400)
-    answer = policy.recommend()
-    assert (policy.looks, answer.certified) == (1, False)
-    assert answer.arm == 2
-    assert f"takes more than the {n_blocks - 1} replicates" in answer.reason
-    assert answer.remaining_cost in (None, math.inf)
-
-
 @pytest.mark.parametrize("workers", [1, 4])
 def test_four_folds_of_five_suffice(workers):
     policy = make_elimination(4, delta=0.1)
@@ -164,17 +131,6 @@ def test_four_folds_of_five_suffice(workers):
     assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
     assert policy.summary(3, 0)[0] == 4
     assert {arm for arm, block in told if block == 4} >= {3}
-
-
-def test_values_beyond_a_block_that_becomes_void_are_taken_in():
-    policy = make_elimination(2)
-    for block in (0, 2, 3):
-        for arm in (0, 1):
-            policy.tell(Pull(arm, 0, block=block), Observation(EFFECTS[block] + 0.01 * arm))
-    assert (policy.summary(0, 0)[0], len(policy._blocks.rounds)) == (1, 1)
-    for arm in (0, 1):
-        policy.tell(Pull(arm, 0, block=1), FAILED)
-    assert (policy.summary(0, 0)[0], policy._blocks.rounds) == (3, [0, 2, 3])
 
 
 def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tried():
@@ -232,16 +188,6 @@ def test_the_best_stays_if_it_fails_on_some_replicates(make, workers):
     assert told.count((3, 1)) == 2
     assert max(told.count(pull) for pull in told) == 2
     assert answer.failures == sum(arm == 3 and block % 3 == 1 for arm, block in told)
-
-
-@both
-def test_the_race_ends_if_replicates_are_few_and_some_fail(make):
-    policy = make(2)
-    policy.most_blocks = 6
-    policy, told = race(make, policy, lambda pull: pull.arm == 0 and pull.block in (1, 4), most=30)
-    assert policy.finished
-    assert policy.recommend().arm == 1
-    assert len(told) <= 14
 
 
 def test_arms_are_compared_where_both_have_values():

@@ -311,15 +311,6 @@ def test_a_state_is_plain_json_whatever_numbers_a_profile_has():
     assert told == {"profile": {"x0": 0.5, "x1": 1}, "levels": [0, 0], "utilities": [0.5, 2.0]}
 
 
-def test_a_seed_decides_all():
-    def answer(seed):
-        policy = searching(players=ON_A_GRID, budget=40, seed=seed)
-        return play(policy, anything), policy.recommend()
-
-    assert answer(1) == answer(1)
-    assert answer(1) != answer(2)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -364,17 +355,6 @@ def test_what_cannot_have_been_asked_is_not_learned(profile, levels, utilities, 
     assert (policy.cost, policy.recommend().n_queries) == (0.0, 0)
 
 
-def test_states_that_do_not_fit():
-    policy = searching()
-    play(policy, tracking, most=1)
-    state = policy.state_dict()
-    with pytest.raises(ValueError, match=r"^the policy was told something already"):
-        policy.load_state_dict(state)
-    other = small_game(2, costs=(1, 8), budget=64)
-    with pytest.raises(ValueError, match=r"^query\.profile must have"):
-        other.load_state_dict(state)
-
-
 def test_a_players_unit_does_not_matter():
     def in_parts(profile, level):
         row, column = tracking(profile, level)
@@ -389,18 +369,3 @@ def test_a_players_unit_does_not_matter():
     for name, factor in (("row", 1.0), ("column", 128.0)):
         ours, theirs = (of.dissatisfaction[name].interval[1] for of in answers)
         assert theirs == pytest.approx(factor * ours, rel=1e-6)
-
-
-def test_a_player_with_many_parameters():
-    best = np.random.default_rng(7).random(7)
-    names = [f"x{index}" for index in range(7)]
-
-    def near(profile, level):
-        return [-float(((np.array([profile[name] for name in names]) - best) ** 2).sum())]
-
-    policy = UCBPNE({"one": {name: Numeric() for name in names}}, (1.0,), 30)
-    play(policy, near)
-    answer = policy.recommend()
-    # The mean of random profiles is about .15 times the number of parameters.
-    assert near(answer.profile, 0)[0] > -0.05
-    assert answer.dissatisfaction["one"].interval[1] >= 0.0

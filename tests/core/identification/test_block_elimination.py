@@ -1,5 +1,4 @@
 import heapq
-import itertools
 import json
 import math
 import warnings
@@ -285,20 +284,6 @@ class TestAnArmThatLeftBecauseItFailed:
         answer = race(policy, noisy([0.0, 2.0, 1.0], np.random.default_rng(0)))
         assert answer.certified != led
 
-    def test_is_listed_with_all_its_values(self):
-        policy = BlockElimination(THREE)
-        for block in (0, 2):  # the one after a gap does not yet tell what the arm is worth
-            policy.tell(Pull(0, 0, block=block), Observation(1.0))
-        blocks = itertools.count(3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ArmWithdrawnWarning)
-            while 0 in policy.active:
-                block = next(blocks)
-                policy.tell(Pull(1, 0, block=block), Observation(1.0))
-                policy.tell(Pull(0, 0, block=block), Observation(None))
-        failures = policy.recommend().failures
-        assert policy.recommend().not_compared == (f"arm 0: failed {failures} of {failures + 2}",)
-
 
 class TestFewReplicates:
     def of_five(self, sd, **options):
@@ -322,31 +307,6 @@ class TestFewReplicates:
         answer = race(policy, draw)
         assert (answer.finished, answer.certified, answer.pulls) == (True, False, 20)
         assert answer.reason == "all 5 replicates were used and 4 arms are not told apart yet"
-
-    def test_more_rounds_than_there_are_would_never_end(self):
-        policy, draw = self.of_five(sd=0.3)
-        rounds = [Pull(arm, 0, block=block) for block in range(4) for arm in range(4)]
-        for pull in rounds:
-            policy.tell(pull, Observation(draw(pull)))
-        assert policy.recommend().remaining_cost == math.inf
-        policy.most_blocks = 500
-        assert 0.0 < policy.recommend().remaining_cost < math.inf
-
-    def test_nothing_is_proposed_while_the_rest_is_under_way(self):
-        policy, draw = self.of_five(sd=1.0)
-        *first, last = policy.ask(20)
-        for pull in first:
-            policy.tell(pull, Observation(draw(pull)))
-        assert policy.ask(3, [last]) == []
-        assert not policy.finished
-        assert policy.ask(3) == [last]
-        policy.tell(last, Observation(draw(last)))
-        assert policy.finished
-
-    def test_what_was_begun_on_a_replicate_that_is_none_does_not_count(self):
-        policy, _ = self.of_five(sd=1.0)
-        policy.tell(Pull(0, 0, block=5), Observation(9.0))
-        assert (policy.summary(0, 0)[0], policy.cost) == (0, 1.0)
 
     def test_a_saved_race_knows_how_many_there_are(self):
         policy, _ = self.of_five(sd=1.0)
@@ -444,34 +404,6 @@ def test_the_winner_is_evaluated_no_more_than_it_lacks():
     policy.tell(first, Observation(None))
     assert not policy.finished
     assert policy.ask()[0].block == first.block
-
-
-def test_the_winner_waits_while_it_is_compared_where_it_did_badly():
-    def value(pull):
-        return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
-
-    policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.1)
-    draw = noisy((0.0, 1.0), np.random.default_rng(0), sd=0.01, of_blocks=0.0)
-    while (pull := policy.ask()[0]).arm == 1 or policy.winner is None:
-        policy.tell(pull, Observation(value(pull)))
-    assert (pull, policy.winner) == (Pull(0, 0, block=12), 1)
-    assert policy.is_ahead([pull])
-    assert policy.ask(1, [pull])[0].arm == 1
-    policy.tell(pull, Observation(value(pull)))
-    assert policy.finished
-
-
-def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():
-    policy = BlockElimination(THREE, epsilon=0.3)
-    for block in (0, 1, 5):
-        for arm in range(3):
-            policy._blocks.add(arm, block, float(arm * (block != 5)))
-        policy._blocks.complete_round(block, np.arange(3))
-    policy._blocks.values[2, 5] = np.nan
-    policy._blocks.values[1, 1] = np.nan
-    asked = policy.ask(4)
-    assert [(pull.arm, pull.block) for pull in asked[:2]] == [(1, 1), (2, 5)]
-    assert [pull.block for pull in asked[2:]] == [2, 2]
 
 
 @pytest.mark.parametrize(

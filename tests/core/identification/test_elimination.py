@@ -390,15 +390,6 @@ def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others():
         assert policy.cost == spent
 
 
-def test_a_race_ends_at_an_unbiased_fidelity_whatever_was_measured():
-    # Fidelity 0 has no bias, and was measured to be dearer than 1 (a first call that warms up).
-    problem = Problem(2, None, Bias.max(0.0, 0.5, 0.0), SubGaussian(0.1), n_fidelities=3)
-    policy = IISE(problem)
-    objective = noisy([[0.0, 0.4]] * 3, 0.1)
-    play(policy, objective, costs=(5.0, 1.0, 9.0), most=2000)
-    assert policy.recommend().certified
-
-
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 @pytest.mark.parametrize("values", [[1e200], [1.0, 1e200], [1e200, -1e200, 1e200]])
 def test_a_huge_value_breaks_nothing(values):
@@ -465,14 +456,3 @@ def test_a_race_that_ends_with_its_pilot_is_audited():
     with pytest.warns(BiasContradictedWarning):
         play(policy, objective, costs=(1.0, 9.0))
     assert (policy.recommend().arm, policy.recommend().certified) == (1, True)
-
-
-def test_what_a_duplicate_eliminated_stays_eliminated():
-    policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.1)))
-    for _ in range(20):
-        policy.tell(Pull(2, 0), Observation(1.0))
-        policy.tell(Pull(0, 0), Observation(0.0))
-    assert policy.active.tolist() == [1, 2]
-    policy.withdraw(2, duplicate_of=1)
-    assert policy.active.tolist() == [1]
-    assert policy.recommend().compared == 2

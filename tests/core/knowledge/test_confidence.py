@@ -135,14 +135,6 @@ def test_student_martingale_is_one_over_level_on_the_boundary(prior):
         assert martingale == pytest.approx(1.0 / level, rel=1e-9)
 
 
-@pytest.mark.parametrize("level", [1e-7, 1e-1])
-def test_mixture_is_tighter_than_hoeffdings_but_for_two_pulls(level):
-    n = np.unique(np.geomspace(2, 1e8, 4000).round())
-    ratio = MixtureRadius(1.0)(n, level) / HoeffdingRadius(1.0)(n, level)
-    assert np.all(ratio[n >= 3] <= 1.0)
-    assert 1.04 < ratio[n == 2][0] < 1.08
-
-
 @every_radius
 @given(count=counts, level=levels, share=st.floats(1e-6, 1.0), variance=st.floats(0.0, 1e6))
 @settings(max_examples=40, deadline=None)

@@ -193,20 +193,6 @@ class TestSeparated:
         assert found.separated(0, np.array([1]), bias).tolist() == [bias.kind == "max"]
 
 
-class TestRadii:
-    @pytest.mark.parametrize("n_radii", [1, 3])
-    def test_another_number_is_an_error(self, n_radii):
-        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
-        with pytest.raises(ValueError, match=f"radius has {n_radii} entries but there are 2"):
-            Evidence(problem, 0.1, (0, 1), [HoeffdingRadius(1.0)] * n_radii)
-
-    @pytest.mark.parametrize("radius", [3.0, [3.0, 3.0], "mixture"])
-    def test_anything_else_is_an_error(self, radius):
-        problem = Problem(2, costs=(1.0, 10.0), noise=SubGaussian(1.0))
-        with pytest.raises(TypeError, match=r"radius must be a mfhpo\.Radius"):
-            Evidence(problem, 0.1, (0, 1), radius)
-
-
 class Growing(Radius):
     theorem = assumption = "none"
     changes = True

@@ -188,25 +188,6 @@ def play(race, xs, workers=1, seed=0):
         assert len(pulls) < 2000
 
 
-def test_finds_a_good_one_of_many_and_certifies_its_finalists():
-    xs = np.random.default_rng(1).uniform(size=200).tolist()
-    race = race_of(xs)
-    pulls = play(race, xs)
-    answer = race.recommend()
-    assert abs(xs[answer.arm] - 0.3) < 0.05
-    assert answer.cost <= 30.0 * COSTS[-1]
-    assert {pull.arm for pull in pulls if isinstance(pull, Replicate)} == set(race.shortlist)
-    assert 2 <= len(race.shortlist) <= 4
-    words = race.certificate().shortlist
-    left = sum(race.left.values())
-    assert left == 200 - len(race.search.finished_arms())
-    assert words.startswith(
-        f"of 200 candidates: {race.left['left at fidelity 0']} left at fidelity"
-    )
-    assert f"{200 - race.tried} not tried" in words
-    assert race.tried < 200
-
-
 @settings(deadline=None, max_examples=15)
 @given(
     n=st.integers(2, 12),
@@ -241,25 +222,6 @@ def test_names_are_chosen_from_by_halving():
     assert isinstance(declared.race((), seed=0, sign=1.0).search, HalvingSearch)
     declared = DeclaredSearch.of(None, budget=20, candidates=[{"x": x} for x in range(6)])
     assert isinstance(declared.race((), seed=0, sign=1.0).search, ModelSearch)
-
-
-def test_a_fifth_of_the_budget_is_kept_for_up_to_four():
-    race = race_of([0.1, 0.2, 0.3])
-    assert (race._budget.kept, race.top) == (pytest.approx(0.2 * 30.0 * COSTS[-1]), 4)
-    race = race_of([0.1, 0.2, 0.3], certify_share=0.5, top=2)
-    assert (race._budget.kept, race.top) == (pytest.approx(0.5 * 30.0 * COSTS[-1]), 2)
-
-
-def test_a_declared_sigma_waits_for_repeats_and_says_so():
-    race = DeclaredSearch.of(
-        COSTLY, budget=234.0, candidates=[{"x": k / 26} for k in range(26)], sigma=0.02, epsilon=0.1
-    ).race([1, 9], seed=0, sign=1.0)
-    rng = np.random.default_rng(0)
-    while asked := race.ask():
-        race.tell(asked[0], Observation(asked[0].arm / 26 + 0.02 * rng.standard_normal()))
-    answer = race.certificate()
-    assert answer.within < 0.1
-    assert "too few repeats to see whether the declared sigma is too small" in answer.reason
 
 
 def test_a_search_ends_by_the_model_s_word():
@@ -303,22 +265,6 @@ def test_repeats_are_no_candidates():
     race.withdraw(3, duplicate_of=0)
     assert race.n_candidates == 4
     assert race.left == {"left at fidelity 0": 2, "not tried": 2}
-
-
-def test_an_answer_says_how_likely_it_is():
-    xs = np.random.default_rng(1).uniform(size=40).tolist()
-    found = []
-    for epsilon in (0.0, 0.02, 10.0):
-        race = race_of(xs, epsilon=epsilon)
-        assert race.findings()["chance"] is None
-        play(race, xs)
-        found.append(race.findings()["chance"])
-    assert found[0] < 0.95
-    assert found[1] > found[0]
-    assert found[2] == 1.0
-    named = race_of(xs, HalvingSearch, epsilon=0.05)
-    play(named, xs)
-    assert named.findings()["chance"] is None
 
 
 @pytest.mark.parametrize(

@@ -32,18 +32,6 @@ def at(z, x=0.5):
     return SPACE.features([{"x": x, "z": z}])
 
 
-@pytest.mark.parametrize("continues", [False, True])
-def test_configurations_that_cost_the_same_have_the_usual_price(continues):
-    """Ten for each trial and one for each unit: what the levels cost explains everything."""
-    starts = (-1, 0, 1) if continues else (-1, -1, -1)
-    lower = (0.0, *GUESS[:-1]) if continues else (0.0, 0.0, 0.0)
-    paid = [10.0 + cost - before for cost, before in zip(GUESS, lower, strict=True)]
-    payments = [(arm, starts[level], level, paid[level]) for arm in range(4) for level in range(3)]
-    prices = learned(GUESS, payments, continues)
-    assert prices.dearness(at(0.9), -1, 2) == pytest.approx([1.0])
-    assert prices.dearness(at(0.1), 0, 2, [0]) == pytest.approx([1.0])
-
-
 def test_one_level_is_a_regression_by_hand():
     """The textbook's formula: coefficients from the normal equations, with their priors."""
     logs = {0: 0.0, 1: 1.0, 2: 2.0, 3: 0.5}
@@ -112,17 +100,6 @@ def test_a_higher_level_never_costs_less(payments, continues, z):
     assert (own > 0.0).all()
     assert np.isfinite(own).all()
     assert (np.diff(own) >= -1e-9 * own[1:]).all()
-
-
-@given(payments=some_payments, continues=st.booleans(), unit=st.sampled_from([1e-3, 60.0, 1e6]))
-def test_the_unit_does_not_matter(payments, continues, unit):
-    payments = valid(payments, continues)
-    scaled = [(*payment[:3], payment[3] * unit) for payment in payments]
-    one, other = (learned(GUESS, some, continues) for some in (payments, scaled))
-    features = np.vstack([at(0.2), at(0.8)])
-    assert one.dearness(features, -1, 2, [0, 1]) == pytest.approx(
-        other.dearness(features, -1, 2, [0, 1]), rel=1e-4
-    )
 
 
 class Timed:

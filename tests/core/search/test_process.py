@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mfhpo.search.kernels import FINER, warp
-from mfhpo.search.process import LevelData, LevelProcess, _factor
+from mfhpo.search.process import LevelData, LevelProcess
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
@@ -158,30 +158,6 @@ def test_what_an_observation_would_tell(known):
         assert float(after[0][1][0]) == pytest.approx(left[0], abs=5e-3)
 
 
-def test_the_target_has_scales_of_its_own():
-    rng = np.random.default_rng(0)
-    cheap, places = rng.random((100, 2)), rng.random((20, 2))
-
-    def low(at):
-        return np.asarray(np.sin(6.0 * at[:, 0]))
-
-    def target(at):
-        return np.asarray(0.5 * np.sin(6.0 * at[:, 0]) + np.sin(5.0 * at[:, 1]))
-
-    data = LevelData(
-        np.vstack([cheap, places]),
-        np.repeat([0, 1], [100, 20]),
-        np.append(low(cheap), target(places)),
-    )
-    process = conditioned(data, 2, 2, steps=100)
-    assert process._scales[1] > 2.0 * process._scales[0]
-    own = np.exp(process._parameters[process._own_at])
-    assert own[0] > 2.0 * own[1]
-    asked = rng.random((200, 2))
-    off = process.at_target(asked)[0] - target(asked)
-    assert np.sqrt((off**2).mean()) < 0.15
-
-
 def test_numbers_that_act_by_orders_of_magnitude_are_warped():
     rng = np.random.default_rng(0)
     places = rng.random((40, 2))
@@ -250,17 +226,6 @@ def test_noise_is_told_from_differences_of_arms():
     assert found[1] == pytest.approx(0.5, rel=0.3)
 
 
-def test_configurations_that_are_alike_and_many_are_no_trouble():
-    rng = np.random.default_rng(0)
-    n = 60
-    data = LevelData(np.full((n, 3), 0.5), rng.integers(2, size=n), np.zeros(n))
-    process = conditioned(data, 3, 2)
-    for predicted in process.at_target(data.features):
-        assert np.isfinite(predicted).all()
-    for learnt in process.learnt_at(data.features, data.levels):
-        assert np.isfinite(learnt).all()
-
-
 def parameters_drawn(process, n):
     rng = np.random.default_rng(0)
     return np.array([process.drawn(rng)._parameters for _ in range(n)])
@@ -319,28 +284,6 @@ def test_draws_know_that_few_values_may_mislead():
     assert np.mean(gains) > 2.0 * np.std(gains) / math.sqrt(len(gains))
 
 
-def test_draws_are_never_wider_than_the_prior():
-    """Also where a fit that ended early left the loss curved the wrong way."""
-    rng = np.random.default_rng(4)
-    data = some_data(40, 3, 3, rng).by_level()
-    process = LevelProcess(3, 3, np.array([True, False, True]))
-    process.fit(data, steps=2)
-    best, indicators = process._parameters, np.eye(3)[data.levels]
-    spreads = process._precision**-0.5
-    steps = 1e-5 * np.diag(spreads)
-    gradients = [
-        [process._loss(best + sign * step, data, indicators)[1] for step in steps]
-        for sign in (1.0, -1.0)
-    ]
-    curvature = (np.array(gradients[0]) - np.array(gradients[1])) / 2e-5 * spreads
-    values, vectors = np.linalg.eigh((curvature + curvature.T) / 2.0)
-    assert values.min() < 0.0
-    covariance = process._root @ process._root.T / np.outer(spreads, spreads)
-    assert np.linalg.eigvalsh(covariance).max() == pytest.approx(1.0)
-    along = np.einsum("ij,ik,kj->j", vectors, covariance, vectors)
-    assert along == pytest.approx(1.0 / np.maximum(values, 1.0), rel=0.01)
-
-
 def test_every_draw_can_be_conditioned():
     rng = np.random.default_rng(3)
     places = 0.5 + 1e-6 * rng.random((120, 3))
@@ -359,23 +302,6 @@ def test_every_draw_can_be_conditioned():
             assert (spreads > 0.0).all()
             assert np.abs(drawn._parameters[drawn._exponents_at]).max() <= 3.0
         assert process._parameters == pytest.approx(before, abs=0.0)
-
-
-def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal():
-    covariance = np.ones((60, 60)) - 1e-6 * np.eye(60)
-    with pytest.raises(np.linalg.LinAlgError):
-        np.linalg.cholesky(covariance)
-    before = covariance.copy()
-    factor = _factor(covariance)
-    assert (covariance == before).all()
-    off = factor @ factor.T - covariance
-    assert np.abs(off).max() < 1e-3
-    assert np.allclose(off, np.diag(np.diag(off)), atol=1e-12)
-
-
-def test_what_is_no_covariance_is_no_endless_loop():
-    with pytest.raises(np.linalg.LinAlgError):
-        _factor(-3.0 * np.eye(3))
 
 
 @pytest.mark.parametrize("n_levels", [1, 3])

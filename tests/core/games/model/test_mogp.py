@@ -120,21 +120,6 @@ def test_observations_of_the_same_utility_are_merged(seed):
     assert case.gp.point_means == pytest.approx(case.direct(case.points, 2)[0], **CLOSE)
 
 
-@pytest.mark.parametrize("noise", [0.0, 0.1])
-def test_the_same_point_many_times(noise):
-    known = Hyperparameters.shared(0.9, 0.8, correlations=[1.0], noise=noise, n_features=2)
-    gp = MultiOutputGP(known, np.array([[0.5, 0.5]]))
-    values = np.random.default_rng(0).standard_normal(200)
-    for index, value in enumerate(values):
-        gp.add(np.array([0.5, 0.5]), index % 2, value)
-    # All of them measure the same: the mean of 200 values and the prior's 0.
-    left = known.noise[0]
-    mean, variance = gp.predict(np.array([[0.5, 0.5]]), 1)
-    assert mean.item() == pytest.approx(values.sum() / (200 + left), abs=1e-6)
-    assert variance.item() == pytest.approx(left / (200 + left), rel=1e-3, abs=1e-8)
-    assert gp.point_means.item() == pytest.approx(mean.item(), abs=1e-6)
-
-
 @given(cases, st.integers(0, 3))
 def test_what_is_under_way_leaves_means_and_lessens_variances(case, level):
     level = min(level, case.known.n_levels - 1)
