@@ -81,14 +81,6 @@ class TestFill:
     def test_a_journal(self, searched, tmp_path):
         self.same(str(tmp_path / "study.log"), list(repeated(searched, 60, others=True)))
 
-    @needs_postgres
-    def test_postgres_which_goes_on_numbering(self, searched, postgres):
-        place = postgres.url()
-        self.same(place, list(repeated(searched, 60, others=True)))
-        study = optuna.load_study(study_name=STUDY, storage=opened(place))
-        assert study.ask().number == 60
-        assert postgres.cpu_seconds() > 0.0
-
 
 @pytest.mark.parametrize("place", ["", "study.log"])
 def test_a_study_is_gone_on_with(searched, tmp_path, place):

@@ -87,9 +87,3 @@ class TestPlan:
         assert second[:2] == ["benchmarks.hpo", "report"]
         assert second[-2:] == ["--output", str(tmp_path)]
         assert one.commands("full", tmp_path, tmp_path)[0] == ["benchmarks.hpo", "run"]
-
-    def test_so_are_architectures(self, tmp_path):
-        [one] = [one for one in BENCHMARKS if one.name == "hpo_nas"]
-        first, second = one.commands("full", tmp_path, tmp_path)
-        assert first == ["benchmarks.hpo", "run", "--nas"]
-        assert second == ["benchmarks.hpo", "report", "--nas", "--output", str(tmp_path)]

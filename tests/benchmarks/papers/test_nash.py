@@ -56,18 +56,3 @@ def test_a_design_around_the_equilibrium_leads_near_to_it():
     assert row["largest error"] == pytest.approx(error)
     # The design goes up to 7.2 decibels away, which is up to 5 times the power.
     assert 0.0 < error < 1.0
-
-
-@pytest.mark.parametrize(("error", "kept"), [(0.049, True), (0.051, False)])
-def test_powers_of_five_links_are_judged(error, kept):
-    rows = [
-        {"links": links, "budget": budget, "seed": 0, "largest error": error}
-        for links, budget in ((5, 36_000.0), (20, 36_000.0), (5, 6e6))
-    ]
-    report = {"games": [], "random access": [], "power allocation": rows, "decisions": []}
-    assert nash._ENOUGH in nash._POWER
-    close = f"seed 0: each within 5 %, is {100 * error:.1f} %"
-    assert nash.must_hold(report) == {
-        f"power of 5 links with 36000 realisations, {close}": kept,
-        f"power of 5 links with 6e+06 realisations, {close}": kept,
-    }

@@ -61,16 +61,6 @@ class TestDerivedLimits:
         [words] = [words for words in policy.recommend().assumptions if "derived" in words]
         assert words.startswith("limits derived from the first durations")
 
-    @pytest.mark.parametrize(("n_arms", "pulls"), [(1, 4), (3, 9)])
-    def test_each_arm_is_tried_three_times_and_all_four_times(self, n_arms, pulls):
-        policy = RCUCB(n_arms, 4, longest=2.0, **CHARGES)
-        tell_seconds(policy, [None] * (pulls - 1))
-        assert policy.limits is None
-        policy.tell(Pull(n_arms - 1, 0, 2.0), Observation(None, cost=2.0, censored_at=2.0))
-        assert policy.limits.tolist() == pytest.approx([0.5, 1.0, 1.5, 2.0])
-        assert policy.ask()[0].limit in policy.limits
-        assert policy.recommend().censored == 1.0
-
     @given(
         seconds=st.lists(
             st.lists(st.floats(0.1, 50.0), min_size=2, max_size=2), min_size=3, max_size=3

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -159,21 +158,6 @@ class TestNewPoints:
                 low, high = policy.interval(arm, point)
                 assert low < high
                 assert count > 0 or high == 1.0
-
-    def test_a_state_keeps_the_points(self):
-        policy = ZoomingRCUCB(2, 4.0, **CHARGES, exploration=0.2)
-        policy.play(ArmStreams(two_arms(), 3), 150)
-        other = ZoomingRCUCB(2, 4.0, **CHARGES, exploration=0.2)
-        other.play(ArmStreams(two_arms(), 5), 1000)
-        # Another one that had gone further, also in its horizon, takes it up.
-        other.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
-        assert other.state_dict() == policy.state_dict()
-        for _ in range(100):
-            [pull] = policy.ask()
-            assert other.ask() == [pull]
-            for one in (policy, other):
-                tell_outcome(one, pull, 0.6, 0.7)
-        assert other.state_dict() == policy.state_dict()
 
 
 def test_intervals_share_delta_among_all_points_there_could_be():

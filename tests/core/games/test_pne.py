@@ -160,21 +160,6 @@ def test_what_says_nothing_of_the_target_is_not_asked():
     assert level.recommend().n_evaluations == 1
 
 
-@pytest.mark.parametrize(("eta", "explores"), [(0.5, False), (0.6, True), (1.0, True)])
-def test_how_many_players_are_at_the_target(eta, explores):
-    each = [paper(rho=0.0)[0], paper(rho=1.0)[0]]
-    policy = searching(costs=(1.0, 1.5), budget=30, hyperparameters=each, eta=eta)
-    first = policy.ask()
-    assert first.levels == ((1, 0) if explores else (1, 1))
-
-
-def test_a_query_that_would_leave_too_little_to_evaluate_is_not_asked():
-    each = [paper(rho=0.0)[0], paper(rho=1.0)[0]]
-    policy = searching(costs=(1.0, 1.5), budget=5.2, hyperparameters=each, eta=1.0)
-    # Levels (1, 0) tell more for their cost of 2.5, but then 2.7 are left of the 3 needed.
-    assert [query.levels for query in play(policy, tracking)] == [(0, 0), (1, 1)]
-
-
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
@@ -226,23 +211,6 @@ def test_nothing_can_be_measured():
     assert answer.epsilon == answer.at_most == math.inf
     assert answer.finished
     assert answer.n_queries == len(queries)
-
-
-def test_a_failure_counts_as_the_worst_at_its_level():
-    policy = searching()
-    known = [((0, 0), [1.0, 5.0]), ((1, 1), [-2.0, 2.0]), ((0, 0), [3.0, 4.0])]
-    for index, (levels, values) in enumerate(known):
-        query = Query({"x": 0.2 * index, "y": 0.5}, levels)
-        policy.tell(query, values)
-    last = Query({"x": 0.9, "y": 0.9}, (0, 1))
-    believed = [model.point_means.tolist() for model in policy.models]
-    policy.tell(last, [None, math.nan])
-    # One that fails alone may be none of the profile's fault.
-    assert [model.point_means.tolist() for model in policy.models] == believed
-    policy.tell(last, [None, math.nan])
-    at = policy.actions.features_of([last.profile])
-    for model, level, least in zip(policy.models, last.levels, (1.0, 2.0), strict=True):
-        assert model.predict(at, level)[0].item() == pytest.approx(least, abs=0.3)
 
 
 def smooth(rng, known):
@@ -301,14 +269,6 @@ def test_a_restored_policy_goes_on_alike(kind, options):
     pending = [Query({"x": 0.1, "y": 0.1}, (0, 0))]
     assert restored.ask(pending) == policy.ask(pending)
     played_alike(policy, restored, utilities, 4)
-
-
-def test_a_state_is_plain_json_whatever_numbers_a_profile_has():
-    policy = small_game(2, costs=(1, 8), budget=64)
-    query = Query({"x0": np.float32(0.5), "x1": np.int64(1)}, (np.int64(0), 0))
-    policy.tell(query, [np.float32(0.5), np.float64(2.0)])
-    [told] = json.loads(json.dumps(policy.state_dict()))["told"]
-    assert told == {"profile": {"x0": 0.5, "x1": 1}, "levels": [0, 0], "utilities": [0.5, 2.0]}
 
 
 @pytest.mark.parametrize(

@@ -372,40 +372,6 @@ def test_few_are_evaluated_while_one_that_may_end_the_race_is_under_way(first):
     assert play_with_one_that_is_slow(first) <= 2 * play_with_one_that_is_slow(None)
 
 
-def test_who_is_ahead_waits_for_what_the_next_comparison_lacks_alone():
-    policy = BlockElimination(THREE, epsilon=0.1)
-    for block in range(3):
-        for arm in (0, 1):
-            policy.tell(Pull(arm, 0, block=block), Observation(10.0 * block + arm))
-    slow, other, last = (Pull(2, 0, block=block) for block in range(3))
-    assert not policy.is_ahead([slow])  # in the first two blocks all take part
-    assert policy.is_ahead([slow, other])  # 6 values wait for the first
-    assert not policy.is_ahead([other])  # it is to be begun again
-    assert not policy.is_ahead([])
-    policy.tell(slow, Observation(0.5))
-    assert policy.is_ahead([other])  # 4 of them wait for the second
-    policy.tell(other, Observation(10.5))
-    assert not policy.is_ahead([last, Pull(0, 0, block=3)])  # 2 wait, and 6 are compared
-
-
-def test_the_winner_is_evaluated_no_more_than_it_lacks():
-    policy, rng = BlockElimination(Problem(2, costs=(1.0,))), np.random.default_rng(0)
-    while policy.winner is None:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(float(pull.arm) + 0.1 * rng.standard_normal()))
-    pending = []
-    while not policy.is_ahead(pending):
-        pending += policy.ask(1, pending)
-    assert {pull.arm for pull in pending} == {1}
-    first = pending[0]
-    while len(pending) > 1:
-        policy.tell(pending.pop(), Observation(1.0 + 0.1 * rng.standard_normal()))
-        assert policy.is_ahead(pending)
-    policy.tell(first, Observation(None))
-    assert not policy.finished
-    assert policy.ask()[0].block == first.block
-
-
 @pytest.mark.parametrize(
     "scales",
     [

@@ -81,17 +81,6 @@ def test_the_noise_is_not_estimated_from_sums():
     assert not evidence.noise.widened
 
 
-def test_a_state_keeps_what_the_race_no_longer_waits_for():
-    def make():
-        return IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)), measure=50)
-
-    policy = make()
-    for arm in (0, 1):
-        policy.tell_sum(Pull(arm, 0), 400, 400.0 * arm)
-    assert policy.finished
-    assert resumed(make, policy).finished
-
-
 def test_a_loaded_race_goes_on_alike_where_spreads_differ():
     def make():
         return MFTopTwo(Problem(5, (1.0, 10.0), Bias.order(0.2, 0.0)), epsilon=0.0)
@@ -124,14 +113,6 @@ def test_a_state_of_other_costs_or_bounds_is_refused(costs, bias, words):
     with pytest.raises(ValueError, match=words):
         other.load_state_dict(state)
     assert other.state_dict() == before
-
-
-@pytest.mark.parametrize("audit", [False, "bias"])
-def test_a_state_of_another_audit_is_refused(audit):
-    problem = Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1))
-    state = IISE(problem, audit=audit).state_dict()
-    with pytest.raises(ValueError, match=f"^audit=True, but .* saved with audit={audit!r}"):
-        IISE(problem).load_state_dict(state)
 
 
 def test_a_loaded_race_measures_no_more_if_no_more_pulls_come():

@@ -7,7 +7,6 @@ from mfhpo import IISE, Bias, Bounded, Gaussian, MFTopTwo, Observation, Problem,
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.tolerance import tolerance
-from mfhpo.knowledge.confidence import HoeffdingRadius, StudentMixtureRadius
 from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.racing.recommendation import UserRecommendation
 from tests.core.racing.plays import play, tell_all
@@ -60,14 +59,6 @@ def test_the_tolerance_rests_on_the_event_of_the_certificate_alone():
     tell_all(policy, 0, [0.0] * 3)
     within = tolerance(policy, 1)
     assert policy.falls_short(1, within) <= 0.0
-
-
-def test_conditions_name_what_all_radii_suppose():
-    problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
-    radii = [StudentMixtureRadius(), HoeffdingRadius(1.0)]
-    [_, noise, _] = IISE(problem, radius=radii).recommend().conditions
-    assert "the noise is normal" in noise
-    assert "sub-Gaussian with the declared sigma" in noise
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")

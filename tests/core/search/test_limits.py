@@ -282,22 +282,3 @@ def test_a_value_ends_the_count_of_stops():
         stopped_at = 5.0 if told is None else None
         search.tell(Pull(3, 2 if told is None else 1), Observation(told, censored_at=stopped_at))
     assert search.leader() == 3
-
-
-@pytest.mark.parametrize("search_type", [ModelSearch, HalvingSearch])
-@pytest.mark.parametrize(("budget", "goes_up"), [(50.0, False), (55.0, True)])
-def test_an_arm_that_cannot_be_brought_to_the_target_is_left_where_it_is(
-    search_type, budget, goes_up
-):
-    """The best of nine takes 4 times as long, by the prices 26 to the target."""
-    search = search_type(COSTS, initial=9)
-    search.space = SPACE
-    race = BudgetedSearch(search, budget=budget, measured=True, certify_share=0.0)
-    for arm in range(9):
-        search.describe(arm, {"x": arm / 8})
-        race.tell(Pull(arm, 0), Observation(-float(arm), 4.0 if arm == 0 else 1.0))
-    race.tell(Pull(8, 1), Observation(-8.0, 3.0))
-    race.tell(Pull(8, 2), Observation(-8.0, 9.0))
-    [pull] = race.ask()
-    assert (pull.arm == 0) == goes_up
-    assert race.ask() == [pull]
