@@ -145,9 +145,8 @@ class Slow:
         return sum(2.0 * max(limits) - sum(limits) for limits in left)
 
 
-@pytest.mark.parametrize("times", [50.0, math.inf])
-def test_a_search_does_not_wait_for_runaways(times):
-    play = Slow(times, budget=600.0).run()
+def test_a_search_does_not_wait_for_runaways():
+    play = Slow(math.inf, budget=600.0).run()
     assert play.stopped
     assert play.race.finished
     assert play.race.cost < 700.0
@@ -209,7 +208,7 @@ def test_limits_do_not_exceed_what_is_left():
 
 
 def test_replicates_are_only_stopped_if_they_hang():
-    play = Slow(times=1.0, budget=2000.0).run()
+    play = Slow(times=1.0, budget=600.0, certify_share=0.3).run()
     replicates = [pull for pull in play.pulls if isinstance(pull, Replicate)]
     assert replicates
     for pull in replicates:

@@ -140,10 +140,9 @@ class Timed:
 
 @pytest.mark.parametrize("continues", [False, True])
 def test_a_search_finds_out_which_configurations_are_cheap(continues):
-    plays = [Timed(continues=continues, seed=seed).steps(60) for seed in range(3)]
-    assert np.median([point["z"] for play in plays for _, point in play.pulls[20:]]) < 0.1
-    for play in plays:
-        assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
+    play = Timed(continues=continues).steps(50)
+    assert np.median([point["z"] for _, point in play.pulls[20:]]) < 0.1
+    assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
 
 
 def test_a_search_in_another_unit_is_the_same():
