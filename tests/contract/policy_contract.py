@@ -69,7 +69,7 @@ class AskAndTellContract:
                 policy.tell(pull, self.observe(rng, pull))
         self.check_end(policy)
 
-    @settings(max_examples=5)
+    @settings(max_examples=3)
     @given(seed=numbers, n=st.integers(1, 9))
     def test_asking_is_pure(self, seed, n):
         rng = np.random.default_rng(seed)
@@ -117,10 +117,10 @@ class AskAndTellContract:
 
     @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
     def test_whatever_workers_do_in_whatever_order(self):
-        few = hypothesis_settings(max_examples=5, stateful_step_count=40)
+        few = hypothesis_settings(max_examples=3, stateful_step_count=30)
         run_state_machine_as_test(machine(self), settings=few)
 
-    @settings(max_examples=5)
+    @settings(max_examples=3)
     @given(seed=numbers, share=st.floats(0.0, 1.0))
     def test_saved_and_loaded_is_never_having_stopped(self, seed, share):
         policy = self.new()

@@ -41,7 +41,6 @@ TestIISEWithBoundedValues = contract(
 TestMaximumFidelityExploit = contract(lambda problem: MaximumFidelityExploit(problem, delta=0.01))
 TestLUCBByIndex = contract(lambda problem: MFLUCB(problem, explore="A", delta=0.01))
 TestLUCBBySweep = contract(lambda problem: MFLUCB(problem, explore="B", delta=0.01))
-TestLUCBByIndexAndSweep = contract(lambda problem: MFLUCB(problem, explore="AB", delta=0.01))
 TestLUCBByRadius = contract(
     lambda problem: MFLUCB(problem, epsilon=0.2, measure=3, delta=0.01), noise=Gaussian()
 )
@@ -63,17 +62,7 @@ TestTopTwoWithOrderBounds = contract(
 TestTopTwoWithEverythingEstimated = contract(
     lambda problem: MFTopTwo(problem, delta=0.01, epsilon=None, pilot_arms=4), **UNKNOWN
 )
-TestTopTwoWithMaxBoundsEstimated = contract(
-    lambda problem: MFTopTwo(
-        problem, delta=0.01, epsilon=None, pilot_arms=4, variant="max", estimated_bias="eliminate"
-    ),
-    **UNKNOWN,
-)
-TestTopTwoWithBoundedValues = contract(
-    lambda problem: MFTopTwo(problem, delta=0.01), noise=Bounded(0.0, 1.0)
-)
 TestGradient = contract(lambda problem: MFGrad(problem, delta=0.01), noise=EstimatedNoise())
-TestGradientWithOrderBounds = contract(lambda problem: MFGrad(problem, delta=0.01), bias=ORDER)
 TestGradientAsPublished = contract(
     lambda problem: MFGrad(problem, delta=0.01, stop="published", learning_rate=0.25)
 )

@@ -4,7 +4,7 @@ import warnings
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -346,6 +346,7 @@ def race_on(table, order, scale=1.0, shift=0.0, **options):
 
 # What a declared sigma of 2 says of values up to 200 may be contradicted.
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
+@settings(max_examples=25)
 @given(
     tables(),
     st.sampled_from([None, Gaussian(), 2.0]),

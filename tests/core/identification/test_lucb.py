@@ -323,7 +323,7 @@ RACES = {explore: partial(MFLUCB, explore=explore) for explore in EXPLORE}
 RACES |= {"top two": MFTopTwo, "gradient": MFGrad}
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     name=st.sampled_from(list(RACES)),
     kind=st.sampled_from(["max", "order"]),

@@ -3,7 +3,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo import IISE, MFLUCB, MFTopTwo
@@ -206,6 +206,7 @@ class TestHalfWidths:
     @pytest.mark.parametrize(
         "noise", [EstimatedNoise(), SubGaussian(1.0), Gaussian(), Bounded(-9.0, 9.0)]
     )
+    @settings(max_examples=15)
     @given(seed=st.integers(0, 10_000))
     def test_what_was_asked_before_changes_nothing(self, noise, seed):
         rng = np.random.default_rng(seed)

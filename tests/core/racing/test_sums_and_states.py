@@ -115,6 +115,14 @@ def test_a_state_of_other_costs_or_bounds_is_refused(costs, bias, words):
     assert other.state_dict() == before
 
 
+@pytest.mark.parametrize("audit", [False, "bias"])
+def test_a_state_of_another_audit_is_refused(audit):
+    problem = Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1))
+    state = IISE(problem, audit=audit).state_dict()
+    with pytest.raises(ValueError, match=f"^audit=True, but .* saved with audit={audit!r}"):
+        IISE(problem).load_state_dict(state)
+
+
 def test_a_loaded_race_measures_no_more_if_no_more_pulls_come():
     def make():
         return IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)), measure=50)

@@ -192,6 +192,18 @@ def test_names_are_chosen_from_by_halving():
     assert isinstance(declared.race((), seed=0, sign=1.0).search, ModelSearch)
 
 
+def test_a_declared_sigma_waits_for_repeats_and_says_so():
+    race = DeclaredSearch.of(
+        COSTLY, budget=234.0, candidates=[{"x": k / 26} for k in range(26)], sigma=0.02, epsilon=0.1
+    ).race([1, 9], seed=0, sign=1.0)
+    rng = np.random.default_rng(0)
+    while asked := race.ask():
+        race.tell(asked[0], Observation(asked[0].arm / 26 + 0.02 * rng.standard_normal()))
+    answer = race.certificate()
+    assert answer.within < 0.1
+    assert "too few repeats to see whether the declared sigma is too small" in answer.reason
+
+
 def test_a_search_ends_by_the_model_s_word():
     xs = np.linspace(0.0, 1.0, 60).tolist()
     whole = race_of(xs, budget=2000.0)
@@ -233,6 +245,22 @@ def test_repeats_are_no_candidates():
     race.withdraw(3, duplicate_of=0)
     assert race.n_candidates == 4
     assert race.left == {"left at fidelity 0": 2, "not tried": 2}
+
+
+def test_an_answer_says_how_likely_it_is():
+    xs = np.random.default_rng(1).uniform(size=40).tolist()
+    found = []
+    for epsilon in (0.0, 0.02, 10.0):
+        race = race_of(xs, epsilon=epsilon)
+        assert race.findings()["chance"] is None
+        play(race, xs)
+        found.append(race.findings()["chance"])
+    assert found[0] < 0.95
+    assert found[1] > found[0]
+    assert found[2] == 1.0
+    named = race_of(xs, HalvingSearch, epsilon=0.05)
+    play(named, xs)
+    assert named.findings()["chance"] is None
 
 
 @pytest.mark.parametrize(

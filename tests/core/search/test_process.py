@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mfhpo.search.kernels import FINER, warp
-from mfhpo.search.process import LevelData, LevelProcess
+from mfhpo.search.process import LevelData, LevelProcess, _factor
 
 
 def some_data(n, d, n_levels, rng, n_arms=None):
@@ -302,6 +302,23 @@ def test_every_draw_can_be_conditioned():
             assert (spreads > 0.0).all()
             assert np.abs(drawn._parameters[drawn._exponents_at]).max() <= 3.0
         assert process._parameters == pytest.approx(before, abs=0.0)
+
+
+def test_what_rounding_leaves_no_factor_gets_a_larger_diagonal():
+    covariance = np.ones((60, 60)) - 1e-6 * np.eye(60)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(covariance)
+    before = covariance.copy()
+    factor = _factor(covariance)
+    assert (covariance == before).all()
+    off = factor @ factor.T - covariance
+    assert np.abs(off).max() < 1e-3
+    assert np.allclose(off, np.diag(np.diag(off)), atol=1e-12)
+
+
+def test_what_is_no_covariance_is_no_endless_loop():
+    with pytest.raises(np.linalg.LinAlgError):
+        _factor(-3.0 * np.eye(3))
 
 
 @pytest.mark.parametrize("n_levels", [1, 3])

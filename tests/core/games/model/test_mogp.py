@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfhpo.games import Hyperparameters, MultiOutputGP
@@ -60,6 +60,7 @@ def test_covariance_by_hand():
     assert covariance(known, (x, low), (x, low))[0, 1] == pytest.approx(0.36 * target + 0.64 * own)
 
 
+@settings(max_examples=25)
 @given(cases)
 def test_predictions_are_those_of_a_direct_solve(case):
     rng = np.random.default_rng(1)
@@ -98,6 +99,7 @@ def test_deviations(case, data):
     assert found.variances(chosen) == pytest.approx(variances, **CLOSE)
 
 
+@settings(max_examples=15)
 @given(st.integers(0, 10_000))
 def test_observations_of_the_same_utility_are_merged(seed):
     case = Case(seed=seed, n=0)

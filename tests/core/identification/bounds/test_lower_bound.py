@@ -144,7 +144,7 @@ class TestPrediction:
         ]
         assert guesses[0].guaranteed <= guesses[1].guaranteed
         costs = []
-        for _ in range(100):
+        for _ in range(50):
             race = IISE(problem, delta=0.1, epsilon=epsilon, audit=False)
             costs.append(run_rounds(race, instance, rng).cost)
         assert np.mean(np.array(costs) > guesses[0].guaranteed) <= 0.1

@@ -116,7 +116,7 @@ def draw_learners(rng, n):
 @pytest.mark.parametrize("draw", [draw_noisy, draw_learners])
 @pytest.mark.parametrize("n", [14, 30])
 def test_exchangeable_curves_respect_the_bounds_with_the_stated_coverage(draw, n):
-    coverage, runs = 0.8, 1500
+    coverage, runs = 0.8, 800
     exceeded = stopped = beaten = wrong = 0
     rng = np.random.default_rng(2)
     for _ in range(runs):
