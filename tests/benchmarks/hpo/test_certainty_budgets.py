@@ -26,9 +26,8 @@ def race(**options):
 
 
 @pytest.mark.parametrize("name", contenders(N))
-@pytest.mark.parametrize("continues", [True, False])
-def test_everybody_keeps_its_budget_and_finds_a_good_one(name, continues):
-    answer = contenders(N)[name](race(continues=continues), np.random.default_rng(0))
+def test_everybody_keeps_its_budget_and_finds_a_good_one(name):
+    answer = contenders(N)[name](race(), np.random.default_rng(0))
     most = {f"{b} trainings": b for b in BUDGETS[N]} | {"at most 45": 45}
     for words, budget in most.items():
         if words in name:

@@ -298,15 +298,6 @@ class TestReport:
         best = [task["best"] for part in found.values() for task in part["tasks"].values()]
         assert best == [3.0, 3.0]
 
-    def test_whoever_has_half_of_the_seeds_does_not_shorten_the_others(self):
-        label = "lcbench 1, workers 4"
-        records = [record("a", label, seed, steps(1, 1)) for seed in range(4)]
-        records += [record("half", label, seed, steps(1, 1)) for seed in range(2)]
-        references = {"lcbench 1": Reference(2.5, 0.0)}
-        report = ClockReport.of(records, references, [4], ["a"], seeds=range(4))
-        assert report.parts[4].comparison.methods == ("a",)
-        assert report.parts[4].comparison.seeds == (0, 1, 2, 3)
-
 
 def steps(early, late):
     return [(5.0, float(early), None), (40.0, float(late), None)]

@@ -126,7 +126,7 @@ class TestTheSamePlays:
         alpha = 1.0 if confidence != "printed" else 0.5
         options = {"confidence": confidence, "survival": survival, "exploration": alpha}
         policy = RCUCB(3, LIMITS, **PAPER, **options)
-        policy.play(ArmStreams(instance, 5), 800)
+        policy.play(ArmStreams(instance, 5), 500)
         state = policy.state_dict()
         naive = Naive(3, LIMITS, *PAPER.values(), confidence, survival, alpha)
         arms, limits = state["arms"], state["limits"]
@@ -141,8 +141,8 @@ class TestTheSamePlays:
                 tied += int((indices >= best - 1e-8).sum() > 1)
             reward, seconds = state["rewards"][t - 1], state["seconds"][t - 1]
             naive.learn(arm, limit, *((0.0, math.inf) if seconds is None else (reward, seconds)))
-        assert tied < 400
-        assert len(set(zip(arms[-600:], limits[-600:], strict=True))) >= 2
+        assert tied < 250
+        assert len(set(zip(arms[-400:], limits[-400:], strict=True))) >= 2
         for arm in range(3):
             expected = naive.gains[arm] - naive.penalties * naive.survivals[arm]
             assert policy.estimate(arm) == pytest.approx(expected)
@@ -207,8 +207,7 @@ class TestTies:
         seconds = (0.11, 0.43, 2.0, 0.29, 0.71, 2.0, 0.17)[number % 7]
         tell_outcome(policy, pull, reward, seconds)
 
-    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
-    @pytest.mark.parametrize("n_arms", [2, 4, 7])
+    @pytest.mark.parametrize(("n_arms", "confidence"), [(2, "kl"), (4, "kl+"), (7, "kl")])
     def test_a_reloaded_policy_makes_the_same_choices(self, n_arms, confidence):
         def make():
             return RCUCB(n_arms, LIMITS, **PAPER, confidence=confidence)
@@ -221,7 +220,7 @@ class TestTies:
             asked.append(pull)
             self.tell_alike(policy, pull)
         assert np.ptp([policy.summary(arm)[0] for arm in range(n_arms)]) <= 60
-        for cut in range(0, 240, 9):
+        for cut in range(0, 240, 18):
             resumed = make()
             resumed.load_state_dict(json.loads(texts[cut]))
             for pull in asked[cut : cut + 25]:

@@ -1,6 +1,5 @@
 """Planned looks in blocks; for those at independent values see the file beside this one."""
 
-import json
 import math
 
 import numpy as np
@@ -123,22 +122,3 @@ def test_equal_differences_hide_as_much_as_the_others_show():
     # The variance is 1; .438 of 3/4 of the replicates may differ by 2.
     radius = 1.638 * math.sqrt((1.0 + 0.75 * 0.438 * 4.0) / 4)
     assert policy.behind == pytest.approx(radius - 0.5, abs=1e-3)
-
-
-def test_it_goes_on_from_its_state():
-    rng = np.random.default_rng(2)
-    policy = make(3)
-    policy.most_blocks = 12
-    for _ in range(19):
-        [pull] = policy.ask()
-        tell(policy, pull.arm, pull.block, EFFECTS[pull.block] + float(rng.normal()))
-    other = make(3)
-    other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-    while not policy.finished:
-        assert other.ask(4) == policy.ask(4)
-        [pull] = policy.ask()
-        value = EFFECTS[pull.block] + float(rng.normal())
-        for one in (policy, other):
-            tell(one, pull.arm, pull.block, value)
-        assert str(other.recommend()) == str(policy.recommend())
-    assert other.finished

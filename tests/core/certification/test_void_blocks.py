@@ -200,15 +200,3 @@ def test_arms_are_compared_where_both_have_values():
     assert (policy.looks, policy.summary(0, 0)[0], policy.summary(1, 0)[0]) == (1, 4, 5)
     # Differences 1 + (-2, -1, 1, 2): variance 10 / 3; level .1 and 3 degrees, t = 1.638.
     assert policy.behind == pytest.approx(1.638 * math.sqrt(10 / 3 / 4) - 1.0, abs=1e-3)
-
-
-@both
-def test_a_failure_is_kept_in_a_state(make):
-    policy = make(2)
-    policy.tell(Pull(1, 0, block=0), Observation(1.0))
-    for _ in range(2):
-        policy.tell(Pull(0, 0, block=0), FAILED)
-    other = make(2)
-    other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-    assert other.ask(4) == policy.ask(4)
-    assert Pull(0, 0, block=0) not in other.ask(4)

@@ -51,15 +51,6 @@ def check(play):
         reached[pull.arm] = pull.fidelity
 
 
-def test_without_a_space_arms_are_drawn_by_whoever_asks():
-    search = ModelSearch(COSTS, initial=2)
-    for arm in range(3):
-        for level in range(3):
-            search.tell(Pull(arm, level), Observation(float(arm)))
-    assert search.ask(3) == Begin(0, None)
-    assert search.leader() == 2
-
-
 @pytest.mark.parametrize(
     ("costs", "first"), [((1.0,), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)]
 )
@@ -194,16 +185,6 @@ def test_arms_that_fail_are_avoided():
     assert failed
     assert max(failed.count(arm) for arm in failed) <= 3
     assert 0.4 < play.best["x"] <= 0.5
-
-
-def test_what_was_known_before_a_state_was_loaded_does_not_count():
-    one, other = searching(initial=4), searching(initial=4)
-    fill(one, 8)
-    fill(other, 8, lambda point, level: math.sin(9.0 * point["x"]))
-    one.ask(8)
-    one.load_state_dict(other.state_dict())
-    assert one.ask(8) == other.ask(8)
-    assert one.leader() == other.leader()
 
 
 @pytest.mark.parametrize("comes_back", [False, True])
