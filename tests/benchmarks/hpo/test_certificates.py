@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from benchmarks.hpo.certificate_outcomes import Outcome, Statement, statement
-from benchmarks.hpo.certificate_races import Job, Play, kind_of, play
+from benchmarks.hpo.certificate_races import Job, Play, play
 from benchmarks.hpo.certificate_summary import holds, markdown, rate, summary
 from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.space import Integer
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.search import Replicate
@@ -41,13 +40,6 @@ OUTCOME = Outcome(
     certificate=SAID,
     seconds=4.0,
 )
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_every_whole_number_is_reached_from_its_place(log):
-    parameter = Integer(2, 9, log)
-    kind = kind_of(parameter)
-    assert [parameter.at(place) for place in kind.places] == list(range(2, 10))
 
 
 def played(share):

@@ -164,19 +164,6 @@ class TestTheSamePlays:
         assert answers[0] == dataclasses.replace(answers[1], cost=answers[0].cost)
 
 
-def test_workers_share_the_first_pulls():
-    policy = RCUCB(3, LIMITS, **PAPER)
-    expected = [Pull(arm, 0, 0.9) for arm in range(3)]
-    assert policy.ask(3) == expected
-    # More workers than arms: again from the first, evenly.
-    assert sorted(pull.arm for pull in policy.ask(9)) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert policy.ask(1, expected[:2]) == expected[2:]
-    # A pull that was lost is asked for again; one that comes back out of order is not.
-    tell_outcome(policy, expected[2], 0.5, 0.5)
-    assert policy.ask(2) == expected[:2]
-    assert policy.ask(1, expected[:1]) == [expected[1]]
-
-
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 def test_with_four_workers_at_all_times(confidence):
     # What is known of the indices from asks before must not stand in for what is asked now.

@@ -193,24 +193,6 @@ def test_missing_and_looks_with():
     assert race.policy.looks == 1
 
 
-def test_whom_it_asks_for():
-    race, asked = race_of(4, epsilon=0.0), []
-    assert fail(race, 1) == 3
-    for value in PATTERN:
-        for _ in range(3):
-            asked.append(asked_of(race))
-            assert asked_of(race) == asked[-1]  # nothing is changed by asking
-            tell(race, asked[-1], (-50.0 if asked[-1] == 2 else 0.0) + value)
-    rounds = [tuple(asked[n : n + 3]) for n in range(0, 15, 3)]
-    assert all(sorted(each) == [0, 2, 3] for each in rounds)
-    # Drawn anew, and every second one is the reverse of the one before.
-    assert len(set(rounds)) > 2
-    assert [each[::-1] for each in rounds[:4:2]] == rounds[1:4:2]
-    tell(race, 0, 0.0)
-    # Neither the beaten one nor the failed one.
-    assert (asked_of(race), asked_of(race, 3, 3)) == (3, 0)
-
-
 def test_a_failure_makes_a_look_due():
     race = race_of(3, delta=0.2, epsilon=0.0)
     tell_pattern(race, [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], arms=[0, 1])
@@ -304,17 +286,6 @@ def test_equal_values_may_hide_others():
     variance = 0.00625 + unseen * (0.9 + 1.0) * 0.0625
     radius = stats.t.isf(level, 9) * math.sqrt(variance / 10)
     assert answer.within == pytest.approx(radius - 0.025)
-
-
-def test_equal_values_whose_mean_is_rounded_are_not_believed():
-    # 0.026 five times over has a mean one bit beside it.
-    race = race_of(3, epsilon=0.0, sigma=Gaussian())
-    tell_pattern(race, [0.026, 0.027, -1.0], [0.0, 0.0, 0.1])
-    assert standings(race) == ["not told apart", "best so far", "worse"]
-    # They may differ as the third one's do, whose variance is .025.
-    unseen = 1.0 - (0.025 / 6) ** 0.2
-    expected = stats.t.isf(0.025 / 6, 4) * math.sqrt(unseen * 0.025 / 5)
-    assert half_widths(answer_of(race))[:2] == pytest.approx([expected] * 2)
 
 
 def test_declared_without_noise():

@@ -1,4 +1,3 @@
-import itertools
 import json
 import math
 
@@ -21,7 +20,6 @@ from tests.core.games.known_games import (
 
 GRID = np.linspace(0.0, 1.0, 201).tolist()
 OWNED = {"row": {"x": GRID}, "column": {"y": GRID}}
-QUARTERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def paper(rho=0.768, rate=0.89, noise=0.1):
@@ -179,28 +177,6 @@ def test_a_continuous_equilibrium(kind, options):
     assert max(gain.mean for gain in answer.dissatisfaction.values()) < 0.02
 
 
-def three_players(profile, level):
-    """At a = .5, b = .5 and c = .75 they want to be at .5, .475 and .75: the nearest quarters."""
-    a, b, c = profile["a"], profile["b"], profile["c"]
-    off = 0.0 if level else 0.05 * math.sin(5.0 * a + 3.0 * b + c)
-    places = (a - 0.5 * b - 0.25, b - 0.5 * c - 0.1, c - 0.9 + 0.3 * a)
-    return [off - place**2 for place in places]
-
-
-def test_a_discrete_equilibrium_of_three_players():
-    owned = {name: {name: QUARTERS} for name in "abc"}
-    profiles = [
-        dict(zip("abc", values, strict=True)) for values in itertools.product(QUARTERS, repeat=3)
-    ]
-    stable = [
-        profile for profile in profiles if max(gains(three_players, profile, owned, 1)) <= 1e-12
-    ]
-    assert stable == [{"a": 0.5, "b": 0.5, "c": 0.75}]
-    policy = MFUCBPNE({name: {name: Numeric(QUARTERS)} for name in "abc"}, (1, 4), budget=240)
-    play(policy, three_players)
-    assert policy.recommend().profile == stable[0]
-
-
 def test_nothing_can_be_measured():
     policy = searching(budget=50)
     queries = play(policy, lambda profile, level: [None, math.nan])
@@ -303,19 +279,3 @@ def test_what_cannot_have_been_asked_is_not_learned(profile, levels, utilities, 
     with pytest.raises(ValueError, match=message):
         policy.tell(Query(profile, levels), utilities)
     assert (policy.cost, policy.recommend().n_queries) == (0.0, 0)
-
-
-def test_a_players_unit_does_not_matter():
-    def in_parts(profile, level):
-        row, column = tracking(profile, level)
-        return [row, 128.0 * column]
-
-    answers = []
-    for game in (tracking, in_parts):
-        policy = searching(budget=70)
-        play(policy, game)
-        answers.append(policy.recommend())
-    assert answers[0].profile == answers[1].profile
-    for name, factor in (("row", 1.0), ("column", 128.0)):
-        ours, theirs = (of.dissatisfaction[name].interval[1] for of in answers)
-        assert theirs == pytest.approx(factor * ours, rel=1e-6)

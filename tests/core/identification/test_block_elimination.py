@@ -274,16 +274,6 @@ class TestAnArmThatLeftBecauseItFailed:
         assert answer.certified == (gain < 0.0)
         assert answer.reason.startswith("arm 0 led when it left") != answer.certified
 
-    @pytest.mark.parametrize("led", [False, True])
-    def test_that_shares_no_block_counts_if_it_had_led(self, led):
-        policy = BlockElimination(THREE, epsilon=0.1)
-        policy._roster.led[0] = led
-        policy._roster.withdraw(0)
-        policy._failures[0, 0] = 3
-        policy.tell(Pull(0, 0, block=90), Observation(99.0))
-        answer = race(policy, noisy([0.0, 2.0, 1.0], np.random.default_rng(0)))
-        assert answer.certified != led
-
 
 class TestFewReplicates:
     def of_five(self, sd, **options):
@@ -307,12 +297,6 @@ class TestFewReplicates:
         answer = race(policy, draw)
         assert (answer.finished, answer.certified, answer.pulls) == (True, False, 20)
         assert answer.reason == "all 5 replicates were used and 4 arms are not told apart yet"
-
-    def test_a_saved_race_knows_how_many_there_are(self):
-        policy, _ = self.of_five(sd=1.0)
-        other = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
-        other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-        assert len(other.ask(30)) == 20
 
     @given(seed=st.integers(0, 2**32 - 1), n_blocks=st.integers(1, 6))
     @settings(max_examples=25, deadline=None)

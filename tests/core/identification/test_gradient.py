@@ -86,16 +86,6 @@ class TestByHand:
         pull_every_pair(policy)
         assert not policy.finished
 
-    def test_the_published_stop_eliminates_nobody_before_the_end(self):
-        instance = GaussianInstance([[0.0, 0.9, 1.0]], [1.0], variance=0.04)
-        policy = MFGrad(instance.problem(), stop="published", delta=0.01)
-        rng = np.random.default_rng(0)
-        while not policy.finished:
-            assert len(policy.active) == 3
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(instance.draw(rng, pull.arm, pull.fidelity)))
-        assert policy.recommend().arm == 2
-
 
 class TestManyArms:
     def test_while_many_are_left_pulls_are_those_of_the_top_two(self):

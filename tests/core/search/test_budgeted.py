@@ -240,22 +240,6 @@ def test_the_beginning_is_as_long_as_what_was_measured_allows(per_unit, budget, 
     assert at_lowest == first
 
 
-@pytest.mark.parametrize(("full_evaluations", "keeps"), [(60, False), (120, True)])
-def test_measured_budgets_keep_nothing_that_is_too_little_to_say_anything(full_evaluations, keeps):
-    race = make(costs=(1.0,), budget=10.0 * full_evaluations, measured=True, certify_share=0.1)
-    replicates = Run(race).to_end(cost=10.0).replicates
-    certificate = race.certificate()
-    assert race.finished
-    if keeps:
-        assert len(replicates) >= 10
-        assert np.isfinite(certificate.interval).all()
-    else:
-        assert replicates == []
-        assert certificate is None
-        assert race.cost == 600.0
-        assert "less than 10 evaluations at the target" in race.recommend().reason
-
-
 def finished_search(n=4, cost=10.0, **options):
     """A race whose arms have the values 0, .1, .2, ... at the target and cost all of the search."""
     race = make(**{"budget": 100.0 * n, "certify_share": 0.9, "top": 3} | options)
@@ -374,19 +358,6 @@ def played_out(race, value):
 def test_when_all_of_the_shortlist_fail_the_race_ends():
     answer = played_out(finished_search(), lambda arm: None)
     assert (answer.arm, answer.certified) == (3, False)  # what the search knows
-
-
-@pytest.mark.parametrize("value", [None, math.nan, math.inf, 1e308])
-def test_without_any_value_the_answer_says_so(value):
-    race = make(budget=100.0)
-    run = Run(race)
-    while asked := race.ask():
-        run.begin(asked[0])
-        race.tell(asked[0], Observation(value))
-    answer = race.recommend()
-    assert answer.finished
-    assert answer.arm is None
-    assert answer.reason == f"none of {answer.failures} evaluations gave a value"
 
 
 def test_in_blocks_the_search_has_the_first_one_and_its_certificate_those_after_it():

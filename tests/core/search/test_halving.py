@@ -94,16 +94,6 @@ def test_an_arm_that_fails_is_tried_again_and_leaves_after_three():
     assert search.ask(6) == Pull(3, 1)
 
 
-def test_only_failures_in_a_row_count():
-    search = after_the_first()
-    told(search, 0, [0.6, 0.55, 0.1, 0.1], first=2)
-    for value in (None, None, 0.6, None, None):
-        search.tell(Pull(2, 0), Observation(value))
-    assert search.ask(6) == Pull(2, 1)
-    search.tell(Pull(2, 0), Observation(None))
-    assert search.ask(6) == Pull(3, 1)
-
-
 def test_a_state_holds_failures_and_merged_arms():
     search = after_the_first()
     told(search, 0, [0.9, 0.8, 0.7, 0.6, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], first=2)
@@ -116,15 +106,6 @@ def test_a_state_holds_failures_and_merged_arms():
         assert one.ask(12) == Pull(4, 1)
         one.tell(Pull(4, 1), Observation(None))
         assert one.ask(12) == Pull(5, 1)
-
-
-def test_levels_that_there_are_not():
-    search = HalvingSearch(costs=(1.0, 3.0))
-    for level in (-1, 2):
-        with pytest.raises(ValueError, match="fidelity must be 0 to 1"):
-            search.tell(Pull(0, level), Observation(0.0))
-    with pytest.raises(ValueError, match="2 levels, this search 3"):
-        HalvingSearch(costs=(1.0, 3.0, 9.0)).load_state_dict(search.state_dict())
 
 
 def given(n, allowance, costs=(1.0, 3.0, 9.0), continues=False, **options):

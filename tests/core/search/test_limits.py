@@ -67,14 +67,6 @@ def test_limits_grow_where_the_first_configurations_were_unusually_cheap():
     assert limits == pytest.approx([3.0, 10.5, 18.0, 40.5, 63.0])
 
 
-@pytest.mark.parametrize(("worth", "goes_on"), [(1.0, False), (10.0, False), (50.0, True)])
-def test_the_limit_is_larger_where_the_end_is_worth_it(worth, goes_on):
-    """A tenth of 30 takes about 20 times as long: 2 for a tenth of the worth, beyond the limit."""
-    found = limit(learned([1.0] * 27 + [20.0] * 3), worth=worth)
-    assert (found > 20.0) == goes_on
-    assert found == pytest.approx(4.0) or goes_on
-
-
 def test_the_limit_is_the_best_of_all():
     """By hand for multiples 1 (20 times), 4 (10 times) and 40 (once), from the definition."""
     prices = learned([1.0] * 20 + [4.0] * 10 + [40.0])

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
 from mfhpo.search.prices import Prices
-from tests.core.search.played import loaded, next_pull
+from tests.core.search.played import next_pull
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
 GUESS = (1.0, 3.0, 9.0)
@@ -156,34 +156,12 @@ def test_a_search_in_another_unit_is_the_same():
     assert without[0] == without[1]
 
 
-def test_a_search_that_is_resumed_knows_the_prices():
-    play = Timed(continues=True, budget=1e6).steps(25)
-    other = Timed(continues=True, budget=1e6)
-    loaded(other.race, play.race)
-    other.points = dict(play.points)
-    assert other.race.ask() == play.race.ask()
-    assert other.steps(15).pulls == play.steps(15).pulls[25:]
-
-
 def test_declared_costs_are_the_same_for_all_whatever_is_paid():
     """Nothing is learned from what evaluations say that they have cost."""
     cheap, dear = (Timed(ratio=ratio, measured=False).steps(40) for ratio in (1.0, 1000.0))
     assert cheap.pulls == dear.pulls
     assert cheap.search.prices is None
     assert cheap.search.dearness(at(0.9), -1, 2).tolist() == [1.0]
-
-
-def test_where_evaluations_are_counted_a_dear_one_is_as_good_as_a_cheap_one():
-    played = []
-    for ratio in (1.0, 1000.0):
-        search = ModelSearch(GUESS, seed=1)
-        search.space = SPACE
-        race = BudgetedSearch(search, budget=100.0, unit="evaluations", measured=True)
-        for arm in range(20):
-            search.describe(arm, drawn(arm))
-            race.tell(Pull(arm, 2), Observation(drawn(arm)["x"], ratio ** drawn(arm)["z"]))
-        played.append((race.ask(4), race.point_of(23)))
-    assert played[0] == played[1]
 
 
 @pytest.mark.parametrize("budget", [300.0, 1000.0])

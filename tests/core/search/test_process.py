@@ -158,27 +158,6 @@ def test_what_an_observation_would_tell(known):
         assert float(after[0][1][0]) == pytest.approx(left[0], abs=5e-3)
 
 
-def test_numbers_that_act_by_orders_of_magnitude_are_warped():
-    rng = np.random.default_rng(0)
-    places = rng.random((40, 2))
-    places[:10, 0] = 10.0 ** rng.uniform(-4.0, -1.0, 10)
-
-    def value(at):
-        return np.asarray(-((np.log10(at[:, 0] + 1e-4) + 2.0) ** 2) + np.sin(4.0 * at[:, 1]))
-
-    asked = rng.random((300, 2))
-    asked[:, 0] = 10.0 ** rng.uniform(-4.0, 0.0, 300)
-    errors = []
-    for numbers in (None, np.array([True, True])):
-        data = LevelData(places, np.zeros(40, dtype=int), value(places))
-        process = conditioned(data, 2, 1, numbers)
-        errors.append(float(np.sqrt(((process.at_target(asked)[0] - value(asked)) ** 2).mean())))
-    a, b = process._parameters[process._exponents_at].reshape(2, -1)
-    assert a[0] < math.log(0.5)
-    assert abs(a[1]) + abs(b[1]) < 0.7
-    assert errors[1] < 0.5 * errors[0]
-
-
 def fitted(low, places, target):
     n = len(target)
     data = LevelData(
