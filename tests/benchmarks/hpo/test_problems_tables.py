@@ -2,20 +2,11 @@ import numpy as np
 import pytest
 
 from benchmarks.hpo.problem import FidelitySpace
-from benchmarks.hpo.problems import problem_named, tables
+from benchmarks.hpo.problems import tables
 from benchmarks.hpo.problems.scikit_learn import trained, trainings
 from benchmarks.hpo.problems.table import Table, TableProblem, table_file
-from benchmarks.hpo.reference import reference
 from benchmarks.hpo.space import Categorical, Condition, Integer
 from benchmarks.hpo.tables import grids
-from benchmarks.hpo.tasks import (
-    CLOCK_TASKS,
-    NAS_TASKS,
-    QUICK_TASKS,
-    RECORDED_TASKS,
-    grouped,
-    quick_tasks,
-)
 
 GRID = {"C": (1.0, 2.0), "gamma": (0.25, 0.5, 1.0)}
 
@@ -113,20 +104,3 @@ def test_tables(task):
     ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
     assert 0.3 < np.corrcoef(ranks[:, 0], ranks[:, -1])[0, 1] < 0.995
     assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()
-
-
-def test_a_quick_comparison_takes_what_there_is(monkeypatch, tmp_path):
-    monkeypatch.setenv("MFHPO_DATA", str(tmp_path))
-    assert quick_tasks(data="somewhere") == QUICK_TASKS
-    tasks = quick_tasks()
-    assert set(grouped(tasks)) == {"scikit-learn", "synthetic", "NAS"}
-    assert not set(NAS_TASKS) & {*RECORDED_TASKS, *CLOCK_TASKS}
-    for task in tasks:
-        problem = problem_named(task)
-        assert reference(problem).median < problem.best_value
-    for family in ("rbv2_svm", "lcbench", "rbv2_xgboost"):
-        assert quick_tasks() == tasks
-        (tmp_path / "yahpo" / family).mkdir(parents=True)
-        for name in ("model.onnx", "encoding.json", "config_space.json"):
-            (tmp_path / "yahpo" / family / name).touch()
-    assert quick_tasks() == QUICK_TASKS

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.papers import rcucb_forest
-from benchmarks.papers.rcucb_forest import N_CONFIGURATIONS, ForestTable, build, problem
+from benchmarks.papers.rcucb_forest import N_CONFIGURATIONS, ForestTable, problem
 
 
 def made_up(seed=0):
@@ -12,20 +11,6 @@ def made_up(seed=0):
     seconds = typical * rng.uniform(0.8, 1.2, (N_CONFIGURATIONS, 6))
     rewards = rng.uniform(0.7, 0.9, (N_CONFIGURATIONS, 6)) - 0.1 * (typical < 0.05)
     return ForestTable(rewards, seconds)
-
-
-@pytest.mark.slow
-def test_forests_are_trained(monkeypatch):
-    monkeypatch.setattr(rcucb_forest, "TREES", (1, 2, 3, 4, 5, 6, 7))
-    made = build(splits=1, seed=3)
-    assert made.rewards.shape == made.seconds.shape == (N_CONFIGURATIONS, 1) == (672, 1)
-    # The range of the target is four times its standard deviation.
-    assert 0.6 < made.rewards.min() < made.rewards.max() < 0.9
-    by_trees = made.seconds.reshape(-1, 7)
-    assert (np.diff(by_trees, axis=1) > 0.0).all()
-    # More trees are better on the whole.
-    quality = made.rewards.reshape(-1, 7).mean(axis=0)
-    assert quality[6] > quality[0] + 0.02
 
 
 def test_limits_are_over_the_interquartile_range_of_one_run_each():
