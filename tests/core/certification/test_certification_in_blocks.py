@@ -58,6 +58,14 @@ def test_smallest_tolerance_is_where_the_race_is_certified():
     assert (smaller.certified, larger.certified) == (False, True)
 
 
+def test_budget_that_is_spent():
+    answer = play(race_of(3, epsilon=1e-3, budget=20), [0.0, 0.0, 0.0], scale=1.0)
+    assert answer.evaluations == 20
+    assert (answer.finished, answer.certified) == (True, False)
+    assert 1e-3 < answer.within < math.inf
+    assert "budget of 20 is spent and 3 arms are not told apart" in answer.reason
+
+
 def test_epsilon_is_the_spread_over_replicates():
     race, rng, values = race_of(2, measure=0), np.random.default_rng(3), []
     for block in range(4):

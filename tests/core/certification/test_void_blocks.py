@@ -150,19 +150,6 @@ def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tr
 
 
 @both
-def test_what_failed_is_tried_there_once_more(make):
-    policy = make(2)
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    policy.tell(Pull(1, 0, block=0), Observation(1.0))
-    assert policy.ask() == [Pull(0, 0, block=0)]
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    assert {pull.block for pull in policy.ask(4)} == {1, 2}
-    policy.tell(Pull(0, 0, block=0), Observation(9.0))  # it was given up: paid, and does not count
-    assert (policy.pulls, policy.cost, math.isnan(policy._blocks.values[0, 0])) == (1, 4.0, True)
-    assert "two arms are compared on those where both gave a value" in policy._blocks.words
-
-
-@both
 def test_failures_on_one_replicate_are_one_failure(make):
     policy = make(2)
     for block in (0, 1):

@@ -22,6 +22,13 @@ def evidence_of(n_arms, n_fidelities):
     return Evidence(problem, 0.05, range(n_fidelities), None)
 
 
+def test_the_first_active_arms_of_the_order_are_the_pilot():
+    assert PILOT.arms(mask(0, 1, 2, 3, of=4)).tolist() == [3, 0]
+    assert PILOT.arms(mask(0, 1, 2, of=4)).tolist() == [0, 2]
+    assert PILOT.arms(mask(1, of=4)).tolist() == [1]
+    assert PILOT.arms(mask(of=4)).tolist() == []
+
+
 def test_missing_pulls_cheapest_first_and_in_turn():
     everyone = mask(0, 1, 2, 3, of=4)
     counts = np.zeros((4, 2), dtype=np.int64)

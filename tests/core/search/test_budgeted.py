@@ -224,22 +224,6 @@ def test_the_target_is_reached_though_the_guess_says_it_is_too_dear(costs, budge
     assert "nothing was evaluated at the target" not in race.recommend().reason
 
 
-@pytest.mark.parametrize(
-    ("per_unit", "budget", "first"), [(1.0, 73.0, 9), (1.2, 73.0, 6), (10.0, 73.0, 2)]
-)
-def test_the_beginning_is_as_long_as_what_was_measured_allows(per_unit, budget, first):
-    """Nine, three and two arms at the levels take 9 + 9 + 18 units, six, two and two 30."""
-    race = BudgetedSearch(ModelSearch(COSTS), budget=budget, measured=True)
-    at_lowest = 0
-    while (pull := race.ask()[0]).fidelity == 0:
-        race.tell(pull, Observation(float(pull.arm), per_unit * COSTS[0]))
-        at_lowest += 1
-        copy = loaded(BudgetedSearch(ModelSearch(COSTS), budget=budget, measured=True), race)
-        assert copy.search.costs == race.search.costs
-        assert copy.ask(3) == race.ask(3)
-    assert at_lowest == first
-
-
 def finished_search(n=4, cost=10.0, **options):
     """A race whose arms have the values 0, .1, .2, ... at the target and cost all of the search."""
     race = make(**{"budget": 100.0 * n, "certify_share": 0.9, "top": 3} | options)

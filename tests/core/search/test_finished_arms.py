@@ -69,16 +69,3 @@ def test_an_arm_that_was_withdrawn_is_neither_leader_nor_contender(is_loaded):
     assert leader not in race.search.finished_arms()
     assert race.recommend().arm != leader
     assert leader not in race.search.contenders(8)
-
-
-def test_all_new_arms_of_one_ask_have_their_points():
-    race = race_with_values(8)
-    pulls = race.ask(3)
-    points = [race.point_of(pull.arm) for pull in pulls]
-    alone = []
-    for n in range(3):
-        [pull] = race.ask(1, pulls[:n])
-        alone.append(race.point_of(pull.arm))
-    assert [pull.arm for pull in pulls] == [8, 9, 10]
-    assert None not in alone
-    assert points == alone

@@ -160,16 +160,6 @@ def test_a_plan_falls_from_level_to_level_and_is_paid(n, allowance, continues, c
     assert paid <= max(allowance + rounded, least) + 1e-6
 
 
-def test_after_the_plan_the_best_of_the_highest_level_goes_on():
-    search = given(4, 20.0, (1.0, 9.0))
-    for arm in range(4):
-        search.tell(Pull(arm, 0), Observation(float(arm)))
-    for arm in (3, 2):
-        search.tell(Pull(arm, 1), Observation(0.0))
-    assert search.ask(4) == Pull(1, 1)
-    assert search.ask(4, [Pull(1, 1)]) is None
-
-
 def test_workers_do_not_wait_for_a_level_to_be_complete():
     search = given(12, 40.0, (1.0, 9.0))  # 12, and 28 / 9 at the target: 3
     for arm in range(8):

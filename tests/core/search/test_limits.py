@@ -7,7 +7,7 @@ import pytest
 
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
-from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Replicate
+from mfhpo.search import BudgetedSearch, ModelSearch, Replicate
 from mfhpo.search.prices import Prices
 from tests.core.search.played import drawn, loaded, next_pull
 
@@ -231,15 +231,6 @@ def of_four(kind, **options):
     return search
 
 
-@pytest.mark.parametrize("kind", [ModelSearch, HalvingSearch])
-def test_who_was_stopped_on_its_way_up_lets_another_go_first(kind):
-    search = of_four(kind)
-    search.prices = Prices(COSTS, continues=False)
-    assert search.ask(4) == Pull(3, 1)
-    search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
-    assert search.ask(4) == Pull(2, 1)
-
-
 def test_that_it_takes_long_is_no_poor_value():
     search = of_four(ModelSearch)
     search.prices = Prices(COSTS, continues=False)
@@ -264,12 +255,3 @@ def test_where_costs_are_declared_an_arm_that_was_stopped_leaves():
     search = of_four(ModelSearch)
     search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
     assert search.leader() == 2
-
-
-def test_a_value_ends_the_count_of_stops():
-    search = of_four(ModelSearch)
-    search.prices = Prices(COSTS, continues=False)
-    for told in (None, None, 3.5, None, None):
-        stopped_at = 5.0 if told is None else None
-        search.tell(Pull(3, 2 if told is None else 1), Observation(told, censored_at=stopped_at))
-    assert search.leader() == 3

@@ -51,24 +51,6 @@ def check(play):
         reached[pull.arm] = pull.fidelity
 
 
-@pytest.mark.parametrize(
-    ("costs", "first"), [((1.0,), 9), ((1.0, 3.0, 9.0, 20.0), 20), ((1.0, 10.0, 100.0), 27)]
-)
-def test_so_many_arms_are_first_as_one_at_the_target_pays_for(costs, first):
-    """From 9 to 27; a third of them goes up, and two come to the target."""
-    search = ModelSearch(costs)
-    for arm in range(first):
-        assert search.ask(arm) == Begin(0, None)
-        search.tell(Pull(arm, 0), Observation(float(arm)))
-    left = first
-    for level in range(1, len(costs)):
-        left = max(2, math.ceil(left / 3))
-        for arm in range(first - 1, first - 1 - left, -1):
-            assert search.ask(first) == Pull(arm, level)
-            search.tell(Pull(arm, level), Observation(float(arm)))
-    assert search.ask(first) == Begin(0, None)
-
-
 def test_asking_changes_nothing():
     search = searching()
     play = Play(search, valley).steps(30)
@@ -123,22 +105,6 @@ def test_workers_do_different_things_and_find_the_top(workers, full, continues):
     # Much is taken to the target, though nothing was known there for half of the time.
     assert len(play.search.finished_arms()) > full / 5
     assert len(play.points) < 3 * full
-
-
-@pytest.mark.parametrize(("workers", "continues"), [(4, False), (8, True)])
-def test_a_level_opens_once_workers_were_busy_below_for_half_its_time(workers, continues):
-    search = searching(continues=continues)
-    play = PlayTogether(search, valley, workers)
-    told, opened = [], {}
-    while not search.finished_arms():
-        play.step()
-        for pull in play.pending:
-            below = [one.fidelity for one in told if one.fidelity < pull.fidelity]
-            work = sum(search.cost_from(level - 1, level) for level in below)
-            opened.setdefault(pull.fidelity, work / workers)
-        told = [pull for pull in play.pulls if pull not in play.pending]
-    for level in (1, 2):
-        assert 0.5 * COSTS[level] <= opened[level] <= 1.5 * COSTS[level]
 
 
 @pytest.mark.parametrize(("n_levels", "continues"), [(1, False), (4, True)])
