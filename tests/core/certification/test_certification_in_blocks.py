@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from mfhpo import Pull
+from mfhpo.racing.recommendation import UserRecommendation
 from tests.core.certification import races
 
 race_of = partial(races.race_of, races.in_blocks)
@@ -64,6 +65,25 @@ def test_budget_that_is_spent():
     assert (answer.finished, answer.certified) == (True, False)
     assert 1e-3 < answer.within < math.inf
     assert "budget of 20 is spent and 3 arms are not told apart" in answer.reason
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        (0.2, "more replicates than there are, or a larger epsilon"),
+        (0.0, "(a tie, or too few replicates)"),
+    ],
+)
+def test_what_it_takes_where_there_are_too_few_replicates(epsilon, words):
+    race = race_of(2, epsilon=epsilon)
+    race.policy.most_blocks = 5
+    play(race, [0.2, 0.0], scale=0.2)
+    answer = race.certificate("", "")
+    assert math.isinf(answer.remaining)
+    [line] = [line for line in str(answer).splitlines() if "to certify" in line]
+    assert words in line
+    told = UserRecommendation.of(race.policy.recommend(), 1.0, {"x": 1}, level=3)
+    assert words in str(told)
 
 
 def test_epsilon_is_the_spread_over_replicates():

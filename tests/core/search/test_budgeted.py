@@ -344,6 +344,19 @@ def test_when_all_of_the_shortlist_fail_the_race_ends():
     assert (answer.arm, answer.certified) == (3, False)  # what the search knows
 
 
+@pytest.mark.parametrize("value", [None, 1e308])
+def test_without_any_value_the_answer_says_so(value):
+    race = make(budget=100.0)
+    run = Run(race)
+    while asked := race.ask():
+        run.begin(asked[0])
+        race.tell(asked[0], Observation(value))
+    answer = race.recommend()
+    assert answer.finished
+    assert answer.arm is None
+    assert answer.reason == f"none of {answer.failures} evaluations gave a value"
+
+
 def test_in_blocks_the_search_has_the_first_one_and_its_certificate_those_after_it():
     options = {"blocks": True, "budget": 400.0, "certify_share": 0.4, "epsilon": 0.05}
     race = make(**options)
