@@ -98,6 +98,15 @@ def test_what_comes_late_in_a_void_block_is_paid_and_does_not_count(make):
 
 
 @both
+def test_an_arm_that_is_alone_goes_on_with_the_next_replicate(make):
+    policy = make(2)
+    policy.withdraw(1)
+    policy.tell(Pull(0, 0, block=0), FAILED)
+    assert policy.ask() == [Pull(0, 0, block=1)]
+    assert policy.active.tolist() == [0]
+
+
+@both
 def test_the_race_ends_if_everything_fails(make):
     with pytest.warns(ArmWithdrawnWarning):
         policy, told = race(make, make(4), lambda pull: True)

@@ -279,3 +279,14 @@ def test_what_cannot_have_been_asked_is_not_learned(profile, levels, utilities, 
     with pytest.raises(ValueError, match=message):
         policy.tell(Query(profile, levels), utilities)
     assert (policy.cost, policy.recommend().n_queries) == (0.0, 0)
+
+
+def test_states_that_do_not_fit():
+    policy = searching()
+    play(policy, tracking, most=1)
+    state = policy.state_dict()
+    with pytest.raises(ValueError, match=r"^the policy was told something already"):
+        policy.load_state_dict(state)
+    other = small_game(2, costs=(1, 8), budget=64)
+    with pytest.raises(ValueError, match=r"^query\.profile must have"):
+        other.load_state_dict(state)

@@ -3,10 +3,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mfhpo.games import Hyperparameters, MultiOutputGP
+from mfhpo.games import MFUCBPNE, Hyperparameters, MultiOutputGP, Query
 from mfhpo.games.actions import Actions
 from mfhpo.games.dissatisfaction import Beliefs, Estimate
 from mfhpo.games.settling import best_response, settled
+from mfhpo.search import Numeric
 from tests.core.games.known_games import believing, two_players
 
 UNITS = np.ones(2)
@@ -82,3 +83,16 @@ def test_a_player_with_nothing_to_gain_stays(model):
     profile = np.array([0.613, 0.287])
     moved = best_response(profile, 1, ACTIONS, model, unit=7.0)
     assert moved.tolist() == profile.tolist()
+
+
+def test_the_others_find_their_places_around_a_player_who_has_no_wish():
+    """c, whom a and b follow, was seen from .5 to .8 only: nobody knows what they gain beyond."""
+    game = {name: {name: Numeric()} for name in "abc"}
+    policy = MFUCBPNE(game, [1, 8], budget=2_000)
+    rng = np.random.default_rng(0)
+    for a, b, c in rng.random((40, 3)) * [1.0, 1.0, 0.3] + [0.0, 0.0, 0.5]:
+        utilities = [-float((a - c) ** 2), -float((b - (a + c) / 2.0) ** 2), 7.0]
+        policy.tell(Query({"a": a, "b": b, "c": c}, (1, 1, 1)), utilities)
+    answer = policy.recommend().profile
+    assert answer["a"] == pytest.approx(answer["c"], abs=0.05)
+    assert answer["b"] == pytest.approx(answer["c"], abs=0.05)

@@ -84,6 +84,18 @@ class TestRace:
         assert policy.finished
         assert policy.recommend().arm == 1
 
+    def test_unequal_counts_with_order_bounds(self):
+        # What was pulled often at one fidelity cannot be compared with the other's other fidelity.
+        problem = Problem(2, (1.0, 4.0), Bias.order(0.5, 0.0), SubGaussian(1.0))
+        policy = MFTopTwo(problem)
+        tell(policy, *[(0, 0, 9.0)] * 50, *[(1, 1, 0.0)] * 50)
+        assert policy.active.tolist() == [0, 1]
+        pulls = policy.ask(6)
+        assert {(0, 1), (1, 0)} & {(pull.arm, pull.fidelity) for pull in pulls}
+        instance = GaussianInstance([[9.0, 6.0], [8.8, 6.2]], [1.0, 4.0])
+        result = run(policy, instance, np.random.default_rng(0), max_pulls=200)
+        assert (result.arm, result.certified) == (0, True)
+
     @pytest.mark.parametrize("kind", ["max", "order"])
     @pytest.mark.parametrize("policy", [MFTopTwo, MFGrad])
     def test_lost_pulls_never_stall_it(self, policy, kind):

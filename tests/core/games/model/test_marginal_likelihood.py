@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfhpo.games import Hyperparameters
+from mfhpo.games import Hyperparameters, MultiOutputGP
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.model.marginal_likelihood import Assumptions, loss, loss_and_gradient
 from mfhpo.games.model.mogp import covariance
@@ -134,6 +134,20 @@ def test_the_unit_of_utilities_does_not_matter():
         assert moved.noise == pytest.approx(factor**2 * found.noise, rel=1e-2)
         expected = factor * found.offsets + shift
         assert moved.offsets == pytest.approx(expected, abs=1e-3 * factor)
+
+
+@pytest.mark.parametrize(("averaging", "noise"), KINDS)
+@pytest.mark.parametrize("value", [0.0, 1e9])
+def test_constant_values(averaging, noise, value):
+    told = random_observations(0, 12, assuming(averaging, noise))
+    told = replace(told, values=np.full(12, value))
+    found = fit(told, assuming(averaging, noise))
+    gp = MultiOutputGP(found)
+    for x, level in zip(told.features, told.levels, strict=True):
+        gp.add(x, int(level), value)
+    means, variances = gp.predict(np.linspace(0.0, 1.0, 5)[:, None], 1)
+    assert means == pytest.approx(np.full(5, value), rel=1e-9, abs=1e-6)
+    assert np.isfinite(variances).all()
 
 
 def test_drawn_hyperparameters_spread_as_the_priors_where_nothing_is_known():

@@ -142,6 +142,26 @@ def test_what_is_under_way_leaves_means_and_lessens_variances(case, level):
     assert case.gp.mean(case.points, 0) == pytest.approx(means[0], **CLOSE)
 
 
+def test_what_was_added_is_forgotten():
+    n = 60
+    case, same = Case(seed=5, n=n), Case(seed=5, n=n)
+    rng = np.random.default_rng(9)
+    mark = case.gp.mark()
+    for _ in range(30):
+        case.gp.add(rng.random(2), int(rng.integers(3)), None)
+    case.gp.restore(mark)
+    for gp in (case.gp, same.gp):
+        gp.add(np.array([0.1, 0.9]), 1, 0.7)
+    assert case.gp.n == same.gp.n == n + 1
+    assert case.gp.point_means.tolist() == same.gp.point_means.tolist()
+    assert case.gp.point_variances.tolist() == same.gp.point_variances.tolist()
+    assert case.gp.point_covariances.tolist() == same.gp.point_covariances.tolist()
+    for left, right in zip(
+        case.gp.predict(case.points, 0), same.gp.predict(case.points, 0), strict=True
+    ):
+        assert left.tolist() == right.tolist()
+
+
 @given(cases)
 def test_observations_that_are_learned_at_once(case):
     if not case.gp.n:
