@@ -4,16 +4,29 @@ import optuna
 import pytest
 
 from benchmarks.overhead import objective
+from benchmarks.postgres import Postgres, postgres_programs
 from benchmarks.scale.contestants import CLOCKED
 from benchmarks.scale.history import played, repeated
 from benchmarks.scale.long_studies import Case, measure
+from benchmarks.scale.processes import LONGEST, SHORTEST, crew
 from benchmarks.scale.storages import STUDY, fill, opened
 from benchmarks.scale.virtual_workers import serve
+
+needs_postgres = pytest.mark.skipif(
+    postgres_programs() is None, reason="PostgreSQL is not installed"
+)
 
 
 @pytest.fixture(scope="module")
 def searched():
     return played("SearchSampler", 40)
+
+
+@pytest.fixture
+def postgres():
+    server = Postgres()
+    yield server
+    server.close()
 
 
 def arm_of(trial):
@@ -68,6 +81,14 @@ class TestFill:
     def test_a_journal(self, searched, tmp_path):
         self.same(str(tmp_path / "study.log"), list(repeated(searched, 60, others=True)))
 
+    @needs_postgres
+    def test_postgres_which_goes_on_numbering(self, searched, postgres):
+        place = postgres.url()
+        self.same(place, list(repeated(searched, 60, others=True)))
+        study = optuna.load_study(study_name=STUDY, storage=opened(place))
+        assert study.ask().number == 60
+        assert postgres.cpu_seconds() > 0.0
+
 
 def test_a_study_is_gone_on_with(searched, tmp_path):
     block, place = tmp_path / "block", str(tmp_path / "study.log")
@@ -95,3 +116,14 @@ class TestVirtualWorkers:
     def test_more_than_it_can_serve_wait_for_most_of_their_time(self):
         found = serve("RandomSampler", 50, 1e-6, 50)
         assert found.waiting > 0.9
+
+
+@needs_postgres
+@pytest.mark.slow
+def test_a_crew_shares_a_study(postgres):
+    found = crew(postgres, "IISESampler", 2, 2.0, 0)
+    assert found.workers == 2
+    assert found.possible == pytest.approx(4.0 / (SHORTEST + LONGEST))
+    assert 0.0 < found.trials_per_second < 2.0 / SHORTEST
+    assert found.worker_cpu_ms > 0.0
+    assert found.database_cpu_ms > 0.0

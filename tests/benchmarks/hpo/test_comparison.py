@@ -49,3 +49,18 @@ class TestReport:
         assert lcbench["rankings"][0]["order"] == ["ours", "optuna tpe", "random"]
         assert lcbench["rankings"][0]["alike"] == []
         assert lcbench["points_by_task"]["lcbench 2"]["random"] == [5.75, 5.75, 5.75, 4.75]
+
+    def test_the_table_marks_the_best_and_ours(self):
+        header, _, first, *_ = made_up().markdown().splitlines()
+        assert header.startswith("| method | LCBench: regret in points at 10 / 20 / 50 / 100 |")
+        assert first.startswith("| **ours** | **2.75** / **2.75** / **2.75** / **1.75** |")
+        assert "| synthetic: regret in percent at 10 / 20 / 50 / 100 |" in header
+        # Half a point of 20 on the surrogates, of 21.5 on branin.
+        assert "| +2.5 % | 100 % | 50.0 |" in first
+
+    def test_tasks_won_tied_and_lost(self):
+        header, _, first, second = made_up().markdown_of_duels("ours").splitlines()
+        assert header == ("| ours against | budget 10 | budget 20 | budget 50 | budget 100 |")
+        # Six pairs are the fewest with a p-value below .05, but Holm's method takes eight of them.
+        assert first.startswith("| optuna tpe | 0 / 4 / 0, 0.75 |")
+        assert second.startswith("| random | 0 / 4 / 0, 0.75 |")

@@ -1,5 +1,6 @@
 import inspect
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from benchmarks.papers.rcucb_instances import (
     ArmStreams,
     ReplayedCensoredInstance,
 )
-from benchmarks.papers.rcucb_runs import Settings, rows, what_must_hold
+from benchmarks.papers.rcucb_runs import Row, Settings, rows, what_must_hold
 from mfhpo.censored import RCUCB, Linear
 from tests.core.censored.naive import charged
 from tests.core.censored.test_rcucb import three_arms
@@ -144,3 +145,38 @@ def test_figures_are_those_of_an_independent_implementation():
 def test_the_default_is_that_of_the_policy():
     default = inspect.signature(RCUCB).parameters["confidence"].default
     assert default == DEFAULT.lower()
+
+
+class TestWhatMustHold:
+    ROW = Row(
+        case="PosCorr",
+        method=DEFAULT,
+        repetitions=3,
+        rounds=100_000,
+        regret=4400.0,
+        regret_se=1.0,
+        reference_regret=None,
+        lower_bound=1.0,
+        censored=0.5,
+        censored_se=0.1,
+        censored_at_optimum=0.5,
+        published_censored=None,
+        cpu_s=0.5,
+        locked_in=None,
+        at=[100_000],
+        curve=[4400.0],
+        curve_se=[1.0],
+    )
+
+    def test_what_does_not(self):
+        found = [
+            replace(self.ROW, regret=4501.0, cpu_s=0.61),
+            replace(self.ROW, method="TS", regret=4500.0),
+            replace(self.ROW, method="printed", cpu_s=0.21),
+            replace(self.ROW, case="Indep", method="published curves", censored=0.4487),
+            replace(self.ROW, case="lock-in", locked_in=1),
+            replace(self.ROW, case="lock-in", method="published curves", locked_in=0),
+        ]
+        holds = what_must_hold(found)
+        assert len(holds) == 7
+        assert not any(holds.values())
