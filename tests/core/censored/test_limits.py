@@ -192,3 +192,16 @@ class TestTheRangeOfTheRewards:
         policy = RCUCB(2, [1.0, 4.0], reward_range=None)
         with pytest.raises(ValueError, match=r"reward_range=None: .* a declared one"):
             policy.play(lambda arm, size: (np.ones(size), np.ones(size)), 10)
+
+
+def test_limits_are_derived_below_the_longest_where_nearly_all_pulls_were_stopped_there():
+    policy = RCUCB(8, 10, longest=10.0, reward_range=(0, 1))
+    for arm in range(8):
+        [pull] = policy.ask()
+        if arm == 0:
+            policy.tell(pull, Observation(0.9, cost=2.0))
+        else:
+            policy.tell(pull, Observation(None, cost=10.0, censored_at=10.0))
+    assert len(policy.limits) == 10
+    assert policy.limits[0] <= 2.0
+    assert policy.limits[-1] == 10.0
