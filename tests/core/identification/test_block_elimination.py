@@ -204,7 +204,7 @@ def test_evidence_exceeds_a_level_with_at_most_its_probability(world):
 
     The last two worlds are not those of the theorem; they are kept out by what is asked of a pair.
     """
-    level, wrong, races = 0.02, 0, 300
+    level, wrong, races = 0.02, 0, 200
     rng = np.random.default_rng(2)
     for _ in range(races):
         values = WORLDS[world](rng)
@@ -358,7 +358,7 @@ def test_few_are_evaluated_while_one_that_may_end_the_race_is_under_way(first):
 )
 def test_wrong_with_probability_at_most_delta(scales):
     """The first of three arms is best by next to nothing: any other certificate is wrong."""
-    races, delta, wrong = 120, 0.2, 0
+    races, delta, wrong = 80, 0.2, 0
     rng = np.random.default_rng(7)
     for _ in range(races):
         policy = BlockElimination(THREE, delta=delta, epsilon=0.0)
