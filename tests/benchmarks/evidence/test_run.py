@@ -5,7 +5,6 @@ import shlex
 
 import pytest
 
-from benchmarks.dependencies import code_of
 from benchmarks.evidence import run
 from benchmarks.evidence.plan import BENCHMARKS, LEFT_OUT, Benchmark
 from benchmarks.evidence.tables import RESULTS
@@ -18,7 +17,7 @@ report = {report}
 with open(arguments[arguments.index("--output") + 1], "w") as file:
     json.dump(report, file)
 """
-OF_TODAY = {"command": "python -m benchmarks.size", "code": code_of("benchmarks.size")}
+OF_TODAY = {"command": "python -m benchmarks.size", "fingerprints": {}}
 
 
 @pytest.fixture
@@ -43,14 +42,18 @@ def test_what_the_present_code_has_measured_is_not_measured_again(played, tmp_pa
     _, text, lines = played(one)
     assert lines[0] == "first: was measured before, 0 s"
     assert "arguments: --runs 2" in text
-    (tmp_path / "out" / "first.json").write_text(json.dumps({**OF_TODAY, "code": "another"}))
+    other = {**OF_TODAY, "fingerprints": {"another": "kind"}}
+    (tmp_path / "out" / "first.json").write_text(json.dumps(other))
     _, _, lines = played(one)
     assert lines[0].startswith("first: done")
 
 
 class TestPlan:
     def test_it_measures_each_results_file_but_those_that_others_make(self):
-        there = {file.stem for file in RESULTS.glob("*.json")} - {"hpo_judged_begun"}
+        there = {file.stem for file in RESULTS.glob("*.json")} - {
+            "fingerprints",
+            "hpo_judged_begun",
+        }
         assert there == {one.name for one in BENCHMARKS} | set(LEFT_OUT)
         assert len(there) == len(BENCHMARKS) + len(LEFT_OUT)
 
