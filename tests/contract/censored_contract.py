@@ -196,11 +196,9 @@ class CensoredPolicyContract(AskAndTellContract):
         self.play(policy, np.random.default_rng(4), 20)
         before, asked = text_of(policy), policy.ask(3)
         for pull, message in (
-            (Pull(-1, 0, 1.0), "arm must be .* got -1"),
             (Pull(4, 0, 1.0), "arm must be 0 to 3, got 4"),
             (Pull(0, 1, 1.0), "fidelity must be 0, got 1"),
             (Pull(0, 0, 0.0), r"limit must be positive seconds or None, got 0\.0"),
-            (Pull(0, 0, math.nan), "limit must be positive seconds or None, got nan"),
         ):
             with pytest.raises(ValueError, match=message):
                 policy.tell(pull, Observation(0.5, cost=0.5))
@@ -209,21 +207,10 @@ class CensoredPolicyContract(AskAndTellContract):
         for observation, message in (
             (Observation(0.5), "cost=None: tell how many seconds"),
             (Observation(0.5, cost=-1.0), r"cost must be .* got -1\.0"),
-            (Observation(0.5, cost=math.nan), "cost must be .* got nan"),
             (Observation(None, cost=1.0, censored_at=-1.0), r"censored_at must be .* got -1\.0"),
         ):
             with pytest.raises(ValueError, match=message):
                 policy.tell(Pull(0, 0, 1.0), observation)
-        for arm, error in ((0.5, TypeError), ("1", TypeError), (True, TypeError), (7, ValueError)):
-            for refused in (policy.withdraw, policy.estimate, policy.summary):
-                with pytest.raises(error, match=f"arm must be .*, got {arm!r}"):
-                    refused(arm)
-        for other, error in ((1, ValueError), (4, ValueError), ("0", TypeError)):
-            with pytest.raises(error, match=r"must be"):
-                policy.withdraw(1, duplicate_of=other)
-        for n, error in ((0, ValueError), (1.5, TypeError), (None, TypeError)):
-            with pytest.raises(error, match=f"n must be .*, got {n!r}"):
-                policy.ask(n)
         with pytest.raises(ValueError, match="race of 3 arms, but n_arms is 4"):
             policy.load_state_dict(self.make(n_arms=3).state_dict())
         with pytest.raises(ValueError, match=r"rounds must be .* got -1"):

@@ -145,28 +145,6 @@ class TestSameHistorySameEstimates:
                 assert scaled.bounds(arm, point, 0.1) == pytest.approx(bounds, **close)
 
 
-@given(history=histories(), pull=histories(most=1).filter(len))
-def test_one_pull_touches_what_it_tells_of(history, pull):
-    [new] = pull
-    before, after = estimates_of(history), estimates_of([*history, new])
-    other = 1 - new.arm
-    assert str(content(before, other)) == str(content(after, other))
-    told = np.array(LIMITS) <= new.limit
-    assert (after.counts(new.arm) - before.counts(new.arm)).tolist() == told.tolist()
-    for point, limit in enumerate(LIMITS):
-        if limit > new.limit:
-            # What it earned is told by longer pulls alone, and bounds rest on them alone.
-            for bounds in ("bounds", "survival_bounds"):
-                old = getattr(before, bounds)(new.arm, point, 0.1)
-                assert getattr(after, bounds)(new.arm, point, 0.1) == old
-            fine = charged(PENALTY, limit)
-            earned = [
-                estimates.gains(new.arm)[point] + fine * estimates.survival(new.arm)[point]
-                for estimates in (before, after)
-            ]
-            assert earned[0] == pytest.approx(earned[1], nan_ok=True)
-
-
 @given(n=st.integers(2, 300), share=st.floats(0.01, 0.99), delta=st.floats(0.001, 0.5))
 def test_survival_bounds_by_the_divergence_of_two_coins(n, share, delta):
     beyond = min(max(round(share * n), 1), n - 1)

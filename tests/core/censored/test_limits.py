@@ -61,16 +61,6 @@ class TestDerivedLimits:
         [words] = [words for words in policy.recommend().assumptions if "derived" in words]
         assert words.startswith("limits derived from the first durations")
 
-    @pytest.mark.parametrize(("n_arms", "pulls"), [(1, 4), (3, 9)])
-    def test_each_arm_is_tried_three_times_and_all_four_times(self, n_arms, pulls):
-        policy = RCUCB(n_arms, 4, longest=2.0, **CHARGES)
-        tell_seconds(policy, [None] * (pulls - 1))
-        assert policy.limits is None
-        policy.tell(Pull(n_arms - 1, 0, 2.0), Observation(None, cost=2.0, censored_at=2.0))
-        assert policy.limits.tolist() == pytest.approx([0.5, 1.0, 1.5, 2.0])
-        assert policy.ask()[0].limit in policy.limits
-        assert policy.recommend().censored == 1.0
-
     @given(
         seconds=st.lists(
             st.lists(st.floats(0.1, 50.0), min_size=2, max_size=2), min_size=3, max_size=3
@@ -175,12 +165,6 @@ class TestTheRangeOfTheRewards:
         resumed = RCUCB(2, [1.0, 4.0], reward_range=None)
         resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
         assert resumed.ask(3) == policy.ask(3)
-
-    def test_the_answer_says_that_it_is_estimated(self):
-        found = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [1.0, 3.0])
-        assert "seen so far, 1 to 3: estimated" in " ".join(found.recommend().assumptions)
-        declared = self.told(RCUCB(2, [1.0, 4.0], reward_range=(0.0, 5.0)), [1.0, 3.0])
-        assert "declared range 0 to 5" in " ".join(declared.recommend().assumptions)
 
     @pytest.mark.parametrize(
         ("limits", "reward_range", "words"),

@@ -85,14 +85,3 @@ def test_failures_are_paid_and_reported():
     assert math.isinf(answer.within)
     assert answer.evaluations <= 9
     json.dumps(answer.to_dict())
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
-def test_equal_values_in_other_candidates_do_not_hide_the_noise():
-    race = race_of(Certification, 4)
-    for value in (0.1, 0.1, 0.1):
-        for arm in range(4):
-            tell(race, arm, value + (arm == 3) * value)
-    assert race.noise_is_hidden
-    tell(race, 2, 0.11)
-    assert not race.noise_is_hidden

@@ -86,16 +86,6 @@ class TestByHand:
         pull_every_pair(policy)
         assert not policy.finished
 
-    def test_the_published_stop_eliminates_nobody_before_the_end(self):
-        instance = GaussianInstance([[0.0, 0.9, 1.0]], [1.0], variance=0.04)
-        policy = MFGrad(instance.problem(), stop="published", delta=0.01)
-        rng = np.random.default_rng(0)
-        while not policy.finished:
-            assert len(policy.active) == 3
-            [pull] = policy.ask()
-            policy.tell(pull, Observation(instance.draw(rng, pull.arm, pull.fidelity)))
-        assert policy.recommend().arm == 2
-
 
 class TestManyArms:
     def test_while_many_are_left_pulls_are_those_of_the_top_two(self):
@@ -167,22 +157,6 @@ def test_the_published_stop_needs_all_arms_at_once():
     with pytest.raises(ValueError, match="max_arms=32 is below the 40 arms"):
         MFGrad(problem, stop="published")
     MFGrad(problem, stop="published", max_arms=40)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"stop": "never"}, "stop must be 'mixture' or 'published', got 'never'"),
-        ({"max_arms": 1}, "max_arms must be at least 2, got 1"),
-        *[
-            ({"learning_rate": rate}, "learning_rate must be 'adaptive', 'decreasing'")
-            for rate in (True, 0.0, -1.0, math.inf, "fast", None)
-        ],
-    ],
-)
-def test_arguments_that_are_wrong(options, message):
-    with pytest.raises(ValueError, match=message):
-        two_arms(**options)
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")

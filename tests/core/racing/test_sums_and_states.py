@@ -81,17 +81,6 @@ def test_the_noise_is_not_estimated_from_sums():
     assert not evidence.noise.widened
 
 
-def test_a_state_keeps_what_the_race_no_longer_waits_for():
-    def make():
-        return IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)), measure=50)
-
-    policy = make()
-    for arm in (0, 1):
-        policy.tell_sum(Pull(arm, 0), 400, 400.0 * arm)
-    assert policy.finished
-    assert resumed(make, policy).finished
-
-
 def test_a_loaded_race_goes_on_alike_where_spreads_differ():
     def make():
         return MFTopTwo(Problem(5, (1.0, 10.0), Bias.order(0.2, 0.0)), epsilon=0.0)

@@ -11,7 +11,7 @@ from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_co
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, Radius
-from mfhpo.knowledge.noise import Bounded, SubGaussian
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.simulation.instances import GaussianInstance
 
@@ -144,7 +144,7 @@ class TestPrediction:
         ]
         assert guesses[0].guaranteed <= guesses[1].guaranteed
         costs = []
-        for _ in range(100):
+        for _ in range(50):
             race = IISE(problem, delta=0.1, epsilon=epsilon, audit=False)
             costs.append(run_rounds(race, instance, rng).cost)
         assert np.mean(np.array(costs) > guesses[0].guaranteed) <= 0.1
@@ -153,26 +153,3 @@ class TestPrediction:
 
 BIAS, NOISE = Bias.max(0.1, 0.0), SubGaussian(1.0)
 PAIR, THREE = two_levels(2, BIAS), two_levels(3, BIAS)
-
-
-@pytest.mark.parametrize(
-    ("problem", "options", "words"),
-    [
-        (Problem(2, None, BIAS, NOISE, n_fidelities=2), {"gaps": [1.0]}, "costs=None"),
-        (Problem(2, (1, 2), None, NOISE), {"gaps": [1.0]}, "bias=None"),
-        (Problem(2, (1, 2), BIAS, Bounded(0.0, 1.0)), {"gaps": [1.0]}, r"sigma = \(b - a\) / 2"),
-        (THREE, {}, "exactly one"),
-        (THREE, {"gaps": [1.0, 1.0], "means": [[1.0, 0.0, 0.0]] * 2}, "exactly one"),
-        *[
-            (THREE, {"gaps": wrong}, "gaps must be")
-            for wrong in ([1.0], [-1.0, 1.0], [1.0, 1.0, 1.0], [math.nan, 1.0])
-        ],
-        (THREE, {"means": [[1.0, 0.0]] * 2}, r"shape \(fidelities, arms\) = \(2, 3\)"),
-        (PAIR, {"delta": 0.0, "gaps": [1.0]}, "delta"),
-        (PAIR, {"epsilon": -1.0, "gaps": [1.0]}, "epsilon"),
-    ],
-)
-def test_errors(problem, options, words):
-    for bound in (predict_cost, cost_lower_bound):
-        with pytest.raises(ValueError, match=words):
-            bound(problem, **{"delta": 0.05} | options)
