@@ -17,7 +17,6 @@ from mfhpo.censored.kernel import (
     COUNT,
     EXCEEDED,
     FLOOR,
-    HELPERS,
     LIMIT,
     PENALTY,
     SURVIVAL,
@@ -31,12 +30,8 @@ from mfhpo.censored.kernel import (
     record_all,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.racing.native import compiled
 
 Survival = Literal["kaplan-meier", "count"]
-
-# From so many pulls times limits on, learning from them is left to the compiled loop.
-_MANY = 50_000
 
 
 class GainEstimates:
@@ -66,6 +61,8 @@ class GainEstimates:
     ValueError, TypeError
         For charges, a range or a kind of survival that are none.
     """
+
+    loop = staticmethod(record_all)  # a simulation compiles it
 
     def __init__(
         self,
@@ -116,9 +113,7 @@ class GainEstimates:
         stopped = np.isinf(seconds)
         gains = np.zeros(len(arms))
         gains[~stopped] = self.scaled(rewards[~stopped], seconds[~stopped])
-        many = len(arms) * self.tallies.cells.shape[1] >= _MANY
-        run = compiled(record_all, *HELPERS) if many else record_all
-        run(self.tallies, self.rule, arms, limits, gains, seconds)
+        self.loop(self.tallies, self.rule, arms, limits, gains, seconds)
 
     def set_limits(self, arm: int, limits: FloatArray) -> None:
         """Give an arm these limits, increasing, and forget what was recorded of it."""

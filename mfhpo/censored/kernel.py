@@ -1,8 +1,7 @@
-"""The inner loop of RCUCB: what is learned from a pull, upper bounds, and the choice of a pair.
+"""What RCUCB learns from a pull, upper bounds, and the choice of a pair.
 
-Plain Python that numba can compile; both give the same plays. All of it is in one module, because
-the compiled copy on disk is renewed when this file changes. Rewards, costs and penalties are scaled
-here: the range of the rewards is 1.
+Plain Python that numba can compile, as benchmarks do. Rewards, costs and penalties are scaled here:
+the range of the rewards is 1.
 """
 
 import math
@@ -18,10 +17,6 @@ BINS = 5
 # The confidence bounds, by their numbers in the loop.
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
 KL, KL_PLUS, BERNSTEIN, PRINTED, PUBLISHED_CURVES = range(5)
-
-# Why the loop ended: all rounds are played, the next outcome of an arm is needed, or the pair that
-# was played is known well enough to be refined.
-DONE, DRAWS, REFINE = 0, 1, 2
 
 # Ranges of the rewards, from which on the bins are no longer equidistant.
 _WIDE = 1.5
@@ -82,17 +77,6 @@ class Ceilings(NamedTuple):
     latest: IntArray  # last round at which values hold; arm and point played last, or -1; (3,)
     weights: FloatArray  # room for the observations of a pair, (BINS + 1,)
     spots: FloatArray  # the same
-
-
-class Block(NamedTuple):
-    """Outcomes that were drawn ahead, and notes of the plays that they are for."""
-
-    gains: FloatArray  # the arms' next scaled gains, (n, size)
-    outcomes: FloatArray  # the rewards and seconds that these are made of, (n, size, 2)
-    used: IntArray  # how many of them were used, (n,)
-    filled: IntArray  # how many there are, (n,)
-    arms: IntArray  # of each play, (rounds,)
-    notes: FloatArray  # its limit, reward and seconds, NaN and infinite if stopped, (rounds, 3)
 
 
 def record(
@@ -456,65 +440,7 @@ def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None
             ceilings.latest[2] = point
 
 
-def play(
-    tallies: Tallies, rule: Rule, ceilings: Ceilings, block: Block, played: int, before: int
-) -> tuple[int, int, int]:
-    """Play rounds until all are played, or something is needed first.
-
-    `played` plays of this block were made already, `before` earlier ones. Returns why the loop
-    ended, the plays of this block, and the arm that this is about, or -1.
-    """
-    extra = np.zeros(tallies.cells.shape[:2])
-    all_extra = np.zeros(len(tallies.points))
-    while played < len(block.arms):
-        arm, point = choose(tallies, rule, ceilings, extra, all_extra, before + played + 1)
-        if arm < 0:
-            return DONE, played, -1
-        place = block.used[arm]
-        if place == block.filled[arm]:
-            return DRAWS, played, arm
-        limit = tallies.cells[arm, point, LIMIT]
-        gain = block.gains[arm, place]
-        reward = block.outcomes[arm, place, 0]
-        consumption = block.outcomes[arm, place, 1]
-        block.used[arm] += 1
-        if consumption > limit:
-            gain = 0.0
-            reward = math.nan
-            consumption = math.inf
-        record(tallies, rule, arm, limit, gain, consumption)
-        forget(tallies, ceilings, arm, limit)
-        block.arms[played] = arm
-        block.notes[played, 0] = limit
-        block.notes[played, 1] = reward
-        block.notes[played, 2] = consumption
-        played += 1
-        if rule.smoothness > 0.0 and is_refinable(tallies, rule, ceilings, arm, point):
-            return REFINE, played, arm
-    return DONE, played, -1
-
-
 def is_refinable(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, point: int) -> bool:
     """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
     high, _, centre = _upper_bound(tallies, rule, ceilings, arm, point, 0.0, 0.0, 0.0, math.inf)
     return bool(high - centre <= _size(tallies, rule, arm, point))
-
-
-# What numba compiles with `play`.
-HELPERS = (
-    _spot,
-    _place,
-    record,
-    estimated_gain,
-    highest_mean,
-    _surely_below,
-    _spread,
-    _level,
-    _upper_bound,
-    _index,
-    choose,
-    _renew,
-    _size,
-    forget,
-    is_refinable,
-)

@@ -13,27 +13,14 @@ import numpy as np
 
 from mfhpo._validation import check_count, check_nonnegative, check_positive, check_probability
 from mfhpo.censored.charges import Charge, Linear
-from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates, Survival, check_range
 from mfhpo.censored.history import History
-from mfhpo.censored.kernel import (
-    CONFIDENCES,
-    DRAWS,
-    HELPERS,
-    LIMIT,
-    PLAYS,
-    REFINE,
-    Rule,
-    choose,
-    forget,
-    play,
-)
+from mfhpo.censored.kernel import CONFIDENCES, LIMIT, PLAYS, Rule, choose, forget
 from mfhpo.censored.limits import check_limits, derived_limits
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
-from mfhpo.racing.native import compiled
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 
@@ -99,13 +86,6 @@ class CensoredPolicy(Policy):
 
     def _set_points(self, estimates: GainEstimates) -> None:
         """Give arms limits of their own, before the estimates learn from the history."""
-
-    def _refine(self, estimates: GainEstimates, arm: int) -> None:
-        """Give an arm further limits where it was played last."""
-
-    def _rounds_at_this_level(self) -> int:
-        """How many rounds may be played before the rule changes."""
-        return 1 << 20
 
     # The contract.
 
@@ -329,44 +309,6 @@ class CensoredPolicy(Policy):
         """Seconds spent on all pulls."""
         return self._spent
 
-    def play(self, draw: Draw, rounds: int) -> None:
-        """Play rounds at once, for simulations: as by ask and tell in turn, but fast.
-
-        ``draw(arm, size)`` gives an arm's next rewards and seconds. They are drawn ahead, and what
-        is left of them is dropped at the end. Fewer rounds are played if the horizon is reached.
-        Raises ValueError if limits or the range of the rewards are still to be found out, or what
-        is drawn is not finite.
-        """
-        rounds = check_count("rounds", rounds, 0)
-        estimates = self._known()
-        if self._declared_range is None:
-            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
-        if self.horizon is not None:
-            rounds = min(rounds, self.horizon - self.pulls)
-        loop = compiled(play, *HELPERS)
-        draws = Draws(draw, estimates, self.n_arms)
-        while rounds > 0 and self._roster.active.any():
-            block = draws.block(min(rounds, self._rounds_at_this_level()))
-            reason, played, arm = DRAWS, 0, -1
-            try:
-                while reason == DRAWS:
-                    if arm >= 0:
-                        draws.fill(arm)
-                    reason, played, arm = loop(
-                        estimates.tallies,
-                        estimates.rule,
-                        estimates.ceilings,
-                        block,
-                        played,
-                        self.pulls,
-                    )
-            finally:
-                # Also if a draw failed: the estimates have learned from these.
-                self._note_plays(block.arms[:played], block.notes[:played])
-            rounds -= played
-            if reason == REFINE:
-                self._refine(estimates, arm)
-
     # State.
 
     def state_dict(self) -> dict[str, Any]:
@@ -484,16 +426,6 @@ class CensoredPolicy(Policy):
                 f"have, or leave it out.",
                 stacklevel=4,
             )
-
-    def _note_plays(self, arms: IntArray, notes: FloatArray) -> None:
-        """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
-        self._history.add_all(arms, notes)
-        self._spent += float(np.minimum(notes[:, 0], notes[:, 2]).sum())
-        self._lowest.clear()
-        seen = notes[~np.isnan(notes[:, 1]), 1]
-        if seen.size:
-            self._check_reward(float(seen.min()))
-            self._check_reward(float(seen.max()))
 
     def _count_failure(self, arm: int) -> None:
         self._roster.failures[arm] += 1

@@ -122,10 +122,6 @@ class ZoomingRCUCB(CensoredPolicy):
         self._check_arm(arm)
         return self._points[arm].copy()
 
-    def _rounds_at_this_level(self) -> int:
-        self._plan_further(self._known())
-        return self._planned - self.pulls
-
     def _plan_further(self, estimates: GainEstimates) -> None:
         """Double a horizon that is reached: the bounds become wider, and the grid stays."""
         if self.horizon is None and self.pulls >= self._planned:

@@ -41,6 +41,9 @@ class MFGrad(MFTopTwo):
         ln(ln t + 1), and eliminates no arm. `max_arms` is at least 2.
     """
 
+    # Values of a pair that a simulation tells at once, which make one step.
+    _told_at_once = 1
+
     _saved = (
         *MFTopTwo._saved,
         "_gradients",
@@ -80,7 +83,6 @@ class MFGrad(MFTopTwo):
         self._largest_squares = 0.0
         self._cost_per_pull = 1.0
         self._steps = 0
-        self._told_at_once = 1
         steers = only_steers(problem, options.get("estimated_bias", "steer"))
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
         self._gradients: FloatArray = np.zeros(shape)
@@ -116,14 +118,6 @@ class MFGrad(MFTopTwo):
         if not self._published_stop:
             return super()._conditions()
         return (*super()._conditions(), "the published stop of MF-GRAD keeps delta, unproven")
-
-    def tell_sum(self, pull: Pull, count: int, total: float) -> None:
-        """Learn several values at once (see `BestArmPolicy.tell_sum`); one step for all of them."""
-        self._told_at_once = count
-        try:
-            super().tell_sum(pull, count, total)
-        finally:
-            self._told_at_once = 1
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         if len(arms) > self._max_arms:

@@ -19,7 +19,7 @@ BiasLike: TypeAlias = Bias | Sequence[float] | None
 SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
 
 # Options of policies that are numbers, or None for what the policy makes of it.
-_NUMBERS = ("budget", "delta", "epsilon", "ratio", "rho")
+_NUMBERS = ("budget", "delta", "epsilon", "rho")
 
 
 @dataclass(frozen=True)

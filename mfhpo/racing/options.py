@@ -19,7 +19,6 @@ Aim = Literal["best arm", "reward per cost", "reward per pull"]
 EstimatedBias = Literal["steer", "eliminate"]
 Explore = Literal["A", "B", "C", "AB", "top"]
 LearningRate: TypeAlias = float | Literal["adaptive", "decreasing"]
-Schedule = Literal["pulls", "rounds"]
 
 
 class _RunsPolicy(Protocol):
@@ -205,8 +204,8 @@ class MFLUCBOptions(BestArmOptions, total=False):
     """Options of `mfhpo.MFLUCB`, besides those of every race for the best arm.
 
     Bounds on the bias must be those of every arm's own: numbers or `mfhpo.Bias.max`. Without them,
-    all is evaluated at the target, and `explore`, the bounds on the means, `ratio` and `safeguard`
-    have no part, unless ``estimated_bias="eliminate"``.
+    all is evaluated at the target, and `explore` and the bounds on the means have no part, unless
+    ``estimated_bias="eliminate"``.
 
     Parameters
     ----------
@@ -222,14 +221,6 @@ class MFLUCBOptions(BestArmOptions, total=False):
     second_no_worse_than
         A value that the second-best arm's mean at the target is no worse than; it must be worse
         than `best_no_better_than`. For "A", "B" and "AB". None: what the race has found so far.
-    ratio
-        "B" settles for a level that is at least so good as this share of the best one, in (0, 1).
-    safeguard
-        Whether to leave a level that cannot tell the two leading arms apart; without it, as
-        published, a race may never end.
-    schedule
-        None: the tightest radius for the noise. "pulls" or "rounds": the published radius, which
-        grows with the number of pulls or rounds; it needs a declared `sigma`.
     radius
         See `IISEOptions`.
     """
@@ -237,9 +228,6 @@ class MFLUCBOptions(BestArmOptions, total=False):
     explore: Explore
     best_no_better_than: float | None
     second_no_worse_than: float | None
-    ratio: float
-    safeguard: bool
-    schedule: Schedule | None
     radius: Radius | Sequence[Radius] | None
 
 

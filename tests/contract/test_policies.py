@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from benchmarks.blocks import run_lucb, run_rounds
+from benchmarks.simulation.blocks import run_lucb, run_rounds
+from benchmarks.simulation.instances import GaussianInstance
 from mfhpo.identification.elimination import (
     IISE,
     MaximumFidelityExploit,
@@ -14,7 +15,6 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance
 from tests.contract.policy_contract import contract
 from tests.core.racing.plays import play
 

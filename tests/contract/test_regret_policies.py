@@ -4,11 +4,11 @@ from functools import partial
 import numpy as np
 import pytest
 
+from benchmarks.simulation.instances import GaussianInstance
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo.simulation.instances import GaussianInstance
 from tests.contract.policy_contract import COSTS, PolicyContract, contract
 from tests.core.racing.plays import play
 

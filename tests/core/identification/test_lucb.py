@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from benchmarks.blocks import run_lucb
-from mfhpo.identification import lucb as lucb_module
 from mfhpo.identification.bounds.published_radius import PublishedRadius
+from mfhpo.identification.lucb_state import Cells, Rules
+
+from benchmarks.simulation.blocks import run_lucb
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
+from mfhpo.identification import lucb as lucb_module
 from mfhpo.identification.explore import (
     BY_INDEX,
     BY_RADIUS,
@@ -28,14 +30,12 @@ from mfhpo.identification.explore import (
 )
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
-from mfhpo.identification.lucb_state import Cells, Rules
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 
 EXPLORE = ("A", "B", "C", "AB", "top")
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.mf_ucb_regret import regret_per_play
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFElimination
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from tests.core.racing.plays import play
 
 

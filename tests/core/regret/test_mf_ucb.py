@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from benchmarks.papers.mf_ucb_regret import regret_per_cost
 from benchmarks.papers.mf_ucb_speed import naive_plays
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from tests.core.racing.plays import play
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")

@@ -5,15 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.blocks import run_rounds
 from benchmarks.papers.iise import load_instance
+from benchmarks.simulation.blocks import run_rounds
+from benchmarks.simulation.instances import GaussianInstance
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, Radius
 from mfhpo.knowledge.noise import Bounded, SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance
 
 INFORMATION = math.log(1.0 / (2.4 * 0.001))  # for delta = .001
 

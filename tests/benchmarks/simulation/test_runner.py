@@ -3,7 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.blocks import run_repeats, run_rounds
+from benchmarks.simulation.blocks import run_repeats, run_rounds
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.runner import run
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -11,8 +13,6 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Pull
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run
 
 SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
