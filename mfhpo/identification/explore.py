@@ -16,8 +16,7 @@ BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP, TARGET_ONLY = 0, 1, 2, 3, 4
 # What `committed` holds for an arm without a fidelity of its own, or whose sweeps have ended.
 NOT_COMMITTED, ONLY_INDEX = -1, -2
 
-# The 3 of Algorithm 2, Line 10: (1 + C) / (1 - C) of Remark A.2 for a fidelity that is at least half
-# as good as the best one.
+# The 3 of Algorithm 2, Line 10: (1 + C) / (1 - C) of Remark A.2, where C is 1/2.
 _FACTOR = 3.0
 
 # Remark A.1: an arm's sweeps end once so large a share of so many pulls by the index is at one

@@ -3,6 +3,7 @@ import pytest
 
 from benchmarks.simulation.blocks import run_lucb, run_rounds
 from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.lucb import PublishedLUCB
 from mfhpo.identification.elimination import (
     IISE,
     MaximumFidelityExploit,
@@ -46,7 +47,7 @@ TestLUCBByRadius = contract(
     lambda problem: MFLUCB(problem, epsilon=0.2, measure=3, delta=0.01), noise=Gaussian()
 )
 TestLUCBAsPublished = contract(
-    lambda problem: MFLUCB(problem, explore="top", schedule="rounds", delta=0.01)
+    lambda problem: PublishedLUCB(problem, explore="top", schedule="rounds", delta=0.01)
 )
 TestLUCBWithEverythingEstimated = contract(
     lambda problem: MFLUCB(
