@@ -16,7 +16,7 @@ from benchmarks.simulation.rcucb_loop import Block
 from mfhpo.censored import Charge
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.history import History
-from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY
+from mfhpo.censored.upper_bounds import FLOOR, LIMIT, PENALTY
 from mfhpo.knowledge.arrays import FloatArray
 
 

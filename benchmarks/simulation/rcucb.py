@@ -4,10 +4,15 @@ import numpy as np
 
 from benchmarks.simulation.compiled import compiled
 from benchmarks.simulation.draws import Draw, Draws
-from benchmarks.simulation.rcucb_loop import DRAWS, HELPERS, REFINE, play_rounds
+from benchmarks.simulation.rcucb_loop import (
+    DRAWS,
+    HELPERS,
+    REFINE,
+    new_ceilings,
+    play_rounds,
+)
 from mfhpo._validation import check_count
 from mfhpo.censored import CensoredPolicy, ZoomingRCUCB
-from mfhpo.censored.kernel import record_all
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 
@@ -26,10 +31,11 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
     if policy.horizon is not None:
         rounds = min(rounds, policy.horizon - policy.pulls)
     loop = compiled(play_rounds, *HELPERS)
-    vars(estimates)["loop"] = compiled(record_all, *HELPERS)
+    ceilings = new_ceilings(estimates.tallies, estimates.latest)
     draws = Draws(draw, estimates, policy.n_arms)
     while rounds > 0 and policy.active.size:
         block = draws.block(min(rounds, _rounds_at_this_level(policy)))
+        ceilings.latest[0] = 0  # the rule may be another one
         reason, played, arm = DRAWS, 0, -1
         try:
             while reason == DRAWS:
@@ -38,7 +44,7 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
                 reason, played, arm = loop(
                     estimates.tallies,
                     estimates.rule,
-                    estimates.ceilings,
+                    ceilings,
                     block,
                     played,
                     policy.pulls,
@@ -46,9 +52,11 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
         finally:
             # Also if a draw failed: the estimates have learned from these.
             _note_plays(policy, block.arms[:played], block.notes[:played])
+            estimates.latest = int(ceilings.latest[1]), int(ceilings.latest[2])
         rounds -= played
         if reason == REFINE and isinstance(policy, ZoomingRCUCB):
             policy._refine(estimates, arm)
+            ceilings = new_ceilings(estimates.tallies, estimates.latest)
 
 
 def _rounds_at_this_level(policy: CensoredPolicy) -> int:

@@ -11,8 +11,7 @@ from typing import Literal
 import numpy as np
 
 from mfhpo.censored.charges import Charge, check_charge
-from mfhpo.censored.kernel import (
-    BINS,
+from mfhpo.censored.upper_bounds import (
     COLUMNS,
     COUNT,
     EXCEEDED,
@@ -20,14 +19,12 @@ from mfhpo.censored.kernel import (
     LIMIT,
     PENALTY,
     SURVIVAL,
-    Ceilings,
     Rule,
     Tallies,
     bounds_on_gain,
-    estimated_gain,
+    estimated_gains,
     highest_mean,
     record,
-    record_all,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
@@ -62,8 +59,6 @@ class GainEstimates:
         For charges, a range or a kind of survival that are none.
     """
 
-    loop = staticmethod(record_all)  # a simulation compiles it
-
     def __init__(
         self,
         n_arms: int,
@@ -92,7 +87,7 @@ class GainEstimates:
         self.tallies = Tallies(
             np.zeros((*shape, COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
         )
-        self.ceilings = _new_ceilings(*shape)
+        self.latest = -1, -1  # arm and point that were played last, if there is such a point
         for arm in range(n_arms):
             self.set_limits(arm, given)
 
@@ -101,10 +96,8 @@ class GainEstimates:
 
         `limit` is that under which it ran, infinite for none, chosen without knowing the outcome.
         """
-        gain = 0.0
-        if not math.isinf(seconds):
-            gain = float(self.scaled(np.array([reward]), np.array([seconds]))[0])
-        record(self.tallies, self.rule, arm, limit, gain, seconds)
+        one = (np.array([value]) for value in (limit, reward, seconds))
+        self.record_all(np.array([arm]), *one)
 
     def record_all(
         self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
@@ -113,7 +106,14 @@ class GainEstimates:
         stopped = np.isinf(seconds)
         gains = np.zeros(len(arms))
         gains[~stopped] = self.scaled(rewards[~stopped], seconds[~stopped])
-        self.loop(self.tallies, self.rule, arms, limits, gains, seconds)
+        for arm in np.unique(arms).tolist():
+            own = arms == arm
+            record(self.tallies, self.rule, arm, limits[own], gains[own], seconds[own])
+
+    def note_latest(self, arm: int, limit: float) -> None:
+        """Note which pair was played last."""
+        at = np.flatnonzero(self.limits(arm) == limit)
+        self.latest = arm, int(at[-1]) if at.size else -1
 
     def set_limits(self, arm: int, limits: FloatArray) -> None:
         """Give an arm these limits, increasing, and forget what was recorded of it."""
@@ -128,8 +128,6 @@ class GainEstimates:
         cells[:size, FLOOR] = -self._cost(limits) / self._span
         self.tallies.totals[arm] = 0.0
         self.tallies.points[arm] = size
-        self.ceilings.stale[arm] = True
-        self.ceilings.roots[arm] = math.inf
 
     def limits(self, arm: int) -> FloatArray:
         """The arm's limits in seconds, shape (m,)."""
@@ -145,9 +143,8 @@ class GainEstimates:
 
     def gains(self, arm: int) -> FloatArray:
         """Estimated gain at each of the arm's limits (Eq. 10), NaN where nothing is known; (m,)."""
-        points = range(self.tallies.points[arm])
-        scaled = [estimated_gain(self.tallies, arm, point) for point in points]
-        return self._low + self._span * np.array(scaled)
+        scaled = estimated_gains(self.tallies)[arm, : self.tallies.points[arm]]
+        return self._low + self._span * scaled
 
     def survival(self, arm: int) -> FloatArray:
         """Estimated probability of running beyond each of the arm's limits, shape (m,)."""
@@ -170,11 +167,10 @@ class GainEstimates:
         if count == 0.0:
             return 0.0, 1.0
         beyond = float(self.tallies.cells[arm, point, EXCEEDED])
-        level = _level_at_all_times(delta, count) / count
-        values = np.array([0.0, 1.0])
-        weights = np.array([count - beyond, beyond])
-        high, _ = highest_mean(weights, values, count, 1.0, level, math.inf)
-        low, _ = highest_mean(weights, -values, count, 0.0, level, math.inf)
+        level = np.array(_level_at_all_times(delta, count) / count)
+        values, weights = np.array([0.0, 1.0]), np.array([count - beyond, beyond])
+        high = highest_mean(weights, values, np.array(count), 1.0, level)
+        low = highest_mean(weights, -values, np.array(count), 0.0, level)
         return float(-low), float(high)
 
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
@@ -186,11 +182,9 @@ class GainEstimates:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()
 
     def _widen(self, size: int) -> None:
-        n_arms, before = self.tallies.cells.shape[:2]
-        cells, ceilings = np.zeros((n_arms, size, COLUMNS)), _new_ceilings(n_arms, size)
-        cells[:, :before] = self.tallies.cells
-        ceilings.latest[1:] = self.ceilings.latest[1:]
-        self.tallies, self.ceilings = self.tallies._replace(cells=cells), ceilings
+        more = size - self.tallies.cells.shape[1]
+        cells = np.pad(self.tallies.cells, ((0, 0), (0, more), (0, 0)))
+        self.tallies = self.tallies._replace(cells=cells)
 
 
 def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
@@ -212,15 +206,3 @@ def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
 def _level_at_all_times(delta: float, count: float) -> float:
     """The level of `highest_mean`, times the count, at which both bounds hold for all counts."""
     return math.log(2.0 / delta) + math.log(count + 1.0) + 1.0
-
-
-def _new_ceilings(n_arms: int, size: int) -> Ceilings:
-    return Ceilings(
-        values=np.full((n_arms, size), math.inf),
-        tops=np.full(n_arms, math.inf),
-        stale=np.ones(n_arms, dtype=np.bool_),
-        roots=np.full((n_arms, size), math.inf),
-        latest=np.array([0, -1, -1]),
-        weights=np.zeros(BINS + 1),
-        spots=np.zeros(BINS + 1),
-    )

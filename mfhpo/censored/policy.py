@@ -15,9 +15,9 @@ from mfhpo._validation import check_count, check_nonnegative, check_positive, ch
 from mfhpo.censored.charges import Charge, Linear
 from mfhpo.censored.gain import GainEstimates, Survival, check_range
 from mfhpo.censored.history import History
-from mfhpo.censored.kernel import CONFIDENCES, LIMIT, PLAYS, Rule, choose, forget
 from mfhpo.censored.limits import check_limits, derived_limits
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
+from mfhpo.censored.upper_bounds import CONFIDENCES, LIMIT, PLAYS, Rule, choose
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
@@ -366,7 +366,7 @@ class CensoredPolicy(Policy):
             left = np.flatnonzero(allowed)
             arm = int(left[np.argmin(counts[left])])
             return Pull(arm, 0, None if math.isinf(self._longest) else self._longest)
-        tallies, ceilings = self._gain.tallies, self._gain.ceilings
+        tallies = self._gain.tallies
         # Pulls under way, where they tell of a pair or of an arm.
         extra, all_extra = np.zeros(tallies.cells.shape[:2]), np.zeros(self.n_arms)
         for pull in under_way:
@@ -378,13 +378,11 @@ class CensoredPolicy(Policy):
         arm, point = choose(
             tallies._replace(points=points),
             self._gain.rule,
-            ceilings,
+            self._gain.latest,
             extra,
             all_extra,
             self.pulls + len(under_way) + 1,
         )
-        # Of arms that are left out this time only, nothing is known the next time.
-        ceilings.stale[~allowed & (tallies.points > 0)] = True
         if arm < 0:
             # Every arm is under way for the first time: the one that fewest are.
             left = np.flatnonzero(allowed)
@@ -409,8 +407,7 @@ class CensoredPolicy(Policy):
 
     def _take_note(self, arm: int, limit: float) -> None:
         """Take note of a pull, after the estimates have learned from it."""
-        estimates = self._known()
-        forget(estimates.tallies, estimates.ceilings, arm, limit)
+        self._known().note_latest(arm, limit)
 
     def _check_reward(self, reward: float) -> None:
         if self._declared_range is None or self._warned_of_range or math.isnan(reward):
@@ -472,9 +469,7 @@ class CensoredPolicy(Policy):
         self._set_points(self._gain)
         self._gain.record_all(*self._history.arrays())
         if self.pulls:
-            # Of pairs that are equally good, the one that was played last is played on.
-            arm, limit = self._history.arms[-1], self._history.limits[-1]
-            forget(self._gain.tallies, self._gain.ceilings, arm, limit)
+            self._gain.note_latest(self._history.arms[-1], self._history.limits[-1])
         for arm in np.flatnonzero(~self._roster.active).tolist():
             self._gain.tallies.points[arm] = 0  # it is never chosen again
 

@@ -12,9 +12,9 @@ import numpy as np
 from mfhpo._validation import check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
-from mfhpo.censored.kernel import forget, is_refinable
 from mfhpo.censored.policy import CensoredPolicy, rule_of
 from mfhpo.censored.rcucb import Confidence
+from mfhpo.censored.upper_bounds import is_refinable
 from mfhpo.knowledge.arrays import FloatArray
 
 # Rounds that are planned for at first where no horizon is declared.
@@ -126,7 +126,6 @@ class ZoomingRCUCB(CensoredPolicy):
         """Double a horizon that is reached: the bounds become wider, and the grid stays."""
         if self.horizon is None and self.pulls >= self._planned:
             self._set_level(estimates)
-            estimates.ceilings.latest[0] = 0
 
     def _set_level(self, estimates: GainEstimates) -> None:
         while self.horizon is None and self.pulls >= self._planned:
@@ -143,22 +142,20 @@ class ZoomingRCUCB(CensoredPolicy):
     def _take_note(self, arm: int, limit: float) -> None:
         super()._take_note(arm, limit)
         estimates = self._known()
-        point = int(estimates.ceilings.latest[2])
-        if point >= 0 and is_refinable(
-            estimates.tallies, estimates.rule, estimates.ceilings, arm, point
-        ):
+        point = estimates.latest[1]
+        if point >= 0 and is_refinable(estimates.tallies, estimates.rule, arm, point):
             self._refine(estimates, arm)
         self._plan_further(estimates)
 
     def _refine(self, estimates: GainEstimates, arm: int) -> None:
-        point = int(estimates.ceilings.latest[2])
+        point = estimates.latest[1]
         limits = self._points[arm]
         below = limits[point - 1] if point else 0.0
         parts = np.linspace(below, limits[point], self._splits + 1)[1:-1]
         self._points[arm] = np.union1d(limits, parts)
         estimates.set_limits(arm, self._points[arm])
         estimates.record_all(*self._history.arrays(arm))
-        forget(estimates.tallies, estimates.ceilings, arm, float(limits[point]))
+        estimates.note_latest(arm, float(limits[point]))
         self._lowest.pop(arm, None)
 
     def _share_of_delta(self, estimates: GainEstimates, arm: int) -> list[float]:
