@@ -2,8 +2,8 @@
 
 from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.gain import Survival
-from mfhpo.censored.policy import CensoredPolicy
-from mfhpo.censored.rcucb import RCUCB, Confidence
+from mfhpo.censored.policy import CensoredPolicy, Confidence
+from mfhpo.censored.rcucb import RCUCB
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.censored.zooming import ZoomingRCUCB
 

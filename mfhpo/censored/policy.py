@@ -7,7 +7,7 @@ the limits or the range of the rewards are found out.
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from mfhpo.problem import Observation, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
 
+Confidence: TypeAlias = Literal["kl", "kl+", "bernstein", "printed", "published curves"]
+
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
 # Seconds up to which charges are looked at where no limit is known yet.
@@ -33,21 +35,35 @@ _LIKELY = 3600.0
 class CensoredPolicy(Policy):
     """Plays the pair of arm and limit with the highest upper bound on its gain (see `RCUCB`)."""
 
+    _smoothness = 0.0  # fall of the gain per second between limits, where these are refined
+
     def __init__(
         self,
         n_arms: int,
-        limits: Sequence[float] | FloatArray | int,
+        limits: Sequence[float] | FloatArray | int = 10,
         *,
-        rule: Rule,
         longest: float | None = None,
         cost: Charge | None = None,
         penalty: Charge | None = None,
         reward_range: tuple[float, float] | None = (0.0, 1.0),
+        confidence: Confidence = "kl+",
         survival: Survival = "kaplan-meier",
+        exploration: float = 1.0,
         delta: float = 0.05,
         horizon: int | None = None,
         max_failures: int = 3,
     ) -> None:
+        if confidence not in CONFIDENCES:
+            known = ", ".join(map(repr, CONFIDENCES))
+            raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
+        self._rule = Rule(
+            confidence=CONFIDENCES.index(confidence),
+            counted=False,
+            exploration=check_positive("exploration", exploration, "; try 1"),
+            level=0.0,
+            top=1.0,
+            smoothness=self._smoothness,
+        )
         self.n_arms = check_count("n_arms", n_arms, 1)
         self._n_derived = 0
         self._limits: FloatArray | None = None
@@ -64,7 +80,6 @@ class CensoredPolicy(Policy):
         self._cost, self._penalty = cost, penalty
         self._declared_range = None if reward_range is None else check_range(reward_range)
         self._survival: Survival = survival
-        self._rule = rule
         self.delta = check_probability("delta", delta)
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
@@ -573,20 +588,3 @@ class CensoredPolicy(Policy):
             gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
             parts.append(f"not compared, because their pulls gave no result: {gone}")
         return tuple(parts)
-
-
-def rule_of(
-    confidence: str, exploration: float, level: float = 0.0, smoothness: float = 0.0
-) -> Rule:
-    """The rule of a policy, its scale left open; ValueError for arguments out of range."""
-    if confidence not in CONFIDENCES:
-        known = ", ".join(map(repr, CONFIDENCES))
-        raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
-    return Rule(
-        confidence=CONFIDENCES.index(confidence),
-        counted=False,
-        exploration=check_positive("exploration", exploration, "; try 1"),
-        level=level,
-        top=1.0,
-        smoothness=smoothness,
-    )

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_count, check_positive
-from mfhpo.censored.charges import Charge
-from mfhpo.censored.gain import GainEstimates, Survival
-from mfhpo.censored.policy import CensoredPolicy, rule_of
-from mfhpo.censored.rcucb import Confidence
+from mfhpo.censored.gain import GainEstimates
+from mfhpo.censored.policy import CensoredPolicy, Confidence
 from mfhpo.censored.upper_bounds import is_refinable
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -39,9 +37,11 @@ class ZoomingRCUCB(CensoredPolicy):
         Number of arms.
     longest
         The largest limit, in seconds.
-    splits, smoothness, cost, penalty, reward_range, confidence, survival, exploration, max_failures
+    splits, smoothness, cost, penalty, reward_range, max_failures
         See `mfhpo.censored.options.ZoomingRCUCBOptions`. `splits` is m of the paper, where
         `smoothness` is 1 for longest = 1. All bounds are at the level alpha log(n T^2 / delta).
+    confidence, survival, exploration
+        See `RCUCB`; "kl+" is refused.
     delta
         Probability with which a bound may fail within the horizon, in (0, 1); also for the
         intervals of gains in the answers, and again for those of survival. Approximate if
@@ -83,15 +83,8 @@ class ZoomingRCUCB(CensoredPolicy):
         *,
         splits: int = 2,
         smoothness: float = 1.0,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
         confidence: Confidence = "kl",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
+        **options: Any,
     ) -> None:
         if confidence == "kl+":
             raise ValueError(
@@ -100,22 +93,9 @@ class ZoomingRCUCB(CensoredPolicy):
             )
         self._splits = check_count("splits", splits, 2)
         check_positive("longest", longest)
-        check_positive("smoothness", smoothness, "; try 1")
+        self._smoothness = check_positive("smoothness", smoothness, "; try 1") / longest
         self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
-        super().__init__(
-            n_arms,
-            [float(longest)],
-            longest=None,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            survival=survival,
-            # The level comes with the limits.
-            rule=rule_of(confidence, exploration, 1.0, smoothness / longest),
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )
+        super().__init__(n_arms, [float(longest)], confidence=confidence, **options)
 
     def points(self, arm: int) -> FloatArray:
         """The arm's limits so far, in seconds, increasing."""

@@ -248,9 +248,7 @@ class Evidence:
 
     def noise_scale(self, fidelity: int) -> float:
         """Pooled standard deviation of the values around their arms' means; NaN without repeats."""
-        degrees = int(np.maximum(self.counts[:, fidelity] - 1, 0).sum())
-        squares = float(self._statistics.squares[:, fidelity].sum())
-        return math.sqrt(squares / degrees) if degrees else math.nan
+        return self.noise.scale(fidelity)
 
     def noise_scales(self) -> FloatArray:
         """Noise scales, declared or seen where that does not do, shape (M,); NaN if unknown."""

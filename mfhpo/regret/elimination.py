@@ -69,28 +69,9 @@ class MFElimination(RewardPolicy):
     (1, 1000.0, [[0, 44], [648, 44]])
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        budget: float | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.05,
-        max_failures: int = 3,
-        seed: int = 0,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-    ) -> None:
+    def __init__(self, problem: Problem, *, epsilon: float | None = None, **options: Any) -> None:
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
-        super().__init__(
-            problem,
-            delta=delta,
-            budget=budget,
-            max_failures=max_failures,
-            pilot_arms=pilot_arms,
-            pilot_pulls=pilot_pulls,
-            seed=seed,
-        )
+        super().__init__(problem, **options)
         self._phase = 0
         self._assumed = self.budget
         if not self._piloting:

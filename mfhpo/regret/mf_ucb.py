@@ -5,6 +5,7 @@ NeurIPS 2016): Algorithm 1 with Eq. 3 and 4.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -58,33 +59,14 @@ class MFUCB(RewardPolicy):
     (1, 200.0, 0)
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        rho: float = 2.0,
-        delta: float = 0.05,
-        budget: float | None = None,
-        max_failures: int = 3,
-        seed: int = 0,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-    ) -> None:
+    def __init__(self, problem: Problem, *, rho: float = 2.0, **options: Any) -> None:
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
                 "declare Bias.max(...), or use MFElimination, which needs no bounds."
             )
         self.rho = check_positive("rho", rho, "; try 2")
-        super().__init__(
-            problem,
-            delta=delta,
-            budget=budget,
-            max_failures=max_failures,
-            pilot_arms=pilot_arms,
-            pilot_pulls=pilot_pulls,
-            seed=seed,
-        )
+        super().__init__(problem, **options)
         if not self._piloting:
             self._plan()
 
