@@ -46,7 +46,6 @@ class TestByHand:
         [
             (0.25, 0.25),
             (2, 2.0),
-            ("decreasing", 1.0),
             # ln(K M) over the sum of squared largest entries, 1.6^2.
             ("adaptive", math.sqrt(math.log(4.0)) / 1.6),
         ],
@@ -175,7 +174,7 @@ def test_the_published_stop_needs_all_arms_at_once():
         ({"stop": "never"}, "stop must be 'mixture' or 'published', got 'never'"),
         ({"max_arms": 1}, "max_arms must be at least 2, got 1"),
         *[
-            ({"learning_rate": rate}, "learning_rate must be 'adaptive', 'decreasing'")
+            ({"learning_rate": rate}, "learning_rate must be 'adaptive' or a positive")
             for rate in (True, 0.0, -1.0, math.inf, "fast", None)
         ],
     ],

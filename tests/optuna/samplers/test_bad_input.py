@@ -156,7 +156,6 @@ PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
         (IISESampler, {"bias": "0.1"}, TypeError, ["bias", "one number for each level", "'0.1'"]),
         (IISESampler, {"bias": [0.1, "0"]}, TypeError, ["bias[1]", "number", "'0'"]),
         (IISESampler, {"variant": "gamma"}, ValueError, ["variant", "'gamma'", "'order'"]),
-        (IISESampler, {"radius": 3}, TypeError, ["radius", "3"]),
         (IISESampler, {"arms": 0}, ValueError, ["arms", "0", "at least 1"]),
         (IISESampler, {"arms": {}}, ValueError, ["arms={}", "distribution"]),
         (IISESampler, {"arms": 3.5}, TypeError, ["arms", "3.5"]),

@@ -8,7 +8,6 @@ import pytest
 
 from mfhpo import Bias, Fidelity
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Replicate
 from mfhpo_ray import (
     IISESearch,
@@ -102,7 +101,6 @@ def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, 
 
 
 LEVELS_OPTIONS = {
-    "radii": {"radius": [HoeffdingRadius(0.02)] * 3},
     "scales": {"sigma": [0.5, 0.2, 0.02]},
     "means": {"explore": "A", "best_no_better_than": 0.0, "second_no_worse_than": 0.001},
 }
