@@ -157,21 +157,35 @@ class GainEstimates:
         `bounds_on_gain`). If pulls that end sooner are recorded sooner, the bounds lean towards
         these.
         """
-        level = _level_at_all_times(delta, float(self.tallies.cells[arm, point, COUNT]))
-        low, high = bounds_on_gain(self.tallies, self.rule, arm, point, level)
-        return float(self._low + self._span * low), float(self._low + self._span * high)
+        low, high = self._bounds(arm, np.array([point]), np.array([delta]))
+        return float(low[0]), float(high[0])
 
-    def survival_bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
-        """Bounds on P(C > tau), valid at all times with probability 1 - delta."""
-        count = float(self.tallies.cells[arm, point, COUNT])
-        if count == 0.0:
-            return 0.0, 1.0
-        beyond = float(self.tallies.cells[arm, point, EXCEEDED])
-        level = np.array(_level_at_all_times(delta, count) / count)
-        values, weights = np.array([0.0, 1.0]), np.array([count - beyond, beyond])
-        high = highest_mean(weights, values, np.array(count), 1.0, level)
-        low = highest_mean(weights, -values, np.array(count), 0.0, level)
-        return float(-low), float(high)
+    def lower_bounds(self, arm: int, deltas: FloatArray) -> FloatArray:
+        """The lower ones at all limits of an arm, with probabilities of their own, shape (m,)."""
+        return self._bounds(arm, np.arange(len(deltas)), deltas)[0]
+
+    def _bounds(
+        self, arm: int, points: IntArray, deltas: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        levels = _levels_at_all_times(deltas, self.tallies.cells[arm, points, COUNT])
+        lows, highs = bounds_on_gain(self.tallies, self.rule, arm, points, levels)
+        return self._low + self._span * lows, self._low + self._span * highs
+
+    def survival_bounds(self, arm: int, deltas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on P(C > tau) at an arm's limits, valid at all times, shape (m,) each.
+
+        Each holds with probability 1 - delta, for a delta of its own.
+        """
+        cells = self.tallies.cells[arm, : len(deltas)]
+        lows, highs = np.zeros(len(deltas)), np.ones(len(deltas))
+        seen = cells[:, COUNT] > 0.0
+        counts, beyond = cells[seen, COUNT], cells[seen, EXCEEDED]
+        levels = _levels_at_all_times(deltas[seen], counts) / counts
+        weights = np.stack([counts - beyond, beyond], axis=1)
+        values = np.tile([0.0, 1.0], (len(counts), 1))
+        highs[seen] = highest_mean(weights, values, counts, highs[seen], levels)
+        lows[seen] = -highest_mean(weights, -values, counts, lows[seen], levels)
+        return lows, highs
 
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
         """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
@@ -203,6 +217,6 @@ def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _level_at_all_times(delta: float, count: float) -> float:
-    """The level of `highest_mean`, times the count, at which both bounds hold for all counts."""
-    return math.log(2.0 / delta) + math.log(count + 1.0) + 1.0
+def _levels_at_all_times(deltas: FloatArray, counts: FloatArray) -> FloatArray:
+    """The levels of `highest_mean`, times the counts, at which bounds hold for all counts."""
+    return np.asarray(np.log(2.0 / deltas) + np.log(counts + 1.0) + 1.0)

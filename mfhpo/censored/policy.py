@@ -192,10 +192,10 @@ class CensoredPolicy(Policy):
             limit = float(limits[best[1]])
             shares = self._share_of_delta(estimates, arm)
             survival = estimates.survival(arm)
-            for point, (at, beyond, share) in enumerate(zip(limits, survival, shares, strict=True)):
-                low, high = estimates.survival_bounds(arm, point, share)
-                probability = min(max(float(beyond), low), high)
-                curve.append(SurvivalPoint(float(at), probability, low, high))
+            lows, highs = estimates.survival_bounds(arm, np.array(shares))
+            inside = np.clip(survival, lows, highs)
+            rows = np.stack([limits, inside, lows, highs], axis=1).tolist()
+            curve = [SurvivalPoint(*row) for row in rows]
         roster = self._roster
         return LimitRecommendation(
             arm=arm,
@@ -507,8 +507,7 @@ class CensoredPolicy(Policy):
         if arm not in self._lowest:
             estimates = self._known()
             shares = self._share_of_delta(estimates, arm)
-            bounds = [estimates.bounds(arm, k, share)[0] for k, share in enumerate(shares)]
-            self._lowest[arm] = np.array(bounds)
+            self._lowest[arm] = estimates.lower_bounds(arm, np.array(shares))
         return self._lowest[arm]
 
     def _best_pair(self) -> tuple[int, int] | None:

@@ -136,51 +136,61 @@ def estimated_gains(tallies: Tallies) -> FloatArray:
 
 
 def highest_mean(
-    weights: FloatArray, values: FloatArray, totals: FloatArray, top: float, levels: FloatArray
+    weights: FloatArray,
+    values: FloatArray,
+    totals: FloatArray,
+    tops: FloatArray,
+    levels: FloatArray,
 ) -> FloatArray:
-    """The largest means that observed weights leave possible, shape (...,).
+    """The largest means that observed weights leave possible, shape (n,).
 
-    That is the largest mean of a distribution q on values up to `top` with KL(p, q) at most the
+    That is the largest mean of a distribution q on values up to the top with KL(p, q) at most the
     level from the observed p (Cappé, Garivier, Maillard, Munos, Stoltz, "Kullback-Leibler upper
     confidence bounds for optimal sequential allocation", Annals of Statistics 2013). Spreading an
     observation over two values with the same mean, as the bins do, only raises it. Weights and
-    values have shape (..., C); the sums of the weights, and the levels, (...,).
+    values have shape (n, C); the sums of the weights, tops and levels (n,).
     """
-    shares = weights / totals[..., None]
+    shares = weights / totals[:, None]
     # What lies at the top is taken to lie just below, so that nothing is divided by 0.
-    below = np.minimum(values, top - _NEARLY * max(1.0, abs(top)))
-    gaps = top - below
+    below = np.minimum(values, (tops - _NEARLY * np.maximum(1.0, np.abs(tops)))[:, None])
+    gaps = tops[:, None] - below
     inverse = (shares / gaps).sum(axis=-1)
     tilted = (shares / gaps * below).sum(axis=-1)
     divergence = (shares * np.log(gaps)).sum(axis=-1) + np.log(inverse)
     # The likeliest distribution with so large a mean puts weight on the top itself.
     kept = np.exp(np.minimum(divergence - levels, 0.0))
-    at_top = kept * tilted / inverse + (1.0 - kept) * top
-    roots = _roots(shares, below, top, levels)
-    tilts = shares / (roots[..., None] - below)
-    means = np.where(divergence < levels, at_top, (tilts * below).sum(axis=-1) / tilts.sum(axis=-1))
-    return np.asarray(np.where(levels > 0.0, means, (shares * values).sum(axis=-1)))
+    means = np.array(kept * tilted / inverse + (1.0 - kept) * tops)
+    exact = levels <= 0.0
+    means[exact] = (shares * values).sum(axis=-1)[exact]
+    inside = ~exact & (divergence >= levels)
+    if inside.any():
+        roots = _roots(shares[inside], below[inside], tops[inside], levels[inside])
+        tilts = shares[inside] / (roots[:, None] - below[inside])
+        means[inside] = (tilts * below[inside]).sum(axis=-1) / tilts.sum(axis=-1)
+    return np.asarray(means)
 
 
-def _roots(shares: FloatArray, values: FloatArray, top: float, levels: FloatArray) -> FloatArray:
-    """The roots above the top of E log(root - V) + log E 1 / (root - V) = level.
+def _roots(
+    shares: FloatArray, values: FloatArray, tops: FloatArray, levels: FloatArray
+) -> FloatArray:
+    """The roots above the top of E log(root - V) + log E 1 / (root - V) = level, shape (n,).
 
-    It decreases in the root, and is convex.
+    The left side decreases in the root, and is convex.
     """
-    cold = top + 1e-3 * max(1.0, abs(top))
-    roots = np.full(levels.shape, cold)
-    is_open = levels > 0.0
+    roots = tops + 1e-3 * np.maximum(1.0, np.abs(tops))
+    is_open = np.ones(levels.shape, dtype=bool)
     for _ in range(100):
-        inverses = 1.0 / (roots[..., None] - values)
-        inverse = (shares * inverses).sum(axis=-1)
-        slope = inverse - (shares * inverses * inverses).sum(axis=-1) / inverse
+        inverses = 1.0 / (roots[:, None] - values)
+        weighted = shares * inverses
+        inverse = weighted.sum(axis=-1)
+        slope = inverse - (weighted * inverses).sum(axis=-1) / inverse
         is_open &= slope < 0.0  # else too far out for the difference to be seen
         if not is_open.any():
             break
         excess = np.log(inverse) - (shares * np.log(inverses)).sum(axis=-1) - levels
         new = roots - excess / np.where(is_open, slope, -1.0)
-        new = np.where(new > top, new, 0.5 * (roots + top))
-        is_close = np.abs(new - roots) <= 1e-6 * (roots - top)
+        new = np.where(new > tops, new, 0.5 * (roots + tops))
+        is_close = np.abs(new - roots) <= 1e-6 * (roots - tops)
         roots = np.where(is_open, new, roots)
         is_open &= ~is_close
     return roots
@@ -213,7 +223,8 @@ def _upper_bounds(
     centres[seen] = mean = (cells[:, GAIN] - penalty * exceeded) / count
     if rule.confidence <= KL_PLUS:
         weights, values = _observed(cells, rule)
-        highs[seen] = highest_mean(weights, values, count, rule.top, level / total)
+        tops = np.full(len(count), rule.top)
+        highs[seen] = highest_mean(weights, values, count, tops, level / total)
         return highs, centres
     if rule.confidence == BERNSTEIN:
         square = (cells[:, SQUARE] + penalty * penalty * exceeded) / count
@@ -231,23 +242,23 @@ def _upper_bounds(
 
 
 def bounds_on_gain(
-    tallies: Tallies, rule: Rule, arm: int, point: int, level: float
-) -> tuple[float, float]:
-    """Bounds on the gain of a pair by empirical likelihood, at a level of their own.
+    tallies: Tallies, rule: Rule, arm: int, points: IntArray, levels: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds on an arm's gains at points, by empirical likelihood at levels of their own, (n,).
 
     At log(2 / delta) + log(N + 1) + 1 they hold for all N at once with probability 1 - delta, by a
     mixture of the martingales prod(1 + eta (mean - Y)) over eta (Agrawal, Juneja, Koolen, "Regret
     minimization in heavy-tailed bandits", COLT 2021, Lemma F.1).
     """
-    cell = tallies.cells[arm, point]
-    lowest = float(min(cell[FLOOR], -cell[PENALTY]))
-    if cell[COUNT] == 0.0:
-        return lowest, rule.top
-    weights, values = _observed(cell, rule)
-    count = np.array(cell[COUNT])
-    high = highest_mean(weights, values, count, rule.top, level / count)
-    low = highest_mean(weights, -values, count, -lowest, level / count)
-    return float(-low), float(high)
+    cells = tallies.cells[arm, points]
+    lows, highs = np.minimum(cells[:, FLOOR], -cells[:, PENALTY]), np.full(len(cells), rule.top)
+    seen = cells[:, COUNT] > 0.0
+    counts = cells[seen, COUNT]
+    weights, values = _observed(cells[seen], rule)
+    levels = levels[seen] / counts
+    highs[seen] = highest_mean(weights, values, counts, highs[seen], levels)
+    lows[seen] = -highest_mean(weights, -values, counts, -lows[seen], levels)
+    return lows, highs
 
 
 def choose(

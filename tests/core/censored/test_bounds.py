@@ -17,8 +17,8 @@ TOP = 1.0
 
 
 def bound_of(weights, values, level, top=TOP):
-    total = np.array(sum(weights))
-    return float(highest_mean(np.array(weights), np.array(values), total, top, np.array(level)))
+    parts = (np.array([part]) for part in (weights, values, sum(weights), top, level))
+    return float(highest_mean(*parts)[0])
 
 
 def least_divergence(shares, values, mean, top):
@@ -100,7 +100,8 @@ def estimates_of(rewards, seconds, limit=2.0, **options):
 
 
 def weights_of(estimates, point):
-    return _observed(estimates.tallies.cells[0, point], estimates.rule)
+    weights, values = _observed(estimates.tallies.cells[0, [point]], estimates.rule)
+    return weights[0], values[0]
 
 
 # What a second costs; beyond .25 the bins are no longer equidistant.
@@ -155,9 +156,8 @@ class TestBoundsOnTheGain:
         low, high = estimates.bounds(0, 1, 0.05)
         assert low == pytest.approx(kept * 1.0 + (1.0 - kept) * -10.0, abs=1e-6)
         assert high == pytest.approx(1.0, abs=1e-6)
-        assert bounds_on_gain(estimates.tallies, estimates.rule, 0, 1, 0.0) == pytest.approx(
-            (1.0, 1.0)
-        )
+        exact = bounds_on_gain(estimates.tallies, estimates.rule, 0, np.array([1]), np.array([0.0]))
+        assert exact == (pytest.approx([1.0]), pytest.approx([1.0]))
 
 
 def misses_at_any_time(seed, rounds, delta):
