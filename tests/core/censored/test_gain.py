@@ -52,7 +52,7 @@ def content(estimates, arm):
         estimates.gains(arm).tolist(),
         estimates.survival(arm).tolist(),
         [bound for point in points for bound in estimates.bounds(arm, point, 0.1)],
-        [list(bounds) for bounds in survival_bounds(estimates, arm)],
+        [bound for bounds in survival_bounds(estimates, arm) for bound in bounds],
     ]
 
 
