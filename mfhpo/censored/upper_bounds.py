@@ -175,24 +175,29 @@ def _roots(
 ) -> FloatArray:
     """The roots above the top of E log(root - V) + log E 1 / (root - V) = level, shape (n,).
 
-    The left side decreases in the root, and is convex.
+    The left side decreases in the root, and is convex. For small levels it is about
+    Var V / (2 (root - E V)^2), from where the search begins.
     """
-    roots = tops + 1e-3 * np.maximum(1.0, np.abs(tops))
+    means = (shares * values).sum(axis=-1)
+    variances = (shares * (values - means[:, None]) ** 2).sum(axis=-1)
+    least = tops + 1e-3 * np.maximum(1.0, np.abs(tops))
+    roots = np.maximum(least, means + np.sqrt(variances / (2.0 * levels)))
     is_open = np.ones(levels.shape, dtype=bool)
     for _ in range(100):
         inverses = 1.0 / (roots[:, None] - values)
         weighted = shares * inverses
         inverse = weighted.sum(axis=-1)
         slope = inverse - (weighted * inverses).sum(axis=-1) / inverse
-        is_open &= slope < 0.0  # else too far out for the difference to be seen
-        if not is_open.any():
-            break
+        too_far = slope >= 0.0  # for the difference to be seen
         excess = np.log(inverse) - (shares * np.log(inverses)).sum(axis=-1) - levels
-        new = roots - excess / np.where(is_open, slope, -1.0)
+        new = roots - excess / np.where(too_far, -1.0, slope)
         new = np.where(new > tops, new, 0.5 * (roots + tops))
+        new = np.where(too_far, least, new)
         is_close = np.abs(new - roots) <= 1e-6 * (roots - tops)
         roots = np.where(is_open, new, roots)
         is_open &= ~is_close
+        if not is_open.any():
+            break
     return roots
 
 
