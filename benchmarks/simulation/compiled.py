@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -26,7 +26,7 @@ def _compiled(
 ) -> Callable[..., object]:
     try:
         from numba import njit
-        from numba.core import config
+        from numba.core import config as numba_config
         from numba.extending import register_jitable
     except ImportError:
         return function
@@ -34,6 +34,7 @@ def _compiled(
         register_jitable(helper)
     files = sorted({inspect.getfile(one) for one in (function, *helpers)})
     digest = sha256(b"".join(Path(file).read_bytes() for file in files)).hexdigest()[:16]
+    config: Any = numba_config
     before, config.CACHE_DIR = config.CACHE_DIR, str(Path(__file__).parent / "__pycache__" / digest)
     jitted: Callable[..., object]
     try:

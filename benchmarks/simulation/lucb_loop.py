@@ -2,7 +2,8 @@
 
 import inspect
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -130,7 +131,7 @@ def run_race(rules: Rules, race: Race, schedule: int, level: float, most: float)
             lows[arm], highs[arm] = _target_bounds_of(cells, rules.bounds, arm)
 
 
-HELPERS = (
+HELPERS: tuple[Callable[..., Any], ...] = (
     _target_bounds_of,
     unseen,
     growth,

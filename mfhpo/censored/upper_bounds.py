@@ -94,8 +94,8 @@ def record(
     # One after the other: sums are then the same however many pulls are told at once.
     pulls, points = np.nonzero(told & ~beyond)
     gained = gains[pulls]
-    np.add.at(cells, (points, GAIN), gained)
-    np.add.at(cells, (points, SQUARE), gained * gained)
+    np.add.at(cells[:, GAIN], points, gained)
+    np.add.at(cells[:, SQUARE], points, gained * gained)
     places = _places(cells[points, FLOOR], rule.top, gained)
     lower = np.minimum(places.astype(np.int64), BINS - 2)
     np.add.at(cells, (points, FIRST_BIN + lower), lower + 1 - places)
@@ -198,7 +198,7 @@ def _roots(
         is_open &= ~is_close
         if not is_open.any():
             break
-    return roots
+    return np.asarray(roots)
 
 
 def _observed(cells: FloatArray, rule: Rule) -> tuple[FloatArray, FloatArray]:
