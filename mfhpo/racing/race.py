@@ -452,15 +452,6 @@ class RacingPolicy(Policy):
             self._roster.led[arm] = leads(self._evidence, self.active, arm)
             self.withdraw(arm)
 
-    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())
-        self._evidence.set_sums(arms, fidelity, counts, sums)
-        paid = pulled * self._cost_of(fidelity)
-        self.pulls += pulled
-        self._cost += paid
-        self._cost_sums[fidelity] += paid
-        self._cost_counts[fidelity] += pulled
-
     # Costs.
 
     def _pay(self, fidelity: int, observation: Observation) -> None:

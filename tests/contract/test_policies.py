@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.blocks import run_lucb, run_rounds
+from benchmarks.simulation.blocks import run_lucb, run_rounds
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.lucb import PublishedLUCB
 from mfhpo.identification.elimination import (
     IISE,
     MaximumFidelityExploit,
@@ -14,7 +16,6 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance
 from tests.contract.policy_contract import contract
 from tests.core.racing.plays import play
 
@@ -44,7 +45,7 @@ TestLUCBByRadius = contract(
     lambda problem: MFLUCB(problem, epsilon=0.2, measure=3, delta=0.01), noise=Gaussian()
 )
 TestLUCBAsPublished = contract(
-    lambda problem: MFLUCB(problem, explore="top", schedule="rounds", delta=0.01)
+    lambda problem: PublishedLUCB(problem, explore="top", schedule="rounds", delta=0.01)
 )
 TestLUCBWithEverythingEstimated = contract(
     lambda problem: MFLUCB(

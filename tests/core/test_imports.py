@@ -14,7 +14,7 @@ import mfhpo_optuna
     ("statement", "unwanted"),
     [
         (
-            "import mfhpo.simulation.runner; from mfhpo import MFUCB, Problem, SubGaussian; "
+            "import benchmarks.simulation.runner; from mfhpo import MFUCB, Problem, SubGaussian; "
             "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask()",
             {"numba"},
         ),

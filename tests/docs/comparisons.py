@@ -202,11 +202,6 @@ COMPARISONS = {
             ratio > 1 for tasks in FAMILIES for ratio in races.over_the_target(tasks, "estimated")
         ),
     },
-    "docs/concepts/samplers.md": {
-        "Long simulations run faster with numba": lambda: less(
-            papers.speeds("lazy"), papers.speeds("lazy, compiled")
-        ),
-    },
     "docs/how-to/architectures.md": {
         "On small architectures the search is not the best": lambda: (
             min(searches.places_among_architectures())[0] > 1

@@ -14,14 +14,14 @@ from scipy.optimize import bisect
 from mfhpo import (
     Bias,
     CostPrediction,
+    Observation,
     Policy,
     Problem,
+    Recommendation,
     SubGaussian,
     predict_cost,
     recommend_policy,
 )
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import RunResult, run
 from mfhpo_optuna.command_line.output import AsJson, facts_table, fail, print_json
 
 # To how much of the gap the largest bias at which a level pays is found.
@@ -184,15 +184,15 @@ def make_plan(race: _Race, bias: Sequence[float] | None, races: int) -> Plan:
     problem = race.problem(costs, bias)
     choice = recommend_policy(problem)
     simulated = [
-        _simulate(race, choice.make(problem, delta=race.delta, epsilon=race.epsilon), seed)
+        _simulated(race, choice.make(problem, delta=race.delta, epsilon=race.epsilon), seed)
         for seed in range(races)
     ]
     cheap = len(costs) > 1 and bias is not None
     return Plan(
         policy=choice.policy.__name__,
         reason=choice.reason,
-        simulated=tuple(result.cost for result in simulated),
-        unfinished=sum(not result.certified for result in simulated),
+        simulated=tuple(answer.cost for answer in simulated),
+        unfinished=sum(not answer.certified for answer in simulated),
         expected=prediction.expected,
         lower_bound=prediction.lower_bound,
         guaranteed=prediction.guaranteed,
@@ -208,12 +208,16 @@ def make_plan(race: _Race, bias: Sequence[float] | None, races: int) -> Plan:
     )
 
 
-def _simulate(race: _Race, policy: Policy, seed: int) -> RunResult:
-    """Run the policy where all levels are unbiased and one arm is better than the others."""
-    means = np.zeros((len(race.levels), race.arms))
-    means[:, 0] = race.gap
-    instance = GaussianInstance(means, race.costs, variance=race.sigma**2)
-    return run(policy, instance, np.random.default_rng(seed), max_pulls=_MOST_PULLS)
+def _simulated(race: _Race, policy: Policy, seed: int) -> Recommendation:
+    """The policy's answer where all levels are unbiased and one arm is better than the others."""
+    rng, told = np.random.default_rng(seed), 0
+    while not policy.finished and told < _MOST_PULLS:
+        [pull] = policy.ask()
+        mean = 0.0 if pull.arm else race.gap
+        cost = race.costs[pull.fidelity]
+        policy.tell(pull, Observation(mean + race.sigma * rng.standard_normal(), cost))
+        told += 1
+    return policy.recommend()
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:

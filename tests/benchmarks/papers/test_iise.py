@@ -17,7 +17,7 @@ from benchmarks.papers.iise import (
     synthetic_a,
     synthetic_b,
 )
-from mfhpo.simulation.instances import GaussianInstance
+from benchmarks.simulation.instances import GaussianInstance
 
 
 @pytest.mark.slow

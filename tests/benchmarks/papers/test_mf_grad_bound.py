@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from benchmarks.papers.iise import load_instance
 from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
+from benchmarks.simulation.instances import GaussianInstance
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance
 
 numbers = st.integers(0, 2**32 - 1)
 

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.papers.mf_mab_parts import PARTS
 from benchmarks.papers.mf_mab_races import Settings, figure_1, lower_bound, table_3
-from mfhpo.simulation.instances import BernoulliInstance
+from benchmarks.simulation.instances import BernoulliInstance
 
 
 def test_table_3():

@@ -11,7 +11,7 @@ from benchmarks.papers.mf_ucb_regret import (
     regret_per_cost,
     regret_per_play,
 )
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 
 
 def test_regrets_by_hand():

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.censored.recommendation import UserLimitRecommendation
@@ -191,7 +192,7 @@ class TestTheRangeOfTheRewards:
     def test_rounds_at_once_need_a_declared_one(self):
         policy = RCUCB(2, [1.0, 4.0], reward_range=None)
         with pytest.raises(ValueError, match=r"reward_range=None: .* a declared one"):
-            policy.play(lambda arm, size: (np.ones(size), np.ones(size)), 10)
+            play_at_once(policy, lambda arm, size: (np.ones(size), np.ones(size)), 10)
 
 
 def test_limits_are_derived_below_the_longest_where_nearly_all_pulls_were_stopped_there():

@@ -16,6 +16,7 @@ from benchmarks.papers.rcucb_instances import (
     ReplayedCensoredInstance,
     lock_in,
 )
+from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB, par
 from tests.core.censored.naive import bins_between, charged, largest_means, spread
@@ -126,7 +127,7 @@ class TestTheSamePlays:
         alpha = 1.0 if confidence != "printed" else 0.5
         options = {"confidence": confidence, "survival": survival, "exploration": alpha}
         policy = RCUCB(3, LIMITS, **PAPER, **options)
-        policy.play(ArmStreams(instance, 5), 500)
+        play_at_once(policy, ArmStreams(instance, 5), 500)
         state = policy.state_dict()
         naive = Naive(3, LIMITS, *PAPER.values(), confidence, survival, alpha)
         arms, limits = state["arms"], state["limits"]
@@ -151,7 +152,7 @@ class TestTheSamePlays:
     @pytest.mark.parametrize("confidence", CONFIDENCES)
     def test_played_at_once_or_asked_and_told(self, confidence, instance):
         at_once = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
-        at_once.play(ArmStreams(instance, 6), 300)
+        play_at_once(at_once, ArmStreams(instance, 6), 300)
         one_by_one = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
         asked_and_told(one_by_one, ArmStreams(instance, 6), 300)
         assert pairs_of(at_once) == pairs_of(one_by_one)
@@ -287,9 +288,9 @@ class TestLockIn:
                 1, LOCK_IN_LIMITS, cost=PUBLISHED_COST, penalty=LOCK_IN_PENALTY, **options
             )
             streams = ArmStreams(lock_in(), seed)
-            policy.play(streams, 6000)
+            play_at_once(policy, streams, 6000)
             before = policy.plays[0, 1]
-            policy.play(streams, 2000)
+            play_at_once(policy, streams, 2000)
             shares.append((policy.plays[0, 1] - before) / 2000.0)
         return np.array(shares)
 
@@ -316,7 +317,7 @@ def test_a_state_of_other_limits_is_refused():
 class TestAnswers:
     def test_the_pair_with_the_best_lower_bound(self):
         policy = RCUCB(3, LIMITS, **PAPER)
-        policy.play(ArmStreams(three_arms(), 3), 500)
+        play_at_once(policy, ArmStreams(three_arms(), 3), 500)
         lows = np.array([[policy.interval(arm, k)[0] for k in range(3)] for arm in range(3)])
         arm, point = np.unravel_index(lows.argmax(), lows.shape)
         answer = policy.recommend()
@@ -370,8 +371,8 @@ class TestRewardsOutsideTheRange:
     def test_one_warning_for_rounds_played_at_once(self):
         policy = RCUCB(2, LIMITS, **PAPER)
         with pytest.warns(UserWarning, match=r"a value of -2 lies outside") as caught:
-            policy.play(lambda arm, size: (np.full(size, -2.0), np.full(size, 0.2)), 30)
+            play_at_once(policy, lambda arm, size: (np.full(size, -2.0), np.full(size, 0.2)), 30)
         assert [warning.filename for warning in caught] == [__file__]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            policy.play(lambda arm, size: (np.full(size, 9.0), np.full(size, 0.2)), 30)
+            play_at_once(policy, lambda arm, size: (np.full(size, 9.0), np.full(size, 0.2)), 30)

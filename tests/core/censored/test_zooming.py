@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.rcucb_instances import ArmStreams, BetaExponentialInstance
+from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import Linear, ZoomingRCUCB
 from mfhpo.censored.gain import GainEstimates
@@ -114,7 +115,7 @@ def test_played_at_once_or_asked_and_told(confidence, horizon):
         )
         streams = ArmStreams(two_arms(), 4)
         if at_once:
-            policy.play(streams, 400)
+            play_at_once(policy, streams, 400)
         else:
             asked_and_told(policy, streams, 400)
         policies.append(policy)
@@ -136,7 +137,7 @@ class TestNewPoints:
         policy = ZoomingRCUCB(
             2, 4.0, horizon=300, exploration=0.2, survival=survival, smoothness=2.0, **CHARGES
         )
-        policy.play(ArmStreams(two_arms(), seed), rounds)
+        play_at_once(policy, ArmStreams(two_arms(), seed), rounds)
         state = policy.state_dict()
         told = zip(state["arms"], state["limits"], state["rewards"], state["seconds"], strict=True)
         history = list(told)

@@ -255,13 +255,6 @@ def test_what_holds_is_about_those_that_are_left():
     assert answer.within == pytest.approx(2.132 - 1.0, abs=1e-3)
 
 
-def test_sums_are_refused():
-    race = race_of(2, sigma=1.0, epsilon=0.0)
-    with pytest.raises(ValueError, match="tell the values one by one"):
-        race.policy.tell_sum(Pull(0, 0), 5, 1.0)
-    assert race.policy.pulls == 0
-
-
 def test_equal_values_may_hide_others():
     # That their noise is not hidden is known from another one that failed.
     race = race_of(3, epsilon=0.0)

@@ -8,7 +8,8 @@ from scipy.stats import beta, binom
 
 from benchmarks.delta_correctness.__main__ import check
 from benchmarks.delta_correctness.conditions import VALUES, VARIANTS, Condition, Told
-from mfhpo import MFLUCB, Bounded, Gaussian, MFGrad, MFTopTwo, SubGaussian
+from benchmarks.simulation.lucb import PublishedLUCB
+from mfhpo import Bounded, Gaussian, MFGrad, MFTopTwo, SubGaussian
 from tests.core.identification.adversarial import Hard, most_allowed, wrong_and_certified
 
 DELTA = 0.1
@@ -25,8 +26,8 @@ POLICIES = {
     "top two": MFTopTwo,
     "gradient": MFGrad,
     "gradient as published": partial(MFGrad, stop="published"),
-    "LUCB by index": partial(MFLUCB, explore="A", schedule="pulls"),
-    "LUCB by sweep": partial(MFLUCB, explore="B", schedule="rounds"),
+    "LUCB by index": partial(PublishedLUCB, explore="A", schedule="pulls"),
+    "LUCB by sweep": partial(PublishedLUCB, explore="B", schedule="rounds"),
 }
 TOLD = get_args(Told)
 SHORTLISTS = ("certify", "group-sequential", "blocks")

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulation.rounds import plan_rounds, tell_rounds
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import HoeffdingRadius
@@ -134,13 +135,15 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     found = {}
     sums = {(m, i): np.cumsum(tapes[m, i]) for m in used for i in range(problem.n_arms)}
     while not policy.finished:
-        plan = policy.plan_rounds()
+        plan = plan_rounds(policy)
         end = min(plan.done + block, plan.until or most, most)
         if end <= plan.done:
             break
         totals = np.arange(plan.done + 1, end + 1)
-        policy.tell_rounds(
-            totals, np.stack([sums[plan.fidelity, int(i)][plan.done : end] for i in plan.arms])
+        tell_rounds(
+            policy,
+            totals,
+            np.stack([sums[plan.fidelity, int(i)][plan.done : end] for i in plan.arms]),
         )
         for arm in set(plan.arms.tolist()) - set(policy.active.tolist()):
             found[arm] = (plan.fidelity, policy.summary(arm, plan.fidelity)[0])

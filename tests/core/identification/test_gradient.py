@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.iise import load_instance
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.runner import run
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run
 from tests.core.identification.adversarial import most_allowed
 
 EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
@@ -46,7 +46,6 @@ class TestByHand:
         [
             (0.25, 0.25),
             (2, 2.0),
-            ("decreasing", 1.0),
             # ln(K M) over the sum of squared largest entries, 1.6^2.
             ("adaptive", math.sqrt(math.log(4.0)) / 1.6),
         ],

@@ -3,15 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.blocks import run_repeats
+from benchmarks.simulation.blocks import run_repeats
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.runner import run
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run
 
 EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 

@@ -5,15 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.blocks import run_rounds
 from benchmarks.papers.iise import load_instance
+from benchmarks.simulation.blocks import run_rounds
+from benchmarks.simulation.instances import GaussianInstance
+from mfhpo.identification.bounds import lower_bound
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound, predict_cost
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import HoeffdingRadius, Radius
 from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance
 
 INFORMATION = math.log(1.0 / (2.4 * 0.001))  # for delta = .001
 
@@ -78,11 +79,17 @@ class TestTheorem1:
         assert iise / bound == pytest.approx(iise_ratio, rel=0.005)
 
 
+def predicted(problem, radius, **options):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lower_bound, "default_radius", lambda *_: radius)
+        return predict_cost(problem, 0.05, **options)
+
+
 class TestPrediction:
     def test_worked_by_hand(self):
         # xi .125: margin .25, alpha = 2 * .25 / (3 - 1) = .25, so the cheap phase lasts 256 pulls.
         problem = Problem(4, (1.0, 9.0), Bias.max(0.125, 0.0), SubGaussian(1.0))
-        prediction = predict_cost(problem, 0.05, gaps=[1.25, 0.5, 0.25], radius=RootRadius())
+        prediction = predicted(problem, RootRadius(), gaps=[1.25, 0.5, 0.25])
         # Cheap: 2 B <= 1.25 - .25 at 4 pulls, 2 B <= .5 - .25 at 64; gap .25 stays for 256, and
         # so does the best. Target: 2 B <= .25 at 64, for the last two.
         assert prediction.pulls == (4 + 64 + 256 + 256, 64 + 64)
@@ -96,7 +103,7 @@ class TestPrediction:
 
     def test_the_tolerance_ends_the_race(self):
         problem = Problem(2, (1.0,), Bias.max(0.0), SubGaussian(1.0))
-        prediction = predict_cost(problem, 0.05, gaps=[0.25], epsilon=0.25, radius=RootRadius())
+        prediction = predicted(problem, RootRadius(), gaps=[0.25], epsilon=0.25)
         # Noise-free 2 B <= .25 + .25 at 16 pulls; surely once 2 B <= .25 at 64 (4 B <= .25: 256).
         assert (prediction.expected, prediction.guaranteed) == (2 * 16, 2 * 64)
 
@@ -121,7 +128,7 @@ class TestPrediction:
         silent = GaussianInstance(means, [1.0, 8.0, 30.0], variance=0.0)
         problem = silent.problem(kind, noise=SubGaussian(0.5))
         radius = HoeffdingRadius(0.5)
-        prediction = predict_cost(problem, 0.05, means=means, epsilon=epsilon, radius=radius)
+        prediction = predicted(problem, radius, means=means, epsilon=epsilon)
         race = IISE(problem, delta=0.05, epsilon=epsilon, radius=radius, audit=False)
         paid = run_rounds(race, silent, rng, resolution=0.0, block=block).cost
         assert paid == pytest.approx(prediction.expected)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mfhpo.identification.explore import growth
+from benchmarks.simulation.lucb_loop import growth
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import declared_sigmas
@@ -26,7 +26,6 @@ class PublishedRadius(Radius):
     """
 
     assumption = "the noise is sub-Gaussian with the declared sigma"
-    changes = True
 
     def __init__(self, sigma: float, n_fidelities: int = 1) -> None:
         self.sigma = sigma
@@ -50,6 +49,6 @@ def published_radii(problem: Problem, target_only: bool) -> list[PublishedRadius
     if sigmas is None:
         raise ValueError(
             f"schedule needs a declared noise scale, got noise={problem.noise!r}; declare "
-            f"SubGaussian or Bounded, or leave schedule out."
+            f"SubGaussian or Bounded."
         )
     return [PublishedRadius(sigma, n_fidelities if target_only else 1) for sigma in sigmas]

@@ -3,7 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.blocks import run_repeats, run_rounds
+from benchmarks.simulation.blocks import run_repeats, run_rounds
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.runner import run
+from benchmarks.simulation.sums import tell_sum
 from mfhpo.identification.elimination import IISE, SuccessiveElimination
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB
@@ -11,8 +14,6 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Pull
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run
 
 SMALL = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
@@ -153,10 +154,10 @@ class TestRepeats:
         asked = 0
 
         class Counting(MFTopTwo):
-            def tell_sum(self, pull, count, total):
+            def ask(self, n=1, pending=()):
                 nonlocal asked
                 asked += 1
-                super().tell_sum(pull, count, total)
+                return super().ask(n, pending)
 
         hard = GaussianInstance([[0.9, 1.0]], [1.0], variance=1.0)
         result = run_repeats(
@@ -205,7 +206,7 @@ class TestSums:
                 count = int(rng.integers(1, 20))
                 # The same value each time, so that nothing is judged differently on the way.
                 value = float(SMALL.means[fidelity, arm])
-                summed.tell_sum(Pull(arm, fidelity), count, count * value)
+                tell_sum(summed, Pull(arm, fidelity), count, count * value)
                 for _ in range(count):
                     single.tell(Pull(arm, fidelity), Observation(value))
                 for either in range(4):
@@ -225,9 +226,9 @@ class TestSums:
         policy = MFTopTwo(SMALL.problem())
         before = policy.state_dict()
         with pytest.raises(ValueError, match="arm must be 0 to 3, got 4"):
-            policy.tell_sum(Pull(4, 0), 1, 0.0)
+            tell_sum(policy, Pull(4, 0), 1, 0.0)
         with pytest.raises(ValueError, match="fidelity must be 0 to 1, got 2"):
-            policy.tell_sum(Pull(0, 2), 1, 0.0)
+            tell_sum(policy, Pull(0, 2), 1, 0.0)
         with pytest.raises(ValueError, match="count must be at least 1, got 0"):
-            policy.tell_sum(Pull(0, 0), 0, 0.0)
+            tell_sum(policy, Pull(0, 0), 0, 0.0)
         assert policy.state_dict() == before

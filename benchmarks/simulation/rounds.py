@@ -1,9 +1,12 @@
-"""Whole rounds at once: the elimination rule along a block of pulls, for simulations."""
+"""Whole rounds of elimination at once: the rule along a block of pulls."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.simulation.sums import needs_values, radius_after, take_sums
+from mfhpo.identification.elimination import Elimination
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 
@@ -20,6 +23,69 @@ class Rounds:
     done: int
     sums: FloatArray
     until: int | None
+
+
+def plan_rounds(policy: Elimination) -> Rounds:
+    """What to pull next when all remaining arms are pulled the same number of times.
+
+    A ValueError says that the rules need each value, there is a budget, or arms were pulled
+    unequally: then use `ask` and `tell`.
+    """
+    arms, evidence = policy.active, policy._evidence
+    if needs_values(policy):
+        raise ValueError(
+            "rounds need declared bias, costs, epsilon and noise, and a radius that does not "
+            "depend on the values; use ask and tell."
+        )
+    if math.isfinite(policy.budget):
+        raise ValueError(f"rounds need budget=None, got {policy.budget:g}; use ask and tell.")
+    winner = policy.winner
+    if winner is not None:
+        fidelity, arms = policy.problem.target, np.array([winner])
+        done = int(evidence.counts[winner, fidelity])
+        return Rounds(
+            fidelity, arms, done, evidence.sums(arms, fidelity), max(policy._measure, done + 1)
+        )
+    fidelity = policy._phase(evidence.counts, arms)
+    counts = evidence.counts[arms, fidelity]
+    if counts.min() != counts.max():
+        raise ValueError("rounds need equal counts of all remaining arms; use ask and tell.")
+    sums = evidence.sums(arms, fidelity)
+    return Rounds(fidelity, arms, int(counts[0]), sums, _phase_length(policy, fidelity))
+
+
+def _phase_length(policy: Elimination, fidelity: int) -> int | None:
+    """Pulls after which every arm is known well enough there; None at the last fidelity."""
+    if fidelity == policy._fidelities[-1]:
+        return None
+    length = float(policy._evidence.pulls_until(fidelity, policy._alpha[fidelity] / 4.0))
+    return int(length) if math.isfinite(length) else None
+
+
+def tell_rounds(policy: Elimination, totals: IntArray, sums: FloatArray) -> None:
+    """Tell several rounds at once; the same as telling them one by one, but fast.
+
+    `totals` are the pulls of each remaining arm after each round, shape (T,), increasing; steps of
+    more than one check the rule less often, which keeps it valid. `sums` are those of the first
+    ``totals[t]`` values of each arm of `plan_rounds`, shape (n, T). Columns after the end of the
+    race are ignored.
+    """
+    plan = plan_rounds(policy)
+    fidelity, arms = plan.fidelity, plan.arms
+    half = radius_after(policy, totals, fidelity)
+    margin = float(policy._margins[fidelity])
+    means = sums / totals
+    if len(arms) > 1:
+        exits, by, excess, end = first_eliminations(means, half, margin, policy.epsilon)
+    else:
+        exits = by = np.array([-1])
+        excess, end = np.zeros(1), len(totals) - 1
+    last = np.where(exits >= 0, exits, end)
+    take_sums(policy, arms, fidelity, totals[last], sums[np.arange(len(arms)), last])
+    gone = exits >= 0
+    policy._roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
+    policy._audit_bias(fidelity)
+    policy._judge(fidelity)
 
 
 def first_eliminations(

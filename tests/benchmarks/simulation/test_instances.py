@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import ks_2samp
 
 from benchmarks.papers.iise import TruncatedNormalInstance
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 
 MEANS = [[0.2, 0.4, 0.3], [0.25, 0.5, 0.75]]
 COSTS = [1.0, 10.0]

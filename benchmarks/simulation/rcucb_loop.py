@@ -1,8 +1,6 @@
-"""The inner loop of RCUCB: what is learned from a pull, upper bounds, and the choice of a pair.
+"""Rounds of RCUCB in one loop, which numba can compile: the plays of `mfhpo.censored.RCUCB`.
 
-Plain Python that numba can compile; both give the same plays. All of it is in one module, because
-the compiled copy on disk is renewed when this file changes. Rewards, costs and penalties are scaled
-here: the range of the rewards is 1.
+Upper bounds of all pairs are kept as ceilings, so that few are computed in a round.
 """
 
 import math
@@ -10,14 +8,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mfhpo.censored.upper_bounds import (
+    AT_RISK,
+    BERNSTEIN,
+    BEYOND,
+    BINS,
+    COUNT,
+    ENDED,
+    EXCEEDED,
+    FIRST_BIN,
+    FLOOR,
+    GAIN,
+    KL_PLUS,
+    LIMIT,
+    PENALTY,
+    PLAYS,
+    PRINTED,
+    SQUARE,
+    SURVIVAL,
+    Rule,
+    Tallies,
+)
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-
-# Gains are kept as weights on so many equidistant values; see `highest_mean`.
-BINS = 5
-
-# The confidence bounds, by their numbers in the loop.
-CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
-KL, KL_PLUS, BERNSTEIN, PRINTED, PUBLISHED_CURVES = range(5)
 
 # Why the loop ended: all rounds are played, the next outcome of an arm is needed, or the pair that
 # was played is known well enough to be refined.
@@ -36,42 +48,6 @@ _TIE = 1e-9
 _HORIZON_AT_LEAST, _HORIZON_SHARE = 64, 64
 
 
-# What is kept of a pair, by its column in `Tallies.cells`.
-# Limit in seconds, and the penalty there.
-LIMIT, PENALTY = 0, 1
-# Pulls whose limit was at least this one: N(i, tau). Of these, the sums of (reward - cost) and of
-# its square where the pull ended in time, and how many did not.
-COUNT, GAIN, SQUARE, EXCEEDED = 2, 3, 4, 5
-# Of the same pulls, how many were still running at the limit before, and how many of those ended.
-AT_RISK, ENDED = 6, 7
-# Pulls at any limit that are not known to have ended by this one; the estimated probability of not
-# ending by it; pulls at exactly this limit.
-BEYOND, SURVIVAL, PLAYS = 8, 9, 10
-# The least gain of a pull that ends by this limit, and the gains as weights on `BINS` values
-# between that and the top (see `_spot`).
-FLOOR, FIRST_BIN = 11, 12
-COLUMNS = FIRST_BIN + BINS
-
-
-class Tallies(NamedTuple):
-    """What was observed of n arms at their limits, at most P each; each array costs every call."""
-
-    cells: FloatArray  # the columns above of each pair, (n, P, COLUMNS); an arm's limits increase
-    points: IntArray  # how many limits an arm has, (n,); 0 for one that is out of the race
-    totals: FloatArray  # pulls of the arms, N(i, 0), (n,)
-
-
-class Rule(NamedTuple):
-    """How the next pair is chosen."""
-
-    confidence: int  # place in `CONFIDENCES`
-    counted: bool  # survival is estimated by the paper's count, and not by Kaplan and Meier
-    exploration: float  # alpha of the paper: the factor of the logarithm
-    level: float  # the logarithm itself where it does not change with the rounds, else 0
-    top: float  # largest gain of a pull that ends in time
-    smoothness: float  # fall of the gain per second between limits; 0 where limits are given
-
-
 class Ceilings(NamedTuple):
     """Upper bounds of the indices of all pairs, kept so that few are computed in a round."""
 
@@ -82,17 +58,6 @@ class Ceilings(NamedTuple):
     latest: IntArray  # last round at which values hold; arm and point played last, or -1; (3,)
     weights: FloatArray  # room for the observations of a pair, (BINS + 1,)
     spots: FloatArray  # the same
-
-
-class Block(NamedTuple):
-    """Outcomes that were drawn ahead, and notes of the plays that they are for."""
-
-    gains: FloatArray  # the arms' next scaled gains, (n, size)
-    outcomes: FloatArray  # the rewards and seconds that these are made of, (n, size, 2)
-    used: IntArray  # how many of them were used, (n,)
-    filled: IntArray  # how many there are, (n,)
-    arms: IntArray  # of each play, (rounds,)
-    notes: FloatArray  # its limit, reward and seconds, NaN and infinite if stopped, (rounds, 3)
 
 
 def record(
@@ -157,20 +122,7 @@ def _place(floor: float, top: float, gain: float) -> float:
     return min(max(place, 0.0), BINS - 1.0)
 
 
-def record_all(
-    tallies: Tallies,
-    rule: Rule,
-    arms: IntArray,
-    limits: FloatArray,
-    gains: FloatArray,
-    consumptions: FloatArray,
-) -> None:
-    """Learn from many pulls (see `record`), arrays of shape (N,)."""
-    for k in range(len(arms)):
-        record(tallies, rule, arms[k], limits[k], gains[k], consumptions[k])
-
-
-def estimated_gain(tallies: Tallies, arm: int, point: int) -> float:
+def _estimated_gain(tallies: Tallies, arm: int, point: int) -> float:
     """The penalized expected gain of a pair (Eq. 10), NaN before its first observation."""
     count = tallies.cells[arm, point, COUNT]
     if count == 0.0:
@@ -317,7 +269,7 @@ def _upper_bound(
         width = rule.top - min(tallies.cells[arm, point, FLOOR], -penalty)
         half = math.sqrt(2.0 * variance * level / total) + 3.0 * width * level / total
         return mean + half, math.inf, mean
-    centre = estimated_gain(tallies, arm, point)
+    centre = _estimated_gain(tallies, arm, point)
     half = math.sqrt(2.0 * level / total)
     if rule.confidence == PRINTED:
         half += penalty * math.sqrt(2.0 * level / (tallies.totals[arm] + all_extra))
@@ -341,27 +293,6 @@ def _index(
     )
     ceilings.roots[arm, point] = root
     return high + _size(tallies, rule, arm, point)
-
-
-def bounds_on_gain(
-    tallies: Tallies, rule: Rule, arm: int, point: int, level: float
-) -> tuple[float, float]:
-    """Bounds on the gain of a pair by empirical likelihood, at a level of their own.
-
-    At log(2 / delta) + log(N + 1) + 1 they hold for all N at once with probability 1 - delta, by a
-    mixture of the martingales prod(1 + eta (mean - Y)) over eta (Agrawal, Juneja, Koolen, "Regret
-    minimization in heavy-tailed bandits", COLT 2021, Lemma F.1).
-    """
-    count = tallies.cells[arm, point, COUNT]
-    lowest = min(tallies.cells[arm, point, FLOOR], -tallies.cells[arm, point, PENALTY])
-    if count == 0.0:
-        return lowest, rule.top
-    weights = np.zeros(BINS + 1)
-    values = np.zeros(BINS + 1)
-    _spread(tallies, rule, arm, point, weights, values)
-    high, _ = highest_mean(weights, values, count, rule.top, level / count, math.inf)
-    low, _ = highest_mean(weights, -values, count, -lowest, level / count, math.inf)
-    return -low, high
 
 
 def choose(
@@ -456,7 +387,38 @@ def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None
             ceilings.latest[2] = point
 
 
-def play(
+def is_refinable(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, point: int) -> bool:
+    """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
+    high, _, centre = _upper_bound(tallies, rule, ceilings, arm, point, 0.0, 0.0, 0.0, math.inf)
+    return bool(high - centre <= _size(tallies, rule, arm, point))
+
+
+class Block(NamedTuple):
+    """Outcomes that were drawn ahead, and notes of the plays that they are for."""
+
+    gains: FloatArray  # the arms' next scaled gains, (n, size)
+    outcomes: FloatArray  # the rewards and seconds that these are made of, (n, size, 2)
+    used: IntArray  # how many of them were used, (n,)
+    filled: IntArray  # how many there are, (n,)
+    arms: IntArray  # of each play, (rounds,)
+    notes: FloatArray  # its limit, reward and seconds, NaN and infinite if stopped, (rounds, 3)
+
+
+def new_ceilings(tallies: Tallies, latest: tuple[int, int]) -> Ceilings:
+    """Ceilings of which nothing is known, and the pair that was played last."""
+    n_arms, size = tallies.cells.shape[:2]
+    return Ceilings(
+        values=np.full((n_arms, size), math.inf),
+        tops=np.full(n_arms, math.inf),
+        stale=np.ones(n_arms, dtype=np.bool_),
+        roots=np.full((n_arms, size), math.inf),
+        latest=np.array([0, *latest]),
+        weights=np.zeros(BINS + 1),
+        spots=np.zeros(BINS + 1),
+    )
+
+
+def play_rounds(
     tallies: Tallies, rule: Rule, ceilings: Ceilings, block: Block, played: int, before: int
 ) -> tuple[int, int, int]:
     """Play rounds until all are played, or something is needed first.
@@ -494,18 +456,11 @@ def play(
     return DONE, played, -1
 
 
-def is_refinable(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, point: int) -> bool:
-    """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
-    high, _, centre = _upper_bound(tallies, rule, ceilings, arm, point, 0.0, 0.0, 0.0, math.inf)
-    return bool(high - centre <= _size(tallies, rule, arm, point))
-
-
-# What numba compiles with `play`.
 HELPERS = (
+    record,
     _spot,
     _place,
-    record,
-    estimated_gain,
+    _estimated_gain,
     highest_mean,
     _surely_below,
     _spread,
@@ -518,3 +473,4 @@ HELPERS = (
     forget,
     is_refinable,
 )
+"""What the loop calls, for the compiler."""

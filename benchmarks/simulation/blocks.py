@@ -4,14 +4,16 @@ import math
 
 import numpy as np
 
+from benchmarks.simulation.instances import Instance
+from benchmarks.simulation.lucb import play
+from benchmarks.simulation.rounds import Rounds, plan_rounds, tell_rounds
+from benchmarks.simulation.runner import RunResult, check_shape
+from benchmarks.simulation.sums import tell_sum
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
-from mfhpo.identification.rounds import Rounds
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Observation
-from mfhpo.simulation.instances import Instance
-from mfhpo.simulation.runner import RunResult, check_shape
 
 # A block looks ahead by this share of the rounds that are done: arms that leave in the middle of
 # a block have been drawn for nothing afterwards.
@@ -37,7 +39,7 @@ def run_rounds(
     Parameters
     ----------
     policy
-        A policy with declared bias, costs and noise (see `Elimination.plan_rounds`).
+        A policy with declared bias, costs and noise (see `plan_rounds`).
     instance, rng
         What is pulled, and the source of the draws.
     resolution
@@ -53,9 +55,10 @@ def run_rounds(
         raise ValueError(f"block must be at least 1, got {block}.")
     check_shape(policy, instance)
     while not policy.finished and (max_pulls is None or policy.pulls < max_pulls):
-        plan = policy.plan_rounds()
+        plan = plan_rounds(policy)
         totals = _next_totals(plan, resolution, block)
-        policy.tell_rounds(
+        tell_rounds(
+            policy,
             totals,
             instance.running_sums(rng, plan.arms, plan.fidelity, plan.done, plan.sums, totals),
         )
@@ -88,7 +91,7 @@ def run_repeats(
 ) -> RunResult:
     """Run any best-arm policy to its end, fast: what it asks for is pulled several times at once.
 
-    Answers stay as sure (see `BestArmPolicy.tell_sum`). A pull is repeated a share `resolution` of
+    Answers stay as sure (see `tell_sum`). A pull is repeated a share `resolution` of
     the mean number of pulls of the remaining arms, and not for more than that share of what was
     paid so far. The policy's budget is kept. 0 is as `run`; for the rest see `run_rounds`.
     """
@@ -108,14 +111,14 @@ def run_repeats(
         arm, so_far = np.array([pull.arm]), np.array([done * mean])
         totals = np.array([done + count])
         sums = instance.running_sums(rng, arm, pull.fidelity, done, so_far, totals)
-        policy.tell_sum(pull, count, float(sums[0, 0] - so_far[0]))
+        tell_sum(policy, pull, count, float(sums[0, 0] - so_far[0]))
     return _result(policy)
 
 
 def run_lucb(
     policy: MFLUCB, instance: Instance, rng: np.random.Generator, max_pulls: int | None = None
 ) -> RunResult:
-    """Run LUCB to its end by `MFLUCB.play`, fast; the same rule as pull by pull."""
+    """Run LUCB to its end, fast; the same rule as pull by pull."""
 
     def running_sums(arm: int, fidelity: int, start: int, total: float, count: int) -> FloatArray:
         totals = np.arange(start + 1, start + count + 1)
@@ -127,7 +130,7 @@ def run_lucb(
     most = math.inf if max_pulls is None else max_pulls
     while not policy.finished and policy.pulls < most:
         before = policy.pulls
-        policy.play(running_sums, max_pulls)
+        play(policy, running_sums, max_pulls)
         if policy.pulls == before:  # decided, but the winner is still being measured
             [pull] = policy.ask()
             policy.tell(pull, Observation(instance.draw(rng, pull.arm, pull.fidelity)))

@@ -5,8 +5,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from benchmarks.simulation.rcucb_loop import Block
 from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.kernel import Block
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
 # Outcomes of an arm, if it ran without a limit: rewards and seconds, each of the given size.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.simulation.instances import Instance
 from mfhpo._validation import check_nonnegative
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
-from mfhpo.simulation.instances import Instance
 
 
 @dataclass(frozen=True)
