@@ -102,14 +102,14 @@ class CandidateResult(Candidate):
         sign: float,
         count: int,
         mean: float,
-        radius: float,
+        interval: tuple[float, float],
         standing: Standing,
         values: int | None = None,
         failures: int = 0,
     ) -> CandidateResult:
         """Compare a promise with new evaluations; `sign` is -1 where values are minimised."""
         mean = mean if count else math.nan
-        low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
+        low, high = interval
         gaps = sorted(sign * (candidate.promise - bound) for bound in (low, high))
         return cls(
             **vars(candidate),
