@@ -198,7 +198,7 @@ def _is_known(result: CandidateResult) -> bool:
 
 def _value(result: CandidateResult) -> str:
     if not _is_known(result):
-        return f"{result.mean:.5g}, without an interval yet"
+        return f"{result.mean:.5g} (no interval yet)"
     low, high = result.interval
     radius = max(high - result.mean, result.mean - low)
     return f"{result.mean:.5g} ± {radius:.2g} (in [{low:.5g}, {high:.5g}])"

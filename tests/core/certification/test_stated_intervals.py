@@ -24,7 +24,7 @@ def test_an_interval_wider_than_all_that_was_seen_is_not_stated():
     low, high = race.interval(answer.winner)
     assert high > 1.05, "which no accuracy is"
     assert answer.interval == (-math.inf, math.inf)
-    assert "0.975, without an interval yet, of 2 new evaluations" in str(answer)
+    assert "0.975 (no interval yet), of 2 new evaluations" in str(answer)
     assert f"{high:.5g}" not in str(answer)
 
 
