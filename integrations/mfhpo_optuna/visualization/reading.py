@@ -67,7 +67,7 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     if note is None:
         raise ValueError(_NO_SAMPLER)
     if SHORTLIST_KEY in study.user_attrs:
-        raise ValueError("the study records evaluations of `certify`, which has no sampler to give")
+        raise ValueError("the study records evaluations of certify, which has no sampler to give")
     name, noted = _parts_of(note)
     if name not in _SAMPLERS:
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
