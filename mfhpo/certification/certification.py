@@ -40,6 +40,9 @@ _LEAST_REPEATS = 4
 # Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
 _LEAST_REPLICATES = 10
 
+# A radius that is stated, at most, as a multiple of the range of all values.
+_WIDEST = 2.0
+
 _HIDDEN_NOISE = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
     "seen: with a fixed seed or split, the search's own values say which is best for that one, and "
@@ -272,12 +275,12 @@ class Certification:
     def _stated(self, interval: tuple[float, float], seen: float) -> tuple[float, float]:
         """Cut an interval to the declared range.
 
-        Where nothing is declared, an interval whose radius exceeds the range of all values that
-        were `seen` says nothing about the mean, and is not stated.
+        Where nothing is declared, an interval whose radius is more than `_WIDEST` times the
+        range of all values that were `seen` says nothing about the mean, and is not stated.
         """
         low, high = within_range(interval, self._noise)
         is_declared = isinstance(self._noise, (Bounded, SubGaussian))
-        if not is_declared and high - low > 2.0 * seen:
+        if not is_declared and high - low > 2.0 * _WIDEST * seen:
             return -math.inf, math.inf
         return low, high
 

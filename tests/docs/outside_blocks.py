@@ -208,7 +208,6 @@ GIVEN = {
     ],
     "docs/how-to/report.md": ["| 0 | done", "| 1 | the", "| 2 | an", "| 3 | there", "| 4 | the"],
     "docs/how-to/trackers.md": [
-        "above 1, or outside",
         "Version 0.21",
         "race: best 8 of 30",
         "with Optuna 6",
