@@ -8,16 +8,11 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
-from scipy.optimize import bisect
 
 from mfhpo import Bias, CostPrediction, Problem, SubGaussian, predict_cost, recommend_policy
 from mfhpo.simulation.instances import GaussianInstance
 from mfhpo.simulation.runner import RunResult, run
 from mfhpo_optuna.command_line.output import AsJson, facts_table, fail, print_json
-
-# To how much of the gap the largest bias at which a level pays is found.
-_PRECISION = 1e-3
 
 # Races that are simulated, and pulls of each: a few seconds of computing.
 _RACES, _MOST_PULLS = 3, 1_500
@@ -44,22 +39,6 @@ class _Race:
         gaps = [self.gap] * (self.arms - 1)
         problem = self.problem(costs, bias)
         return predict_cost(problem, self.delta, gaps=gaps, epsilon=self.epsilon)
-
-    def saved(self, cost: float, bias: float) -> float:
-        """Return the share of the target's cost that one level beside it saves."""
-        prediction = self.predict((cost, self.levels[-1]), (bias, 0.0))
-        return 1.0 - prediction.expected / prediction.top_fidelity_only
-
-    def pays_below(self, cost: float) -> float | None:
-        """Return the bias below which a level saves anything; None if it never does."""
-        if self.saved(cost, 0.0) <= 0.0:
-            return None
-        # With a bias of half the gap, a level tells nobody from the best.
-        reach = (self.gap + self.epsilon) / 2.0
-        if self.saved(cost, reach) > 0.0:
-            return reach
-        found = bisect(lambda bias: self.saved(cost, bias), 0.0, reach, xtol=_PRECISION * self.gap)
-        return float(found)
 
 
 def plan(
@@ -119,12 +98,8 @@ def _make_plan(race: _Race, bias: Sequence[float] | None) -> dict[str, Any]:
     the policy that suits; what that one paid in simulated races without bias is in `simulated`.
     """
     levels, target = race.levels, race.levels[-1]
-    if bias is None:
-        prediction = race.predict((target,), (0.0,))
-        evaluations = (*[0.0] * (len(levels) - 1), *prediction.pulls)
-    else:
-        prediction = race.predict(levels, bias)
-        evaluations = prediction.pulls
+    known = ((target,), (0.0,)) if bias is None else (levels, bias)
+    prediction = race.predict(*known)
     problem = race.problem(levels, bias)
     choice = recommend_policy(problem)
     means = np.zeros((len(levels), race.arms))
@@ -146,16 +121,8 @@ def _make_plan(race: _Race, bias: Sequence[float] | None) -> dict[str, Any]:
         "lower_bound": prediction.lower_bound,
         "guaranteed": prediction.guaranteed,
         "target_alone": prediction.top_fidelity_only,
+        "target": target,
         "worth_having": prediction.expected < prediction.top_fidelity_only if is_cheap else None,
-        "levels": [
-            {
-                "level": level,
-                "evaluations": count,
-                "saves": race.saved(level, 0.0) if level < target else 0.0,
-                "pays_below": race.pays_below(level) if level < target else None,
-            }
-            for level, count in zip(levels, evaluations, strict=True)
-        ],
     }
 
 
@@ -168,10 +135,9 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
 
 def _print(found: dict[str, Any]) -> None:
     console = Console(highlight=False)
-    *cheap, target = found["levels"]
 
     def amount(cost: float) -> str:
-        return f"{cost:,.4g} ({cost / target['level']:,.4g} full evaluations)"
+        return f"{cost:,.4g} ({cost / found['target']:,.4g} full evaluations)"
 
     costs = found["simulated"]
     more = "more than " if found["unfinished"] else ""
@@ -186,15 +152,6 @@ def _print(found: dict[str, Any]) -> None:
         ("no method can do with less", amount(found["lower_bound"])),
     ]
     console.print(facts_table(rows))
-    if not cheap:
-        return
-    table = Table("level", "evaluations by IISE", "saves at most", "pays if its bias is below")
-    for one in cheap:
-        pays = "never" if one["pays_below"] is None else f"{one['pays_below']:.3g}"
-        saves = f"{max(0.0, one['saves']):.0%}"
-        table.add_row(f"{one['level']:g}", f"{one['evaluations']:,.4g}", saves, pays)
-    table.add_row(f"{target['level']:g}", f"{target['evaluations']:,.4g}", "", "the target")
-    console.print(table)
     console.print(_advice(found))
 
 
@@ -202,9 +159,8 @@ def _advice(found: dict[str, Any]) -> str:
     """Return in a sentence or two whether the levels are worth having."""
     if found["worth_having"] is None:
         return (
-            "Nothing is said about the bias (--bias), so only values at the target are evidence. A "
-            "level is worth having if, for every configuration, its mean is nearer to that at the "
-            "target than the last column says."
+            "Only values at the target are evidence. With --bias, it is said whether levels below "
+            "it are worth having."
         )
     if found["worth_having"]:
         saved = 1.0 - found["expected"] / found["target_alone"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import optuna
 
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, faded
+from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
 from mfhpo_optuna.visualization.game_story import NashStory, Stage, gain_text
 from mfhpo_optuna.visualization.style import (
     head,
@@ -18,6 +18,7 @@ from mfhpo_optuna.visualization.style import (
     literal,
     new_figure,
     require_plotly,
+    ribbon,
     rounded,
 )
 from mfhpo_optuna.visualization.words import params_lines
@@ -46,16 +47,7 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
     upper = [stage.answer.at_most for stage in story.stages]
     figure = new_figure()
-    figure.add_scatter(
-        x=[*costs, *reversed(costs)],
-        y=rounded([*upper, *reversed(lower)]),
-        mode="lines",
-        fill="toself",
-        fillcolor=faded(WINNER, 0.18),
-        line={"width": 0},
-        hoverinfo="skip",
-        name="interval",
-    )
+    ribbon(figure, costs, lower, upper, WINNER, name="interval")
     for name, colour in zip(story.game.players.names, itertools.cycle(SEVERAL)):
         figure.add_scatter(
             x=costs,

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.search import OneOf
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.visualization.colours import QUIET, WINNER, faded, level_colour
+from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
 from mfhpo_optuna.visualization.game_story import NashStory
 from mfhpo_optuna.visualization.style import (
     LEFT,
@@ -21,6 +21,7 @@ from mfhpo_optuna.visualization.style import (
     literal,
     new_figure,
     require_plotly,
+    ribbon,
     rounded,
 )
 
@@ -95,18 +96,9 @@ def _draw(
     colour = level_colour(1, 2)
     common = {"showlegend": panel == LEFT, **panel}
     if not is_choice:
-        lower, upper = means - half_widths, means + half_widths
-        figure.add_scatter(
-            x=[*values, *reversed(values)],
-            y=rounded([*upper, *lower[::-1]]),
-            fill="toself",
-            fillcolor=faded(colour, 0.2),
-            line={"width": 0},
-            hoverinfo="skip",
-            legendgroup="interval",
-            name=f"interval, probability {story.policy.probability:g}",
-            **common,
-        )
+        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
+        name = f"interval, probability {story.policy.probability:g}"
+        ribbon(figure, values, lower, upper, colour, legendgroup="interval", name=name, **common)
     bars = {"error_y": {"array": rounded(half_widths.tolist())}} if is_choice else {}
     figure.add_scatter(
         x=values,

@@ -18,7 +18,7 @@ from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study.limited_race import LimitedRace
-from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, faded
+from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
 from mfhpo_optuna.visualization.reading import chosen_sampler
 from mfhpo_optuna.visualization.style import (
     head,
@@ -26,6 +26,7 @@ from mfhpo_optuna.visualization.style import (
     lay_out,
     new_figure,
     require_plotly,
+    ribbon,
     rounded,
     rule,
 )
@@ -90,11 +91,8 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     )
     for curve, colour in zip(rest, SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
-    known = [
-        (limit, *interval)
-        for limit, interval in zip(best.limits, best.intervals, strict=True)
-        if math.isfinite(interval[1] - interval[0])
-    ]
+    points = zip(best.limits, best.intervals, strict=True)
+    known = [(at, *ends) for at, ends in points if math.isfinite(ends[1] - ends[0])]
     _draw_band(figure, known, _TOP)
     _draw_arm(figure, best, WINNER, 3.0)
     lines = _title(race, answer)
@@ -211,17 +209,8 @@ def _draw_band(
     figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
 ) -> None:
     """Shade what lies between lower and upper ends, each at its limit."""
-    figure.add_scatter(
-        x=[limit for limit, _, _ in ends] + [limit for limit, _, _ in reversed(ends)],
-        y=rounded([high for _, _, high in ends] + [low for _, low, _ in reversed(ends)]),
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=faded(WINNER, 0.16),
-        hoverinfo="skip",
-        showlegend=False,
-        **panel,
-    )
+    limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
+    ribbon(figure, limits, lower, upper, WINNER, showlegend=False, **panel)
 
 
 def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:

@@ -153,7 +153,8 @@ def record_of(study: optuna.Study) -> Record | None:
     about = study.user_attrs.get(SHORTLIST_KEY)
     if isinstance(about, dict):
         last = last_answer(study.get_trials(deepcopy=False))
-        return Record(study.study_name, about, last and last.user_attrs[CERTIFICATE_KEY])
+        answer = None if last is None else last.user_attrs[CERTIFICATE_KEY]
+        return Record(study.study_name, about, answer)
     storage = study._storage
     newest, found = None, None
     for other in storage.get_all_studies():

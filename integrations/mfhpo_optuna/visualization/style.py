@@ -6,7 +6,7 @@ from html import escape
 from typing import Any
 
 from mfhpo.racing.recommendation import clean
-from mfhpo_optuna.visualization.colours import QUIET
+from mfhpo_optuna.visualization.colours import QUIET, faded
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
@@ -141,6 +141,27 @@ def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = ""
         opacity=0.16,
         line_width=0,
         layer="below",
+    )
+
+
+def ribbon(
+    figure: Any,
+    x: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    colour: str,
+    **options: Any,
+) -> None:
+    """Shade what lies between two curves."""
+    figure.add_scatter(
+        x=[*x, *reversed(x)],
+        y=rounded([*upper, *reversed(lower)]),
+        mode="lines",
+        fill="toself",
+        fillcolor=faded(colour, 0.18),
+        line={"width": 0},
+        hoverinfo="skip",
+        **options,
     )
 
 
