@@ -171,4 +171,9 @@ def clean(text: str) -> str:
     """
     for password in _PASSWORDS:
         text = password.sub(r"\1***", text)
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    # In JSON, which has escaped the first ones already, this is an escape, too.
+    return ascii(found[0])[1:-1] if found[0] < " " else f"\\u{ord(found[0]):04x}"

@@ -1,5 +1,9 @@
 """Names, values and messages are shown without passwords, escape sequences and markup."""
 
+import html
+import json
+import re
+
 import optuna
 import pytest
 from hypothesis import given
@@ -11,7 +15,7 @@ from mfhpo_optuna import IISESampler, publish_to_dashboard, write_report
 from mfhpo_optuna.command_line.app import app
 from tests.optuna.report.conftest import summarised
 
-HOSTILE = "x\x1b]0;taken\x07\x1b[2J\u202eevil`code`\nnext"
+HOSTILE = "x\x1b]0;taken\x07\x1b[2J\x9b2J\u202eevil`code`\nnext"
 
 
 @pytest.mark.parametrize(
@@ -25,7 +29,7 @@ HOSTILE = "x\x1b]0;taken\x07\x1b[2J\u202eevil`code`\nnext"
             "postgresql://host/db?user=ann&password=***&a=1",
         ),
         ("sqlite:///study.db, at 12:30", "sqlite:///study.db, at 12:30"),
-        ("bell\x07 and \x9b31m", r"bell\x07 and \x9b31m"),
+        ("bell\x07 and \x9b31m", r"bell\x07 and \u009b31m"),
         ("größer\u00a0≤ 3 μ", "größer\u00a0≤ 3 μ"),
     ],
 )
@@ -61,8 +65,10 @@ def test_a_page_and_a_summary(hostile, tmp_path):
     summary = write_report(hostile, tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text(encoding="utf-8").partition("<script>/**")[0]
     for text in (str(summary), *(word for row in summary.rows for word in row), page):
-        assert not {"\x1b", "\x07", "\u202e"} & set(text)
+        assert not {"\x1b", "\x07", "\x9b", "\u202e"} & set(text)
     assert r"x\x1b]0;taken\x07" in page
+    [answer] = re.findall(r'<code id="answer-json">(.*?)</code>', page, re.DOTALL)
+    assert HOSTILE in json.loads(html.unescape(answer))["params"]
 
 
 def test_a_terminal(tmp_path):
