@@ -72,7 +72,8 @@ class CandidateResult(Candidate):
         Their mean; NaN without any.
     interval
         Bounds on the true mean that hold for all candidates together, at all times, with
-        probability 1 - delta.
+        probability 1 - delta. Within the declared range of the values; infinite where there are too
+        few evaluations for bounds of any use.
     gap, gap_interval
         By how much the promise was better than the mean, positive if that was too much; and bounds
         on by how much it was better than the true mean.
