@@ -15,9 +15,7 @@ _MOST_CHARACTERS = 80  # that are shown of a value, about a line
 
 # What a terminal or a page might obey: control characters, line separators, lone surrogates, and
 # the marks that change the direction of a text.
-_CONTROL = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _PASSWORDS = (
     re.compile(r"(://[^:/@\s]*:)\S*(?=@)"),
     re.compile(r"([?&](?:password|passwd|pwd)=)[^&\s'\"]*", re.IGNORECASE),

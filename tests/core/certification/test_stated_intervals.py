@@ -21,7 +21,7 @@ TWO = [(0.971, 0.962), (0.979, 0.971)]
 
 def test_an_interval_wider_than_all_that_was_seen_is_not_stated():
     race, answer = answer_after(TWO)
-    low, high = race.interval(answer.winner)
+    _, high = race.interval(answer.winner)
     assert high > 1.05, "which no accuracy is"
     assert answer.interval == (-math.inf, math.inf)
     assert "0.975 (no interval yet), of 2 new evaluations" in str(answer)
