@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         StudyLimitRecommendation,
         StudyRecommendation,
     )
-    from mfhpo_optuna.report.dashboard import DashboardCallback, publish_to_dashboard
+    from mfhpo_optuna.report.dashboard import publish_to_dashboard
     from mfhpo_optuna.report.page import write_report
     from mfhpo_optuna.samplers.best_arm import (
         IISESampler,
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "DashboardCallback",
     "Fidelity",
     "ForgottenReplicateWarning",
     "IISEPruner",
@@ -80,7 +79,6 @@ __all__ = [
 
 # A name is imported when it is first used, so that a sampler does not wait for figures and reports.
 _MODULES = {
-    "DashboardCallback": "mfhpo_optuna.report.dashboard",
     "Fidelity": "mfhpo.knowledge.fidelity",
     "ForgottenReplicateWarning": "mfhpo_optuna.study.forgotten",
     "IISEPruner": "mfhpo_optuna.pruners.iise_pruner",

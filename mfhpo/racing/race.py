@@ -18,7 +18,7 @@ from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.confidence import Radius
-from mfhpo.knowledge.noise import NoiseContradictedWarning
+from mfhpo.knowledge.noise import NoiseContradictedWarning, within_range
 from mfhpo.knowledge.state import restore, saved
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
@@ -299,6 +299,7 @@ class RacingPolicy(Policy):
         arm, mean, interval, fidelity = self.leader()
         if self.withheld:  # what takes long may be poor: until it ends, nothing is bounded
             interval = (-math.inf, math.inf)
+        interval = within_range(interval, self.problem.noise)
         roster = self._roster
         refused = self._refusal(arm) if self._certified else ""
         certified = self._certified and not refused

@@ -136,7 +136,7 @@ GIVEN = {
     "docs/how-to/ray.md": "17 0.05",
     "docs/how-to/replicates.md": "0.05 10,000 30",
     "docs/how-to/report.md": "0 1 2 3 4",
-    "docs/how-to/trackers.md": "1 0.21 8 30 6",
+    "docs/how-to/trackers.md": "0.21 8 30 6",
     "docs/index.md": "24 3.10 5",
     "docs/reliability.md": "60 30 300 0.3 1 160 0 150",
     "docs/scale.md": "10 99 100,000 10,000 300 0.05 0.2 16 5 15",

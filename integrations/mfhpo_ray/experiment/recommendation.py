@@ -8,7 +8,7 @@ from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
 from mfhpo.censored.recommendation import UserLimitRecommendation
-from mfhpo.racing.recommendation import UserRecommendation, short
+from mfhpo.racing.recommendation import UserRecommendation, params_in_words
 from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
@@ -194,4 +194,4 @@ def _flat(config: Mapping[str, Any]) -> Config:
 
 
 def _listed(config: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={short(value)}" for name, value in _flat(config).items())
+    return params_in_words(_flat(config))

@@ -78,7 +78,7 @@ def result(claim, mean, radius):
         sign=1.0,
         count=4,
         mean=mean,
-        radius=radius,
+        interval=(mean - radius, mean + radius),
         standing="not told apart",
     )
 

@@ -37,6 +37,11 @@ class SearchReplay:
         self.race = sampler.replay(study, self._listen)
 
     @property
+    def in_seconds(self) -> bool:
+        """Whether costs are seconds that were measured."""
+        return self.race.fidelity.costs == "measured"
+
+    @property
     def search(self) -> BudgetedSearch:
         """The search and its certificate."""
         if not isinstance(self.race.policy, BudgetedSearch):

@@ -53,6 +53,11 @@ class RaceReplay:
             self._note_exits(None, False)  # what happened after the last pull
 
     @property
+    def in_seconds(self) -> bool:
+        """Whether costs are seconds that were measured."""
+        return self.race.fidelity.costs == "measured"
+
+    @property
     def policy(self) -> Policy:
         """What ran the race; there is one once levels are known."""
         assert self.race.policy is not None

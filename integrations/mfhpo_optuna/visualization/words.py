@@ -5,68 +5,58 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from mfhpo.racing.recommendation import cut, short
+from mfhpo.racing.recommendation import clean, cut
 
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
 
 def title(headline: str, *sentences: str) -> tuple[str, ...]:
-    """A headline and the lines below it, each short enough for a phone."""
+    """Return a headline and the lines below it, each short enough for a phone."""
     lines = [line for sentence in sentences for line in textwrap.wrap(sentence, _LINE)]
     return headline, *lines
 
 
 def value_text(value: object) -> str:
-    """A parameter's value, a number with four digits, a text cut where it is long."""
+    """Return a parameter's value, a number with four digits, a text cut where it is long."""
     return f"{value:.4g}" if isinstance(value, float) else cut(str(value))
 
 
 def params_lines(params: Mapping[str, Any]) -> list[str]:
-    """One line for each parameter."""
-    return [f"{name} = {value_text(value)}" for name, value in params.items()]
-
-
-def params_text(params: Mapping[str, Any]) -> str:
-    """All parameters in one line."""
-    return ", ".join(f"{name}={short(value)}" for name, value in params.items())
+    """Return one line for each parameter."""
+    return [f"{clean(name)} = {value_text(value)}" for name, value in params.items()]
 
 
 def between(interval: tuple[float, float]) -> str:
-    """The interval in words; "" if it is not finite."""
+    """Return the interval in words; "" if it is not finite."""
     low, high = interval
     return f"in [{low:.4g}, {high:.4g}]" if math.isfinite(high - low) else ""
 
 
-def wrong(delta: float) -> str:
-    """How probably a claim is wrong."""
-    return f"wrong with probability ≤\u00a0{delta:g}"
-
-
 def sentence(text: str) -> str:
-    """The text with a capital letter, unless it begins with a name such as ``epsilon=``."""
+    """Return the text with a capital letter, unless it begins with a name such as ``epsilon=``."""
     first = text.split(maxsplit=1)[0] if text else ""
     return text[:1].upper() + text[1:] if first.isalpha() else text
 
 
 def paid_text(cost: float, in_seconds: bool, values: int, failures: int) -> str:
-    """What was paid, in how many trials."""
+    """Return what was paid, in how many trials."""
     paid = f"{cost:,.4g} seconds" if in_seconds else f"cost {cost:,.6g}"
     failed = f", {failures:,} failed" if failures else ""
     return f"{paid} in {trials_text(values + failures)}{failed}"
 
 
 def trials_text(trials: int) -> str:
-    """How many trials."""
+    """Return how many trials."""
     return f"{trials:,} trial{'s' * (trials != 1)}"
 
 
 def better(sign: float) -> str:
-    """Which direction is better."""
+    """Return which direction is better."""
     return "higher is better" if sign > 0.0 else "lower is better"
 
 
 def span(needed: Iterable[float], wanted: Sequence[float], sign: float) -> tuple[float, float]:
-    """Range of an axis: all `needed` values, and the `wanted` ones but the worst outliers.
+    """Return the range of an axis: all `needed` values, the `wanted` ones without outliers.
 
     Outliers are those more than one and a half times the middle half's width beyond it, on the bad
     side; `sign` is 1 where higher is better.
