@@ -4,7 +4,7 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mfhpo._renamed import renamed
+from mfhpo._validation.renamed import renamed
 
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mfhpo._renamed import renamed
+from mfhpo._validation.renamed import renamed
 from mfhpo_ray.experiment.recommendation import (
     Luckiest,
     TuneLimitRecommendation,

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mfhpo._renamed import renamed
+from mfhpo._validation.renamed import renamed
 from mfhpo_sklearn.certification import SearchCertificate, certify
 from mfhpo_sklearn.given_search import IISESearchCV, MFSearchCV
 from mfhpo_sklearn.space_search import SpaceSearchCV

@@ -14,6 +14,7 @@ import optuna
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_nonnegative
+from mfhpo._validation.missing import missing
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.pictures import figures_of
@@ -181,10 +182,7 @@ def _dashboard(caller: str) -> Any:
     try:
         import optuna_dashboard
     except ImportError as error:
-        raise ImportError(
-            f"{caller} needs optuna-dashboard, which is not installed; pip install "
-            f"'mfhpo[dashboard]'."
-        ) from error
+        raise ImportError(missing(caller, "optuna-dashboard", "dashboard")) from error
     return optuna_dashboard
 
 

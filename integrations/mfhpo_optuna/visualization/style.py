@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from mfhpo._validation.missing import missing
 from mfhpo_optuna.visualization.colours import QUIET
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
@@ -18,9 +19,7 @@ def require_plotly(plot: str) -> None:
     try:
         import plotly.graph_objects  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f"{plot} needs plotly, which is not installed; pip install 'mfhpo[plot]'."
-        ) from error
+        raise ImportError(missing(plot, "plotly", "plot")) from error
 
 
 def new_figure(**panels: Any) -> Any:

@@ -88,9 +88,9 @@ def test_a_legend_has_levels_whose_name_begins_with_an_underscore(twins):
 
 
 @pytest.mark.parametrize("name", ["plot_gain", "plot_race"])
-def test_without_matplotlib_the_error_names_the_extra(twins, name, monkeypatch, certified):
+def test_without_matplotlib_the_error_names_it(twins, name, monkeypatch, certified):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(
-        ImportError, match=rf"{name} needs matplotlib.*pip install 'mfhpo\[matplotlib\]'"
+        ImportError, match=rf'{name} needs matplotlib.*pip install "matplotlib>=3\.9"$'
     ):
         getattr(twins, name)(certified)

@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import optuna
 
+from mfhpo._validation.missing import missing
 from mfhpo_optuna.study.loop.state import Progress
 
 ProgressLike: TypeAlias = bool | Literal["live"] | None
@@ -136,6 +137,4 @@ class ProgressReport:
 def require_rich() -> None:
     """Raise ImportError if rich is not installed."""
     if find_spec("rich") is None:
-        raise ImportError(
-            "progress='live' needs rich, which is not installed; pip install 'mfhpo[live]'."
-        )
+        raise ImportError(missing("progress='live'", "rich", "live"))

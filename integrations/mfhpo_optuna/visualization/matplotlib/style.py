@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
 
+from mfhpo._validation.missing import missing
+
 # In inches: lines of a title and of a legend, what is around the panels, and between them.
 _HEADLINE, _TITLE_LINE, _LEGEND = 0.42, 0.19, 0.6
 _WIDTH, _LEFT, _RIGHT, _ABOVE, _BELOW = 9.0, 0.9, 0.15, 0.3, 0.5
@@ -19,9 +21,7 @@ def import_pyplot(plot: str) -> ModuleType:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        raise ImportError(
-            f"{plot} needs matplotlib, which is not installed; pip install 'mfhpo[matplotlib]'."
-        ) from error
+        raise ImportError(missing(plot, "matplotlib", "matplotlib")) from error
     return pyplot
 
 
