@@ -4,6 +4,7 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from mfhpo._validation.parameters import documented
 from mfhpo._validation.renamed import renamed
 
 if TYPE_CHECKING:
@@ -136,7 +137,8 @@ if not TYPE_CHECKING:  # a type checker that saw it would accept every name
                 return import_module("mfhpo_optuna.visualization")
             if name not in _MODULES:
                 return _OLD_NAMES(name)
-            value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+            value = documented(getattr(import_module(_MODULES[name]), name))
+            globals()[name] = value
             return value
 
     def __dir__():

@@ -1,5 +1,6 @@
 """The time limit of a pull as a decision: learning from pulls that were stopped."""
 
+from mfhpo._validation.parameters import document
 from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.draws import Draw
 from mfhpo.censored.gain import Survival
@@ -21,3 +22,5 @@ __all__ = [
     "ZoomingRCUCB",
     "par",
 ]
+
+document(globals(), __all__)

@@ -31,8 +31,10 @@ class RCUCB(CensoredPolicy):
         durations: equidistant over their interquartile range (Section 5.2).
     longest, cost, penalty, reward_range, survival, delta, horizon, max_failures
         See `mfhpo.censored.options.RCUCBOptions`.
-    confidence, exploration
-        The upper bound and its alpha, see the notes.
+    confidence
+        The upper bound, see the notes.
+    exploration
+        Its alpha, positive, see the notes.
 
     Raises
     ------

@@ -21,7 +21,7 @@ _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with 
 class UCBPNE(GamePolicy):
     """UCB-PNE: the profile that may be an equilibrium, or the deviation from it that may pay most.
 
-    All evaluations are at the target fidelity (Eq. 31-36). See `GamePolicy` for the parameters.
+    All evaluations are at the target fidelity (Eq. 31-36).
 
     References
     ----------

@@ -33,12 +33,15 @@ class MFGrad(MFTopTwo):
     Parameters
     ----------
     problem, **options
-        See `LikelihoodRatioPolicy` and `BestArmPolicy`.
-    learning_rate, stop, max_arms
+        See `MFTopTwo`.
+    learning_rate
         See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
         ``sqrt(ln(K M) / sum of squared largest gradient entries)``, "decreasing" 1 / sqrt(t + 1).
-        "published" stops when the likelihood ratio against all others reaches ln(K / delta) + M
-        ln(ln t + 1), and eliminates no arm. `max_arms` is at least 2.
+    stop
+        See `mfhpo.racing.options.MFGradOptions`. "published" stops when the likelihood ratio
+        against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates no arm.
+    max_arms
+        See `mfhpo.racing.options.MFGradOptions`. At least 2.
     """
 
     _saved = (

@@ -30,7 +30,12 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     would gain by moving it alone, with an interval by the likeliest model. In an equilibrium no
     line rises above 0 by more than its interval tells.
 
-    The arguments, the figure and the errors are as for `plot_race`, of `NashSampler`.
+    The figure and the errors are as for `plot_race`, of `NashSampler`.
+
+    Parameters
+    ----------
+    study, sampler
+        See `plot_race`.
 
     Examples
     --------

@@ -52,16 +52,17 @@ class IISEScheduler(ArmScheduler):
         What the levels are of, in every result: a number that grows while a trial trains.
     max_t
         The time at which a trial is complete; the levels are then geometric.
-    grace_period, reduction_factor
-        Least level that is made from `max_t`, and how many times longer each level is than the one
-        before. None: 1 and 3.
+    grace_period
+        Least level that is made from `max_t`. None: 1.
+    reduction_factor
+        How many times longer each level is than the one before. None: 3.
     levels
         The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
-        See `mfhpo_ray.searchers.options.FidelitySearchOptions`; no other scheduler is needed.
+        See `mfhpo_ray.searchers.options.FidelitySearchOptions`. No other scheduler is needed.
     replicate
         The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
         ones.
@@ -69,8 +70,10 @@ class IISEScheduler(ArmScheduler):
         Number of arms, where a search algorithm suggests them one at a time; None: its number of
         samples. The search ends with the first suggestion beyond them. Not needed with random
         search and grids.
-    metric, mode
-        What to optimise, "max" or "min"; None: as ``TuneConfig`` says. Where Ray lets trials report
+    mode
+        "max" or "min". None: as ``TuneConfig`` says.
+    metric
+        What to optimise. None: as ``TuneConfig`` says. Where Ray lets trials report
         without the metric (``TUNE_DISABLE_STRICT_METRIC_CHECKING=1``), the first result with it, at
         a level or beyond, counts there. A trial that ends without one has failed.
     limit
@@ -81,7 +84,7 @@ class IISEScheduler(ArmScheduler):
     seed
         Of the pilot.
     **options
-        Those of the policy, `mfhpo.racing.options.IISEOptions`: a level is a fidelity there, and a
+        See `mfhpo.racing.options.IISEOptions`. A level is a fidelity there, and a
         replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
         level, or as many as each arm has. A trial that Ray tries again (``FailureConfig``, or
         ``Tuner.restore(resume_errored=True)``) has failed when Ray gives it up.
