@@ -93,4 +93,4 @@ try:
 except PackageNotFoundError:  # run from a checkout that is not installed
     __version__ = "0+unknown"
 
-document(globals(), __all__)
+document(*map(globals().get, __all__))

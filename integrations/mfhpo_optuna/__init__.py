@@ -4,9 +4,6 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mfhpo._validation.parameters import documented
-from mfhpo._validation.renamed import renamed
-
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.certification import StudyCertificate, certify
@@ -120,11 +117,7 @@ _MODULES = {
     "write_report": "mfhpo_optuna.report.page",
 }
 
-_OLD_NAMES = renamed(
-    __name__,
-    {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"},
-    stacklevel=3,
-)
+_OLD_NAMES = {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"}
 
 # Threads that import parts of a package in different orders would wait for each other.
 _importing = threading.RLock()
@@ -136,9 +129,10 @@ if not TYPE_CHECKING:  # a type checker that saw it would accept every name
             if name == "visualization":
                 return import_module("mfhpo_optuna.visualization")
             if name not in _MODULES:
-                return _OLD_NAMES(name)
-            value = documented(getattr(import_module(_MODULES[name]), name))
-            globals()[name] = value
+                renamed = import_module("mfhpo._validation.renamed").renamed
+                return renamed(__name__, _OLD_NAMES, stacklevel=3)(name)
+            value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+            import_module("mfhpo._validation.parameters").document(value)
             return value
 
     def __dir__():

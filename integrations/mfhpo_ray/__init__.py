@@ -38,7 +38,7 @@ __all__ = [
     "recommendation",
 ]
 
-document(globals(), __all__)
+document(*map(globals().get, __all__))
 
 if not TYPE_CHECKING:  # a type checker that saw it would accept every name
     __getattr__ = renamed(

@@ -10,7 +10,7 @@ from mfhpo_sklearn.space_search import SpaceSearchCV
 
 __all__ = ["IISESearchCV", "MFSearchCV", "SearchCertificate", "SpaceSearchCV", "certify"]
 
-document(globals(), __all__)
+document(*map(globals().get, __all__))
 
 if not TYPE_CHECKING:  # a type checker that saw it would accept every name
     __getattr__ = renamed(__name__, {"RaceSearchCV": "SpaceSearchCV"})

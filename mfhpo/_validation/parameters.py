@@ -1,57 +1,56 @@
 """The docstrings of what is public, with every parameter: its type, its default and its meaning.
 
 A docstring need not repeat what is written elsewhere. It may leave out what a base class or the
-type of the options documents, or refer to another one, as in "See `IISESampler`.". `documented`
-joins all of them: a class's docstring when it is first asked for, so that imports stay quick.
+type of the options documents, or refer to another one, as in "See `IISESampler`.". `document`
+joins all of them: a class's when its docstring is first asked for, so that imports stay quick.
 """
 
 import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, MutableMapping
+from collections.abc import Iterator
+from functools import cache, cached_property
 from importlib import import_module
-from typing import Any, TypeVar, is_typeddict
-
-_T = TypeVar("_T")
+from typing import Any, SupportsIndex, is_typeddict
 
 _SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n-+$|\Z)", re.M | re.S)
-_PARAMETERS = re.compile(r"^Parameters\n-+\n.*?(?=^\S[^\n]*\n-+$|\Z)", re.M | re.S)
-_LATER_SECTION = re.compile(r"^\S.*\n-+$|\Z", re.M)
+# The section of parameters or, where there is none, the place before the first section.
+_PLACE = re.compile(r"^Parameters\n-+\n.*?(?=^\S[^\n]*\n-+$|\Z)|(?=^\S[^\n]*\n-+$|\Z)", re.M | re.S)
 _ENTRY = re.compile(r"^(\S.*)\n((?:[ ]+\S.*(?:\n|\Z)|\n)+)", re.M)
 _REFERENCES = re.compile(r"See ((?:`[\w.]+`(?:,\s+|\s+and\s+)?)+)\.(?:\s+|\Z)")
 _MODULES = re.compile(r"\b(?:[A-Za-z_]\w*\.)+(?=[A-Za-z_])")
 _ARRAY = re.compile(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[\w+\]\]")
 
 
-class _Docstring:
-    """A class's docstring, which is joined when it is first asked for."""
+class _Docstring(str):
+    """A class's docstring as it is written, which is joined when it is asked for."""
 
-    def __init__(self, of: type, written: str) -> None:
-        self.written = written
-        self._of = of
-        self._joined: str | None = None
+    of: type
+
+    @cached_property
+    def joined(self) -> str:
+        return _joined(self.of, str(self))
 
     def __get__(self, instance: object, owner: type | None = None) -> str:
-        if self._joined is None:
-            self._joined = _joined(self._of, self.written)
-        return self._joined
+        return self.joined
+
+    def expandtabs(self, tabsize: SupportsIndex = 8) -> str:
+        # `help` takes the docstring of an abstract class from its namespace, and begins with this.
+        return self.joined.expandtabs(tabsize)
 
 
-def documented(thing: _T) -> _T:
-    """Return a class or function whose docstring documents each of its parameters."""
-    written = vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__
-    if isinstance(thing, type) and isinstance(written, str) and not is_typeddict(thing):
-        setattr(thing, "__doc__", _Docstring(thing, written))  # noqa: B010  # no str
-    elif inspect.isfunction(thing) and written is not None:  # it is None under -OO
-        thing.__doc__ = _joined(thing, written)
-    return thing
-
-
-def document(namespace: MutableMapping[str, Any], names: Iterable[str]) -> None:
-    """Let each public name of a module be `documented`."""
-    for name in names:
-        documented(namespace[name])
+def document(*public: Any) -> None:
+    """Let the docstrings of classes and functions document each of their parameters."""
+    for thing in public:
+        written = _written(thing)
+        if not isinstance(written, str):  # it is None under -OO
+            continue
+        if inspect.isfunction(thing):
+            thing.__doc__ = _joined(thing, written)
+        elif isinstance(thing, type) and not is_typeddict(thing):
+            thing.__doc__ = _Docstring(written)
+            vars(thing)["__doc__"].of = thing
 
 
 def parameters(thing: Any) -> dict[str, inspect.Parameter]:
@@ -73,10 +72,9 @@ def parameters(thing: Any) -> dict[str, inspect.Parameter]:
     return found
 
 
-def in_words(parameter: inspect.Parameter) -> str:
+def _in_words(parameter: inspect.Parameter) -> str:
     """Return the line that numpydoc has for a parameter: name, type and default."""
-    kind, default = parameter.annotation, parameter.default
-    line = parameter.name
+    line, kind, default = parameter.name, parameter.annotation, parameter.default
     if kind is not parameter.empty:
         words = kind if isinstance(kind, str) else inspect.formatannotation(kind)
         line += f" : {_ARRAY.sub('ndarray', _MODULES.sub('', words))}"
@@ -106,33 +104,28 @@ def _joined(thing: Any, written: str) -> str:
         return doc
     lines = ["Parameters", "----------"]
     for name, parameter in taken.items():
-        lines.append(in_words(parameter))
-        told = meaning(thing, name)
-        if told is not None:
-            lines.append(textwrap.indent(told, "    "))
+        lines += [_in_words(parameter), textwrap.indent(meaning(thing, name) or "", "    ")]
     for name, text in _entries(thing).items():  # what is said about all options
         remark = _REFERENCES.sub("", text, count=1)
         if name.startswith("**") and remark:
             lines += [name, textwrap.indent(_filled(remark), "    ")]
-    place = _PARAMETERS.search(doc) or _LATER_SECTION.search(doc)
-    assert place is not None
-    start, end = place.span() if place[0].startswith("Parameters\n") else (place.start(),) * 2
-    parts = (doc[:start].rstrip(), "\n".join(lines), doc[end:])
-    return "\n\n".join(part for part in parts if part)
+    before, after = _PLACE.split(doc, maxsplit=1)
+    return "\n\n".join(part for part in (before.rstrip(), "\n".join(lines), after) if part)
 
 
 def _filled(text: str) -> str:
     return text if "\n\n" in text else textwrap.fill(text, 92)
 
 
+def _written(thing: Any) -> Any:
+    return vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__
+
+
+@cache
 def _entries(thing: Any) -> dict[str, str]:
     """What a docstring says about each parameter and attribute, as far as it does."""
-    doc = vars(thing).get("__doc__") if isinstance(thing, type) else thing.__doc__
-    written = doc.written if isinstance(doc, _Docstring) else doc
-    if not isinstance(written, str):
-        return {}
     entries: dict[str, str] = {}
-    for section in _SECTION.findall(inspect.cleandoc(written)):
+    for section in _SECTION.findall(inspect.cleandoc(str(_written(thing) or ""))):
         for head, text in _ENTRY.findall(section):
             for name in head.partition(" : ")[0].split(", "):
                 entries.setdefault(name, textwrap.dedent(text).strip())

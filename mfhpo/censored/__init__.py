@@ -23,4 +23,4 @@ __all__ = [
     "par",
 ]
 
-document(globals(), __all__)
+document(*map(globals().get, __all__))

@@ -20,4 +20,4 @@ __all__ = [
     "Utility",
 ]
 
-document(globals(), __all__)
+document(*map(globals().get, __all__))

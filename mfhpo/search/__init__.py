@@ -27,4 +27,4 @@ __all__ = [
     "place_in_range",
 ]
 
-document(globals(), __all__)
+document(*map(globals().get, __all__))

@@ -1,6 +1,7 @@
 """`help` documents each parameter of what is public: its type, its default and its meaning."""
 
 import inspect
+import pydoc
 import re
 import subprocess
 import sys
@@ -31,7 +32,8 @@ PUBLIC = [
 
 def described(thing):
     """What `help` shows: type, default and meaning of each parameter, by its name."""
-    doc = inspect.getdoc(thing)
+    doc = pydoc.getdoc(thing)
+    assert doc == inspect.getdoc(thing)
     _, found, rest = doc.partition("Parameters\n----------\n")
     assert found, doc
     section = re.split(r"\n\S.*\n-+\n", rest)[0]

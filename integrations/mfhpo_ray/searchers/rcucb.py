@@ -34,6 +34,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
     _in_order = False
 
     _policy_class: Callable[..., CensoredPolicy]
+    _options_type: type
     _defaults: dict[str, Any]
 
     def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:
