@@ -59,8 +59,6 @@ class MFUCBPNE(UCBPNE):
 
     Parameters
     ----------
-    players, costs, budget, **options
-        See `GamePolicy`.
     eta
         Share of the players whose best level is the target from which on it is evaluated (Eq. 29):
         with 0.2, one of up to five. Players without a cheaper level do not count. A large share of

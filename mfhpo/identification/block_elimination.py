@@ -55,8 +55,6 @@ class BlockElimination(BlockPolicy):
         is known after each round from the second on.
     radius
         Not used: the arms are compared by differences.
-    **options
-        See `BestArmPolicy`.
 
     Examples
     --------

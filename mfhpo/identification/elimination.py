@@ -33,8 +33,6 @@ class Elimination(BestArmPolicy):
 
     Parameters
     ----------
-    problem, **options
-        See `BestArmPolicy`.
     preselect
         Whether to keep only fidelities that satisfy Assumption 1.
     """
@@ -190,8 +188,6 @@ class IISE(Elimination):
 
     Parameters
     ----------
-    problem, **options
-        See `Elimination`.
     variant
         "max" or "order": the kind of bounds to estimate when none are declared. A ValueError says
         that it contradicts the declared ones.
@@ -222,8 +218,6 @@ class MaximumFidelityExploit(IISE):
 
     Parameters
     ----------
-    problem, **options
-        See `IISE`.
     fraction
         alpha_m as a share of the bias bound at fidelity m, in (0, 1].
     """

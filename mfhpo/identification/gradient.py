@@ -32,8 +32,6 @@ class MFGrad(MFTopTwo):
 
     Parameters
     ----------
-    problem, **options
-        See `MFTopTwo`.
     learning_rate
         See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
         ``sqrt(ln(K M) / sum of squared largest gradient entries)``, "decreasing" 1 / sqrt(t + 1).

@@ -68,8 +68,6 @@ class MFLUCB(BestArmPolicy):
     ----------
     problem
         See `BestArmPolicy`. The bias bounds must be of kind "max", or None.
-    **options
-        See `BestArmPolicy`.
     explore
         See `mfhpo.racing.options.MFLUCBOptions`. "A" is
         EXPLORE-A: a race in which cheap fidelities tell nothing can cost many times what "top"

@@ -52,8 +52,6 @@ class Replicate(Pull):
 
     Parameters
     ----------
-    arm, fidelity, limit, block
-        See `Pull`.
     shortlist
         The arms that are compared.
     """

@@ -89,8 +89,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     Parameters
     ----------
-    problem, **options
-        See `BestArmPolicy`.
     radius
         Not taken (TypeError). The intervals that are shown are the tightest for the noise, and
         decide nothing but the audit.

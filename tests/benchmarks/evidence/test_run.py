@@ -5,7 +5,6 @@ import shlex
 
 import pytest
 
-from benchmarks.dependencies import code_of
 from benchmarks.evidence import run
 from benchmarks.evidence.plan import BENCHMARKS, LEFT_OUT, Benchmark
 from benchmarks.evidence.tables import RESULTS
@@ -21,7 +20,7 @@ with open(arguments[arguments.index("--output") + 1], "w") as file:
     json.dump(report, file)
 sys.exit(1 if "--not-held" in arguments else 0)
 """
-OF_TODAY = {"command": "python -m benchmarks.size", "code": code_of("benchmarks.size")}
+OF_TODAY = {"command": "python -m benchmarks.size", "fingerprints": {}}
 
 
 @pytest.fixture
@@ -64,7 +63,8 @@ def test_what_the_present_code_has_measured_is_not_measured_again(played, tmp_pa
     _, text, lines = played(one)
     assert lines[0] == "first: was measured before, 0 s"
     assert "arguments: --runs 2" in text
-    (tmp_path / "out" / "first.json").write_text(json.dumps({**OF_TODAY, "code": "another"}))
+    other = {**OF_TODAY, "fingerprints": {"another": "kind"}}
+    (tmp_path / "out" / "first.json").write_text(json.dumps(other))
     _, _, lines = played(one)
     assert lines[0].startswith("first: done")
 
@@ -98,7 +98,10 @@ def test_what_lacks_data_is_left_out(played, tmp_path):
 
 class TestPlan:
     def test_it_measures_each_results_file_but_those_that_others_make(self):
-        there = {file.stem for file in RESULTS.glob("*.json")} - {"hpo_judged_begun"}
+        there = {file.stem for file in RESULTS.glob("*.json")} - {
+            "fingerprints",
+            "hpo_judged_begun",
+        }
         assert there == {one.name for one in BENCHMARKS} | set(LEFT_OUT)
         assert len(there) == len(BENCHMARKS) + len(LEFT_OUT)
 

@@ -5,10 +5,10 @@ from importlib.metadata import version
 
 import pytest
 
-from benchmarks.dependencies import ROOT, code_of, modules_of
+from benchmarks.fingerprints import recorded
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.ask_tell import in_turn
-from benchmarks.hpo.identity import distribution_of, identity_of
+from benchmarks.hpo.identity import distribution_of, identity_by, identity_of
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
@@ -165,15 +165,10 @@ def test_versions_of_peers():
     assert identity_of("random_search") == ""
 
 
-def test_ours_is_known_by_what_its_modules_do():
-    modules = set(modules_of("benchmarks.hpo.ours"))
-    assert identity_of("ours") == code_of("benchmarks.hpo.ours")
-    for folder in ("mfhpo/search", "integrations/mfhpo_optuna/study/trials"):
-        files = (ROOT / folder).glob("*.py")
-        others = {f"{folder}/{name}.py" for name in ("__init__", "seeds")}  # for objectives
-        assert {f"{folder}/{file.name}" for file in files} - others <= modules
-    assert "mfhpo/racing/race.py" in modules
-    assert "integrations/mfhpo_optuna/games/sampler.py" not in modules
+def test_ours_is_known_by_how_it_chooses():
+    found = recorded()
+    assert identity_by(found) == identity_by(found | {"game UCB-PNE": "new"})
+    assert identity_by(found) != identity_by(found | {"search by model": "new"})
 
 
 def test_looking_at_the_recommendation_is_not_the_optimisers_time():
