@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify peers replay sklearn-search new-data clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify peers replay sklearn-search new-data wheel test-wheel clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -188,6 +188,15 @@ $(PEERS_MADE): .venvs/peer-%/.made: benchmarks/peers/requirements/%.txt
 	@$(PEER_PYTHON) -m venv --clear $(@D)
 	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
+
+wheel: $(VENV)/.for-release ## build wheel and sdist into dist, and check them; TAG=v1.2.3 must be their version
+	rm -rf dist
+	$(RUN) -m build --outdir dist
+	$(RUN) -m twine check --strict dist/*
+	$(RUN) .ci/check_wheel.py dist $(TAG)
+
+test-wheel: ## run the tests of the sdist in dist against the wheel in dist, in an environment made for it
+	bash .ci/test_wheel $(PYTHON) $(PYTEST_ARGS)
 
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) .venvs build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -2,6 +2,8 @@
 
 import sys
 
+from mfhpo._validation.missing import missing
+
 
 def main() -> None:
     """Run the command, or say in one line what it lacks."""
@@ -10,7 +12,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("mfhpo"):
             raise
-        sys.exit(f"mfhpo: {error.name} is not installed; pip install 'mfhpo[cli]'")
+        sys.exit(missing("mfhpo", error.name, "cli"))
     app(prog_name="mfhpo")
 
 

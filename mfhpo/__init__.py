@@ -2,6 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
+from mfhpo._validation.parameters import document
 from mfhpo.censored import RCUCB, LimitRecommendation, ZoomingRCUCB
 from mfhpo.certification.choice import PolicyChoice, recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
@@ -91,3 +92,5 @@ try:
     __version__ = version("mfhpo")
 except PackageNotFoundError:  # run from a checkout that is not installed
     __version__ = "0+unknown"
+
+document(*map(globals().get, __all__))

@@ -13,7 +13,12 @@ from mfhpo.problem import Observation, Pull, Recommendation
 class Labels:
     """Names for messages; whoever runs a policy may give it better ones than indices.
 
-    `arm` and `fidelity` name one by its index; `value` undoes what was done to maximise a value.
+    Parameters
+    ----------
+    arm, fidelity
+        Name one by its index.
+    value
+        Undoes what was done to maximise a value.
     """
 
     arm: Callable[[int], str] = "arm {}".format

@@ -149,8 +149,10 @@ class Answer:
         Bounds that hold, with all the others of the race and at all times, with probability
         1 - delta; they are about the mean at the target fidelity, and infinite where nothing can
         be said of it.
-    delta, epsilon
-        The error probability and the tolerance of the certificate.
+    delta
+        Error probability of the certificate.
+    epsilon
+        Tolerance of the certificate, in the unit of the values.
     finished
         Whether the race is over: certified, out of budget, or out of arms.
     certified

@@ -127,10 +127,10 @@ if not TYPE_CHECKING:  # a type checker that saw it would accept every name
             if name == "visualization":
                 return import_module("mfhpo_optuna.visualization")
             if name not in _MODULES:
-                from mfhpo._renamed import renamed  # with all of the core
-
+                renamed = import_module("mfhpo._validation.renamed").renamed
                 return renamed(__name__, _OLD_NAMES, stacklevel=3)(name)
             value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+            import_module("mfhpo._validation.parameters").document(value)
             return value
 
     def __dir__():

@@ -34,8 +34,11 @@ Objective: TypeAlias = Callable[[optuna.Trial], Any]
 class StudyCertificate(Certificate):
     """Which of a study's best configurations to be content with; a `Certificate` with one field.
 
-    The study called `study_name`, in the same storage, records the new evaluations. Its
-    ``best_trial`` is the answer.
+    Parameters
+    ----------
+    study_name
+        Name of the study, in the same storage, that records the new evaluations. Its
+        ``best_trial`` is the answer.
     """
 
     study_name: str

@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from mfhpo._renamed import renamed
+from mfhpo._validation.parameters import document
+from mfhpo._validation.renamed import renamed
 from mfhpo_ray.experiment.recommendation import (
     Luckiest,
     TuneLimitRecommendation,
@@ -36,6 +37,8 @@ __all__ = [
     "ZoomingRCUCBSearch",
     "recommendation",
 ]
+
+document(*map(globals().get, __all__))
 
 if not TYPE_CHECKING:  # a type checker that saw it would accept every name
     __getattr__ = renamed(

@@ -63,7 +63,9 @@ class MFSearchCV(PolicySearchCV):
     candidates
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
         all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
-    resource, levels
+    levels
+        See `SpaceSearchCV`.
+    resource
         See `SpaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
         where the `budget` is small; else a resource only sets what a full fit is.
     bias
@@ -76,10 +78,11 @@ class MFSearchCV(PolicySearchCV):
     sigma
         What is known about the noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded`
         or `mfhpo.Gaussian`. None: estimated. With a sigma, finalists share no splits.
-    delta, epsilon
-        Probability of a wrong certificate, and tolerance in the unit of the score. 0 asks for the
-        very best, which may never be certain. None: one standard deviation of a setting's score
-        over splits.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the score. 0 asks for the very best, which may never be certain.
+        None: one standard deviation of a setting's score over splits.
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
         holds. Below four full fits of each setting, cheap levels choose the finalists, see above.

@@ -73,9 +73,11 @@ class SpaceSearchCV(PolicySearchCV):
         unless all settings of the space were tried and something of the budget is left.
     top
         Largest number of settings on the shortlist, at least 2.
-    delta, epsilon
-        Probability of a wrong certificate, and tolerance in the unit of the score; None: one
-        standard deviation of a setting's score over splits.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the score. None: one standard deviation of a setting's score over
+        splits.
     max_failures
         A setting of the shortlist without any score leaves after so many fits that fail.
     cv

@@ -1,5 +1,6 @@
 """The time limit of a pull as a decision: learning from pulls that were stopped."""
 
+from mfhpo._validation.parameters import document
 from mfhpo.censored.charges import Charge, Linear, par
 from mfhpo.censored.gain import Survival
 from mfhpo.censored.policy import CensoredPolicy, Confidence
@@ -19,3 +20,5 @@ __all__ = [
     "ZoomingRCUCB",
     "par",
 ]
+
+document(*map(globals().get, __all__))

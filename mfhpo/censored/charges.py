@@ -24,7 +24,12 @@ _PLACES = 65
 
 @dataclass(frozen=True)
 class Linear:
-    """So much for every second: `slope` in the unit of the reward, at least 0.
+    """So much for every second.
+
+    Parameters
+    ----------
+    slope
+        What a second costs, in the unit of the reward, at least 0.
 
     Examples
     --------
@@ -43,7 +48,12 @@ class Linear:
 
 
 def par(factor: float) -> Linear:
-    """The penalty of PAR-k: a trial without a result counts `factor` times its limit, usually 10.
+    """Return the penalty of PAR-k: a trial without a result counts a multiple of its limit.
+
+    Parameters
+    ----------
+    factor
+        The multiple k, usually 10.
 
     Examples
     --------

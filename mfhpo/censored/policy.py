@@ -33,7 +33,19 @@ _LIKELY = 3600.0
 
 
 class CensoredPolicy(Policy):
-    """Plays the pair of arm and limit with the highest upper bound on its gain (see `RCUCB`)."""
+    """Plays the pair of arm and limit with the highest upper bound on its gain (see `RCUCB`).
+
+    Parameters
+    ----------
+    n_arms
+        Number of arms.
+    limits
+        Limits in seconds, or how many are to be derived.
+    rule
+        Works out the upper bounds.
+    longest, cost, penalty, reward_range, survival, delta, horizon, max_failures
+        See `mfhpo.censored.options.RCUCBOptions`.
+    """
 
     _smoothness = 0.0  # fall of the gain per second between limits, where these are refined
 

@@ -24,10 +24,17 @@ def bounds_in_words(delta: float, estimated: str) -> str:
 
 
 class SurvivalPoint(NamedTuple):
-    """How probably a pull runs beyond a limit, in seconds, with bounds.
+    """How probably a pull runs beyond a limit, with bounds.
 
-    The bounds are valid at all times with probability 1 - delta for all arms and limits together,
-    if the limits are declared; an estimate outside is moved into them.
+    Parameters
+    ----------
+    limit
+        The limit in seconds.
+    probability
+        The estimate; one outside the bounds is moved into them.
+    low, high
+        Bounds, valid at all times with probability 1 - delta for all arms and limits together, if
+        the limits are declared.
     """
 
     limit: float

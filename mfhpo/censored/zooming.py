@@ -37,10 +37,15 @@ class ZoomingRCUCB(CensoredPolicy):
         Number of arms.
     longest
         The largest limit, in seconds.
-    splits, smoothness, cost, penalty, reward_range, max_failures
-        See `mfhpo.censored.options.ZoomingRCUCBOptions`. `splits` is m of the paper, where
-        `smoothness` is 1 for longest = 1. All bounds are at the level alpha log(n T^2 / delta).
-    confidence, survival, exploration
+    splits
+        See `mfhpo.censored.options.ZoomingRCUCBOptions`. It is m of the paper.
+    smoothness
+        See `mfhpo.censored.options.ZoomingRCUCBOptions`. In the paper it is 1 for longest = 1.
+    cost, penalty, reward_range, max_failures
+        See `mfhpo.censored.options.ZoomingRCUCBOptions`.
+    exploration
+        See `RCUCB`. All bounds are at the level alpha log(n T^2 / delta).
+    confidence, survival
         See `RCUCB`; "kl+" is refused.
     delta
         Probability with which a bound may fail within the horizon, in (0, 1); also for the

@@ -43,8 +43,10 @@ class Certificate:
         too few replicates, None when too little is known.
     about, shortlist
         What the claim is about, such as "the 8 best of 200 trials", and how these were chosen.
-    assumptions, conditions, unseen, notices
-        See `mfhpo.problem.Answer`; `unseen` is empty too if nothing rests on rare outcomes.
+    assumptions, conditions, notices
+        See `mfhpo.problem.Answer`.
+    unseen
+        See `mfhpo.problem.Answer`. It is empty too if nothing rests on rare outcomes.
     corrected_mean
         An estimate of what the winner is worth, corrected for its having been chosen by the same
         evaluations (`mfhpo.certification.selection`). `mean` is the plain mean, which is too good

@@ -66,13 +66,17 @@ class Certification:
     candidates, luckiest, maximise
         The shortlist, at least two; the position of the one that the search would have handed over;
         and whether larger values are better.
-    delta, epsilon
-        Probability of a wrong certificate, in (0, 1), and tolerance in the unit of the values;
-        None: one standard deviation of the noise.
-    budget, measure
-        Largest number of evaluations, failures included, or None; and least number for the winner.
+    delta
+        Probability of a wrong certificate, in (0, 1).
+    epsilon
+        Tolerance in the unit of the values. None: one standard deviation of the noise.
+    budget
+        Largest number of evaluations, failures included. None: no limit.
+    measure
+        Least number of evaluations of the winner.
     sigma
-        What is known of the noise (see `mfhpo.racing.declaration.as_noise`); None: estimated.
+        What is known about the noise: a sub-Gaussian scale, `mfhpo.Bounded` or `mfhpo.Gaussian`.
+        None: estimated.
     blocks
         Whether evaluations of the same block share their replicate, a split or a seed. Candidates
         are then compared by their differences in the same blocks, and the claim is about the mean
@@ -86,7 +90,8 @@ class Certification:
         Makes the policy, of a problem with one level and of options, where neither `blocks` nor
         `first_look` is given. None: the one that suits the problem.
     max_failures
-        See `mfhpo.racing.failures.fails_too_often`; who does leaves, and is not compared.
+        A candidate without any value leaves after so many failures, and is not compared. One with
+        values leaves once more than half of its evaluations surely fail.
     seed
         Of the order in which candidates are evaluated first.
 

@@ -38,7 +38,15 @@ _NO_PART: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True)
 class PolicyChoice:
-    """A policy for a problem, and why this one, in words."""
+    """A policy for a problem, and why this one.
+
+    Parameters
+    ----------
+    policy
+        The policy's class.
+    reason
+        Why this one, in words.
+    """
 
     policy: type[Policy]
     reason: str

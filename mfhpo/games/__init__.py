@@ -1,5 +1,6 @@
 """Games: pure Nash equilibria of utilities that are dear to evaluate."""
 
+from mfhpo._validation.parameters import document
 from mfhpo.games.equilibrium import Deviation, Dissatisfaction, Equilibrium, Query, Utility
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.mogp import MultiOutputGP
@@ -18,3 +19,5 @@ __all__ = [
     "Query",
     "Utility",
 ]
+
+document(*map(globals().get, __all__))

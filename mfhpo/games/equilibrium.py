@@ -8,7 +8,15 @@ from mfhpo.knowledge.space import Point
 
 @dataclass(frozen=True)
 class Query:
-    """A profile to evaluate: all players' parameters, and the index of each player's fidelity."""
+    """A profile to evaluate.
+
+    Parameters
+    ----------
+    profile
+        All players' parameters.
+    levels
+        Index of each player's fidelity.
+    """
 
     profile: Point
     levels: tuple[int, ...]
@@ -18,9 +26,14 @@ class Query:
 class Dissatisfaction:
     """What a player may gain by deviating from a profile, in the unit of its utility.
 
-    The mean, at least 0, is over all that is believed; the interval holds the gain with the
-    probability of the answer, by the model. The unit is the standard deviation of the player's
-    utility.
+    Parameters
+    ----------
+    mean
+        Mean over all that is believed, at least 0.
+    interval
+        Holds the gain with the probability of the answer, by the model.
+    unit
+        Standard deviation of the player's utility.
     """
 
     mean: float
@@ -41,7 +54,15 @@ class Dissatisfaction:
 
 @dataclass(frozen=True)
 class Utility:
-    """What a player has of a profile, at the target fidelity: mean and interval as of the gain."""
+    """What a player has of a profile, at the target fidelity.
+
+    Parameters
+    ----------
+    mean
+        Mean over all that is believed.
+    interval
+        Holds the utility with the probability of the answer, by the model.
+    """
 
     mean: float
     interval: tuple[float, float]
@@ -49,7 +70,15 @@ class Utility:
 
 @dataclass(frozen=True)
 class Deviation:
-    """The best deviation of one player, all others staying, by the likeliest models' means."""
+    """The best deviation of one player, all others staying.
+
+    Parameters
+    ----------
+    gain
+        What it may bring the player.
+    profile
+        All players' parameters after it, by the likeliest models' means.
+    """
 
     gain: Dissatisfaction
     profile: Point

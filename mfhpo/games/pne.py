@@ -21,7 +21,7 @@ _EXPLORED = 6  # evaluations' worth of exploration that a model is trusted with 
 class UCBPNE(GamePolicy):
     """UCB-PNE: the profile that may be an equilibrium, or the deviation from it that may pay most.
 
-    All evaluations are at the target fidelity (Eq. 31-36). See `GamePolicy` for the parameters.
+    All evaluations are at the target fidelity (Eq. 31-36).
 
     References
     ----------
@@ -59,8 +59,6 @@ class MFUCBPNE(UCBPNE):
 
     Parameters
     ----------
-    players, costs, budget, **options
-        See `GamePolicy`.
     eta
         Share of the players whose best level is the target from which on it is evaluated (Eq. 29):
         with 0.2, one of up to five. Players without a cheaper level do not count. A large share of

@@ -53,9 +53,15 @@ class BestArmPolicy(RacingPolicy):
     ----------
     problem
         What is known. Whatever is None there is found out by a pilot before the race.
-    delta, epsilon, budget, measure, max_failures, pilot_arms, pilot_pulls, estimated_bias
-        See `mfhpo.racing.options.BestArmOptions`. The defaults ask for the best arm itself, and for
-        no evaluations of the winner beyond those that decide. A timeout counts as a failure.
+    delta, budget, pilot_arms, pilot_pulls, estimated_bias
+        See `mfhpo.racing.options.BestArmOptions`.
+    epsilon
+        See `mfhpo.racing.options.BestArmOptions`. The default asks for the best arm itself.
+    measure
+        See `mfhpo.racing.options.BestArmOptions`. The default asks for no evaluations beyond those
+        that decide.
+    max_failures
+        See `mfhpo.racing.options.BestArmOptions`. A timeout counts as a failure.
     radius
         Confidence radius, or one per fidelity. None: the tightest one whose assumptions hold for
         ``problem.noise``.

@@ -50,9 +50,11 @@ class BlockElimination(BlockPolicy):
     problem
         Of its costs the last one matters. A bias or a scale of the noise is not used: what the arms
         share is no noise here.
-    **options
-        See `BestArmPolicy`, without `radius`. epsilon None: one standard deviation of an arm's
-        values, as it is known after each round from the second on.
+    epsilon
+        Tolerance in the unit of the values. None: one standard deviation of an arm's values, as it
+        is known after each round from the second on.
+    radius
+        Not used: the arms are compared by differences.
 
     Examples
     --------

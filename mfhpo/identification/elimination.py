@@ -31,8 +31,6 @@ class Elimination(BestArmPolicy):
 
     Parameters
     ----------
-    problem, **options
-        See `BestArmPolicy`.
     preselect
         Whether to keep only fidelities that satisfy Assumption 1.
     """
@@ -120,10 +118,13 @@ class IISE(Elimination):
     """Iterative imprecise successive elimination, and its order version.
 
     It is Algorithm 1 of Poiani et al. (2022). With max bounds xi_m it is IISE; with order bounds
-    gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2 xi_m. The `variant`,
-    "max" or "order", is the kind of bounds to estimate when none are declared; a ValueError says
-    that it contradicts the declared ones. For the other arguments see `Elimination` and
-    `BestArmPolicy`.
+    gamma_m it is IISE-gamma (Section 5), which is never dearer: gamma_m <= 2 xi_m.
+
+    Parameters
+    ----------
+    variant
+        "max" or "order": the kind of bounds to estimate when none are declared. A ValueError says
+        that it contradicts the declared ones.
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
@@ -147,8 +148,12 @@ class SuccessiveElimination(Elimination):
 class MaximumFidelityExploit(IISE):
     """IISE with thresholds near 0, so that each fidelity is explored as far as it goes (MFE).
 
-    A baseline of Poiani et al. (2022). `fraction` is alpha_m as a share of the bias bound at
-    fidelity m, in (0, 1]; for the other arguments see `IISE`.
+    A baseline of Poiani et al. (2022).
+
+    Parameters
+    ----------
+    fraction
+        alpha_m as a share of the bias bound at fidelity m, in (0, 1].
     """
 
     def __init__(self, problem: Problem, *, fraction: float = 0.1, **options: Any) -> None:

@@ -32,13 +32,14 @@ class MFGrad(MFTopTwo):
 
     Parameters
     ----------
-    problem, **options
-        See `LikelihoodRatioPolicy` and `BestArmPolicy`.
-    learning_rate, stop, max_arms
+    learning_rate
         See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
-        ``sqrt(ln(K M) / sum of squared largest gradient entries)``. "published" stops when the
-        likelihood ratio against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates
-        no arm. `max_arms` is at least 2.
+        ``sqrt(ln(K M) / sum of squared largest gradient entries)``.
+    stop
+        See `mfhpo.racing.options.MFGradOptions`. "published" stops when the likelihood ratio
+        against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates no arm.
+    max_arms
+        See `mfhpo.racing.options.MFGradOptions`. At least 2.
     """
 
     # Values of a pair that a simulation tells at once, which make one step.

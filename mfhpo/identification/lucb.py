@@ -50,18 +50,19 @@ class MFLUCB(BestArmPolicy):
 
     Parameters
     ----------
-    problem, **options
+    problem
         See `BestArmPolicy`. The bias bounds must be of kind "max", or None.
     explore
-        How a fidelity is chosen for an arm; see `mfhpo.racing.options.MFLUCBOptions`. "A" is
+        See `mfhpo.racing.options.MFLUCBOptions`. "A" is
         EXPLORE-A: a race in which cheap fidelities tell nothing can cost many times what "top"
         does. Of 20 with three arms .1 apart, all equal at a fidelity that cost 100 times less, the
         median cost 1.3 times as much, and one 17 times as much as the mean of "top"; the mean of
         the others was at most 1.2 times that.
-    best_at_most, second_at_least
-        An upper bound on the mean of the best arm and a lower bound on that of the second-best, at
-        the target, for A and B. None: the bounds that the race has found so far. They choose
-        fidelities only: no certificate rests on them.
+    best_at_most
+        An upper bound on the mean of the best arm at the target, for A and B. None: the bound that
+        the race has found so far. It chooses fidelities only: no certificate rests on it.
+    second_at_least
+        A lower bound on the mean of the second-best arm at the target, likewise.
 
     Raises
     ------

@@ -98,8 +98,12 @@ class HoeffdingRadius(Radius):
 
         B(n) = sqrt(2 sigma^2 ln(4 n^2 / level) / n)
 
-    The failures at n sum to level / (2 n^2), in total 0.82 level. `sigma` is the sub-Gaussian
-    scale, in the unit of the values.
+    The failures at n sum to level / (2 n^2), in total 0.82 level.
+
+    Parameters
+    ----------
+    sigma
+        The sub-Gaussian scale, in the unit of the values.
     """
 
     sigma: float
@@ -123,7 +127,12 @@ class MixtureRadius(Radius):
 
     (Robbins 1970; Howard, Ramdas, McAuliffe and Sekhon 2021, Eq. 14), with rho of `mixture_prior`.
     It is tighter than `HoeffdingRadius` from n = 3 on, and up to 7 % wider at n = 2 (levels 1e-7 to
-    1e-1). For `sigma` see there.
+    1e-1).
+
+    Parameters
+    ----------
+    sigma
+        See `HoeffdingRadius`.
     """
 
     sigma: float
@@ -222,7 +231,10 @@ class StudentMixtureRadius(Radius):
 class TightestRadius(Radius):
     """The smallest of several radii, the level split evenly among them (a union bound).
 
-    The assumptions of all `radii` must hold.
+    Parameters
+    ----------
+    radii
+        At least one radius. The assumptions of all must hold.
     """
 
     radii: Sequence[Radius]

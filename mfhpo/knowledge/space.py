@@ -30,8 +30,11 @@ _CHOICE = math.sqrt(0.5)  # two choices are then as far apart as the ends of a r
 class Numeric:
     """A parameter with an order, given by its place in its range: from 0 to 1.
 
-    `places` are those of its values, increasing, if there are few of them, as of whole numbers;
-    empty if any place may be reached.
+    Parameters
+    ----------
+    places
+        Those of its values, increasing, if there are few of them, as of whole numbers. Empty: any
+        place may be reached.
     """
 
     places: tuple[float, ...] = ()
@@ -65,7 +68,13 @@ class Numeric:
 
 @dataclass(frozen=True)
 class OneOf:
-    """A parameter without an order, given by the index of its value among `n` choices."""
+    """A parameter without an order, given by the index of its value among its choices.
+
+    Parameters
+    ----------
+    n
+        Number of choices.
+    """
 
     n: int
 
@@ -84,6 +93,11 @@ class OneOf:
 
 class SearchSpace:
     """The parameters that are known of, and when they apply as far as configurations told.
+
+    Parameters
+    ----------
+    parameters
+        Each parameter by its name.
 
     Examples
     --------
@@ -231,7 +245,16 @@ class SearchSpace:
 
 
 def place_in_range(value: float, low: float, high: float, log: bool) -> float:
-    """Where a number lies between two others, from 0 to 1.
+    """Return where a number lies between two others, from 0 to 1.
+
+    Parameters
+    ----------
+    value
+        The number.
+    low, high
+        The two others.
+    log
+        Whether the range is logarithmic.
 
     Examples
     --------

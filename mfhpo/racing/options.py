@@ -22,6 +22,7 @@ LearningRate: TypeAlias = float | Literal["adaptive"]
 
 class _RunsPolicy(Protocol):
     _policy_class: Callable[..., Any]
+    _options_type: type
     _defaults: dict[str, Any]
 
 
@@ -48,9 +49,10 @@ class RaceOptions(TypedDict, total=False):
         An arm without any value leaves the race, with a warning, after so many trials that fail:
         they raise, give NaN, infinity or no value, or are stopped. One with values leaves once more
         than half of its evaluations at a level surely fail. Before, it is evaluated again.
-    pilot_arms, pilot_pulls
-        Size of the pilot, which finds out what is not declared: arms, and evaluations of each at
-        every level that is evidence.
+    pilot_arms
+        Number of arms of the pilot, which finds out what is not declared.
+    pilot_pulls
+        Evaluations of each arm of the pilot at every level that is evidence.
     """
 
     delta: float
@@ -261,6 +263,7 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
             shown.append(inspect.Parameter(name, kind, default=default, annotation=words))
         constructor.__signature__ = signature.replace(parameters=shown)
         cls._policy_class = policy
+        cls._options_type = options
         cls._defaults = known
         return cls
 

@@ -37,10 +37,14 @@ class MFElimination(RewardPolicy):
     problem
         What is known. The bias does not matter. W is high - low of values that are `Bounded`, and 2
         sigma otherwise. Costs and sigma are found out by a pilot where they are not declared.
-    epsilon, delta, budget, max_failures, pilot_arms, pilot_pulls
-        See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, epsilon is ``W (K
-        log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8). The pilot
-        is at the cheapest fidelity and the target.
+    delta, budget, max_failures, pilot_pulls
+        See `mfhpo.racing.options.MFEliminationOptions`.
+    pilot_arms
+        See `mfhpo.racing.options.MFEliminationOptions`. The pilot is at the cheapest fidelity and
+        the target.
+    epsilon
+        See `mfhpo.racing.options.MFEliminationOptions`. Derived from the budget, it is
+        ``W (K log(L) / L)^(1/3)`` with L the budget in units of the cheapest pull (Theorem 4.8).
     seed
         Chooses the pilot's arms.
 

@@ -1,5 +1,6 @@
 """Search: which configurations are worth trying, and how far each of them is evaluated."""
 
+from mfhpo._validation.parameters import document
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
@@ -25,3 +26,5 @@ __all__ = [
     "has_levels",
     "place_in_range",
 ]
+
+document(*map(globals().get, __all__))

@@ -61,7 +61,7 @@ class SearchOptions(TypedDict, total=False):
         It is known to take longer, and is only tried again, with a larger limit, where that is
         worth it. With a `proposer` of configurations, others go on instead.
     certify_share, top, delta, epsilon, sigma, max_failures
-        Of the certificate; see `mfhpo.search.BudgetedSearch`.
+        See `mfhpo.search.BudgetedSearch`.
     checkpoints
         Whether trials go on from the same configuration's last level, so that only the difference
         of the costs is paid.
@@ -102,13 +102,27 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class DeclaredSearch:
-    """A search as its user declares it, whichever library runs it."""
+    """A search as its user declares it, whichever library runs it.
+
+    Parameters
+    ----------
+    fidelity
+        The parameter that sets what an evaluation costs.
+    checkpoints
+        Whether an evaluation goes on from the configuration's last level.
+    replicate
+        Name of the parameter that evaluations of a block share, or None.
+    candidates
+        The configurations to choose from, or how many to draw. None: the search begins its own.
+    options
+        Further arguments of `BudgetedSearch`.
+    """
 
     fidelity: Fidelity
-    checkpoints: bool  # whether an evaluation goes on from the configuration's last level
-    replicate: str | None  # the parameter that evaluations of a block share
+    checkpoints: bool
+    replicate: str | None
     candidates: int | Sequence[Mapping[str, Any]] | None
-    options: Mapping[str, Any]  # further arguments of `BudgetedSearch`
+    options: Mapping[str, Any]
 
     @classmethod
     def of(
@@ -326,7 +340,13 @@ def cheap_levels_in_words(
 
 
 def has_levels(fidelity: Fidelity) -> bool:
-    """Whether a search's objective asks for a fidelity."""
+    """Return whether a search's objective asks for a fidelity.
+
+    Parameters
+    ----------
+    fidelity
+        That of a `DeclaredSearch`.
+    """
     return fidelity not in (_ONE_LEVEL, _TIMED_LEVEL)
 
 

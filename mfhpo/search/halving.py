@@ -29,11 +29,6 @@ class HalvingSearch(SearchPolicy):
 
     Arms that are given go up as `next_of_given` says, by their values.
 
-    Parameters
-    ----------
-    costs, continues, initial, seed
-        See `SearchPolicy`.
-
     Examples
     --------
     >>> from mfhpo.problem import Observation

@@ -80,11 +80,6 @@ class ModelSearch(SearchPolicy):
     up, to the highest one that is open where evaluations begin from scratch. Levels open one after
     the other, so that workers are not all busy at the target with the best of very few arms.
 
-    Parameters
-    ----------
-    costs, continues, initial, seed
-        See `SearchPolicy`.
-
     Examples
     --------
     >>> from mfhpo.problem import Observation

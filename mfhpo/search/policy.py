@@ -33,8 +33,13 @@ _STREAM = 2  # of random numbers, apart from others that are drawn from a seed a
 class Begin:
     """Evaluate a new configuration, at a level given by its index.
 
-    The point has values for all parameters of the space, also for those that turn out not to apply.
-    None: whoever asks draws it, at random or as it likes.
+    Parameters
+    ----------
+    fidelity
+        Index of the level.
+    point
+        Values for all parameters of the space, also for those that turn out not to apply. None:
+        whoever asks draws it, at random or as it likes.
     """
 
     fidelity: int
@@ -43,7 +48,13 @@ class Begin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicate(Pull):
-    """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed."""
+    """An evaluation at the target for a shortlist's certificate: from scratch, with a new seed.
+
+    Parameters
+    ----------
+    shortlist
+        The arms that are compared.
+    """
 
     shortlist: tuple[int, ...] = ()
 

@@ -10,6 +10,7 @@ import optuna
 import typer
 from rich.console import Console
 
+from mfhpo._validation.missing import missing
 from mfhpo_optuna.command_line.output import AsJson, fail, print_json, print_summary
 from mfhpo_optuna.command_line.report import OutputOption, write_page
 from mfhpo_optuna.samplers.search_sampler import SearchSampler
@@ -66,7 +67,7 @@ def _digits() -> Callable[[optuna.Trial], float]:
         from sklearn.model_selection import train_test_split
         from sklearn.svm import SVC
     except ImportError:
-        fail("the demo needs scikit-learn, which is not installed; pip install 'mfhpo[cli]'")
+        fail(missing("the demo", "scikit-learn", "cli"))
     pixels, digits = load_digits(return_X_y=True)
 
     def objective(trial: optuna.Trial) -> float:

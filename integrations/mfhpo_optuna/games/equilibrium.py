@@ -15,8 +15,12 @@ from mfhpo_optuna.games.study import NashStudy
 class StudyDeviation:
     """The best deviation of one player from a profile, all others staying.
 
-    `gain` is what it may bring the player, in the unit of its objective; `params`, all players'
-    parameters, are where it leads by the model's means.
+    Parameters
+    ----------
+    gain
+        What it may bring the player, in the unit of its objective.
+    params
+        All players' parameters after it, by the model's means.
     """
 
     gain: Dissatisfaction

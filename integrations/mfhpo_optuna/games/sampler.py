@@ -71,8 +71,10 @@ class NashSampler(StudySampler[NashStudy]):
     averaging
         Whether a dearer evaluation is the same one, with more repeats in proportion to its cost, so
         that levels differ in their noise alone.
-    lease, progress, seed
-        See `mfhpo_optuna.samplers.options.SamplerOptions`. The seed makes a study with one worker
+    lease, progress
+        See `mfhpo_optuna.samplers.options.SamplerOptions`.
+    seed
+        See `mfhpo_optuna.samplers.options.SamplerOptions`. It makes a study with one worker
         repeatable.
 
     Raises

@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import optuna
 
+from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
@@ -113,8 +114,7 @@ def _dashboard() -> Any:
         import optuna_dashboard
     except ImportError as error:
         raise ImportError(
-            "publish_to_dashboard needs optuna-dashboard, which is not installed; pip install "
-            "'mfhpo[dashboard]'."
+            missing("publish_to_dashboard", "optuna-dashboard", "dashboard")
         ) from error
     return optuna_dashboard
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo import __version__
+from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
 from mfhpo_optuna.report.pictures import pictures_of
@@ -188,9 +189,7 @@ def _environment() -> Environment:
     try:
         import jinja2
     except ImportError as error:
-        raise ImportError(
-            "write_report needs Jinja2, which is not installed; pip install 'mfhpo[report]'."
-        ) from error
+        raise ImportError(missing("write_report", "Jinja2", "report")) from error
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mfhpo_optuna.report", "templates"),
         autoescape=True,
@@ -225,9 +224,7 @@ def _plotly_js() -> Any:
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise ImportError(
-            "write_report needs plotly, which is not installed; pip install 'mfhpo[report]'."
-        ) from error
+        raise ImportError(missing("write_report", "plotly", "report")) from error
     import markupsafe
 
     return markupsafe.Markup(get_plotlyjs())

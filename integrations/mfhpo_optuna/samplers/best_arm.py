@@ -73,10 +73,8 @@ class IISESampler(DeclaredSampler):
         of parameter dictionaries; or ``{name: distribution}`` to draw 32 from (all of them, if
         there are no more; see `draw_arms` for another number).
     **options
-        Those of the policy, `mfhpo.racing.options.IISEOptions`, of samplers,
-        `mfhpo_optuna.samplers.options.SamplerOptions`, and `replicate`, the name of the parameter
-        that sets the split or the seed, for evaluations in blocks: see
-        `mfhpo.racing.options.BlockOptions`.
+        See `mfhpo.racing.options.IISEOptions`, `mfhpo.racing.options.BlockOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Raises
     ------
@@ -149,9 +147,15 @@ class MFTopTwoSampler(DeclaredSampler):
     which evaluates all that are left equally often. Use `IISESampler` for many workers, which need
     no single leader to gather around, or to repeat published results.
 
-    Guarantee, trials, arguments, workers, resuming and errors are as described for `IISESampler`;
-    the options are `mfhpo.racing.options.MFTopTwoOptions` and
-    `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
+    **options
+        See `mfhpo.racing.options.MFTopTwoOptions`, `mfhpo.racing.options.BlockOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Examples
     --------
@@ -174,9 +178,16 @@ class MFGradSampler(DeclaredSampler):
     optimal. It begins with one trial of every pair of those configurations that are left, and a
     step takes more computing than one of `MFTopTwoSampler`, which is the better choice elsewhere.
 
-    Guarantee, trials, arguments, workers, resuming and errors are as described for `IISESampler`,
-    but with ``stop="published"`` delta is not proven; the options are
-    `mfhpo.racing.options.MFGradOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`, but with
+    ``stop="published"`` delta is not proven.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
+    **options
+        See `mfhpo.racing.options.MFGradOptions`, `mfhpo.racing.options.BlockOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Examples
     --------
@@ -199,10 +210,17 @@ class MFLUCBSampler(DeclaredSampler):
     "B" picks the levels that pay), or to repeat published results. Else `MFTopTwoSampler` usually
     needs less.
 
-    Guarantee, trials, arguments, workers, resuming and errors are as described for `IISESampler`;
-    the options are `mfhpo.racing.options.MFLUCBOptions` and
-    `mfhpo_optuna.samplers.options.SamplerOptions`. What is said about the two best means only
-    chooses levels: if it is wrong the race costs more, and the certificate is as good.
+    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`. What is said
+    about the two best means only chooses levels: if it is wrong the race costs more, and the
+    certificate is as good.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
+    **options
+        See `mfhpo.racing.options.MFLUCBOptions`, `mfhpo.racing.options.BlockOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Raises
     ------

@@ -62,6 +62,7 @@ class PolicySampler(StudySampler[RaceT]):
     _drawn_by = "arm_sampler"  # the option
     # Of a class that runs a policy with options; see `mfhpo.racing.options.runs`.
     _policy_class: Callable[..., Any]
+    _options_type: type
     _defaults: dict[str, Any]
 
     def __init__(

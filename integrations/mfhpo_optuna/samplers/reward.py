@@ -101,9 +101,15 @@ class MFEliminationSampler(DeclaredSampler):
     if what was declared is true. No bias has to be known. The interval of `recommendation` holds
     with probability at least 1 - `delta`.
 
-    When it ends, what ``study.best_trial`` is, arguments and errors are as described for
-    `MFUCBSampler`; the options are `mfhpo.racing.options.MFEliminationOptions` and
-    `mfhpo_optuna.samplers.options.SamplerOptions`.
+    When it ends, what ``study.best_trial`` is, and errors are as described for `MFUCBSampler`.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
+    **options
+        See `mfhpo.racing.options.MFEliminationOptions` and
+        `mfhpo_optuna.samplers.options.SamplerOptions`.
 
     Examples
     --------

@@ -191,12 +191,17 @@ class SearchSampler(FidelitySampler):
 
 
 def training_of(trial: optuna.Trial) -> str:
-    """A name for the training that a trial goes on with, to keep its checkpoint under.
+    """Return a name for the training that a trial goes on with, to keep its checkpoint under.
 
     Trials of one configuration of a study at rising levels share it. Each evaluation for the
     certificate, and of `certify`, has one of its own, since it has to begin anew, with a new seed.
     Studies are told apart by their names: delete the checkpoints with a study. Call it after the
     trial's first suggestion: before, and in studies of other samplers, it raises ValueError.
+
+    Parameters
+    ----------
+    trial
+        The trial that is under way.
     """
     tag = trial.user_attrs.get(ARM_KEY)
     if tag is None:

@@ -29,12 +29,20 @@ _DEFAULT_NUMBER = 32
 def draw_arms(
     distributions: Mapping[str, BaseDistribution], n: int = _DEFAULT_NUMBER, seed: int = 0
 ) -> list[Params]:
-    """Draw `n` different configurations that fill the space evenly, from distributions by name.
+    """Draw different configurations that fill the space evenly.
 
     Those of a Latin hypercube: each parameter takes a value from each of `n` equally likely parts
-    of its range. They are fewer where a finite space gives repeats; one with at most `n`
-    configurations is returned whole. The seed makes the draw repeatable. Raises TypeError if
-    anything but a distribution is given.
+    of its range. Raises TypeError if anything but a distribution is given.
+
+    Parameters
+    ----------
+    distributions
+        Optuna's distributions, by the names of the parameters.
+    n
+        How many to draw. They are fewer where a finite space gives repeats; one with at most `n`
+        configurations is returned whole.
+    seed
+        Makes the draw repeatable.
 
     Examples
     --------

@@ -38,7 +38,12 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     the recommendation that would have been given there, by the model that was fitted there: some
     twenty of them are computed anew.
 
-    The arguments, the figure and the errors are as for `plot_race`, of `NashSampler`.
+    The figure and the errors are as for `plot_race`, of `NashSampler`.
+
+    Parameters
+    ----------
+    study, sampler
+        See `plot_race`.
     """
     require_plotly("plot_dissatisfaction")
     story = NashStory(study, sampler, "plot_dissatisfaction", _STAGES)

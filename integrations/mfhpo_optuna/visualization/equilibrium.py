@@ -39,7 +39,12 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     alone, with an interval by the likeliest model, at the target fidelity. The star is the
     recommended value. In an equilibrium no line rises above 0 by more than its interval tells.
 
-    The arguments, the figure and the errors are as for `plot_race`, of `NashSampler`.
+    The figure and the errors are as for `plot_race`, of `NashSampler`.
+
+    Parameters
+    ----------
+    study, sampler
+        See `plot_race`.
 
     Examples
     --------

@@ -53,8 +53,12 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     bounds; a cross is the share of its trials at exactly this limit that were stopped, the larger
     the more trials.
 
-    The arguments, the figure and the errors are as for `plot_race`, of `RCUCBSampler` and
-    `ZoomingRCUCBSampler`.
+    The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
+
+    Parameters
+    ----------
+    study, sampler
+        See `plot_race`.
 
     Examples
     --------

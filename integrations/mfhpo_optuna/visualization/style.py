@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.visualization.colours import QUIET, faded
 
@@ -20,9 +21,7 @@ def require_plotly(plot: str) -> None:
     try:
         import plotly.graph_objects  # noqa: F401
     except ImportError as error:
-        raise ImportError(
-            f"{plot} needs plotly, which is not installed; pip install 'mfhpo[plot]'."
-        ) from error
+        raise ImportError(missing(plot, "plotly", "plot")) from error
 
 
 def new_figure(**panels: Any) -> Any:

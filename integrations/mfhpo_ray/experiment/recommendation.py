@@ -95,8 +95,12 @@ class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
 class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
     """Which configuration to run, for how long, and the gain of that.
 
-    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and the
-    `luckiest` of `TuneRecommendation`.
+    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and:
+
+    Parameters
+    ----------
+    luckiest
+        See `TuneRecommendation`.
     """
 
 

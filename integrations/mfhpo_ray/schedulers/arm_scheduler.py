@@ -66,6 +66,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     # What `mfhpo.racing.options.runs` sets.
     _policy_class: Callable[..., Any]
+    _options_type: type
     _defaults: dict[str, Any]
 
     def __init__(

@@ -41,7 +41,7 @@ class MFEliminationScheduler(ArmScheduler):
     Parameters
     ----------
     time_attr, max_t, levels
-        The levels at which trials are judged: see `mfhpo_ray.IISEScheduler`.
+        See `mfhpo_ray.IISEScheduler`.
     bias
         Bounds on what is still gained, as for the pruner: ``{level: bound}``, whose levels are then
         the ones at which trials are judged, below `max_t`; or a function of the level. A bound is a

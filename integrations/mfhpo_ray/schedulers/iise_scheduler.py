@@ -58,7 +58,7 @@ class IISEScheduler(ArmScheduler):
         Cost of a trial up to each level; "measured" for seconds; None for proportional to the
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
-        See `mfhpo_ray.searchers.options.FidelitySearchOptions`; no other scheduler is needed.
+        See `mfhpo_ray.searchers.options.FidelitySearchOptions`. No other scheduler is needed.
     replicate
         The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
         ones.
@@ -66,9 +66,10 @@ class IISEScheduler(ArmScheduler):
         Number of arms, where a search algorithm suggests them one at a time; None: its number of
         samples. The search ends with the first suggestion beyond them. Not needed with random
         search and grids.
-    metric, mode
-        What to optimise, "max" or "min"; None: as ``TuneConfig`` says. A trial that ends without
-        the metric has failed.
+    mode
+        "max" or "min". None: as ``TuneConfig`` says.
+    metric
+        What to optimise. None: as ``TuneConfig`` says. A trial that ends without it has failed.
     limit
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
         there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
@@ -76,7 +77,7 @@ class IISEScheduler(ArmScheduler):
     seed
         Of the pilot.
     **options
-        Those of the policy, `mfhpo.racing.options.IISEOptions`: a level is a fidelity there, and a
+        See `mfhpo.racing.options.IISEOptions`. A level is a fidelity there, and a
         replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
         level, or as many as each arm has.
 

@@ -37,7 +37,9 @@ class RCUCBScheduler(ArmScheduler):
     ----------
     limits
         See `RCUCBSearch`.
-    replicate, arms, metric, mode
+    replicate, metric, mode
+        See `IISEScheduler`.
+    arms
         See `IISEScheduler`. To let the arms be repeated without end, use `RCUCBSearch`.
     **options
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all

@@ -82,7 +82,7 @@ class IISESearch(DeclaredSearch):
         The configurations to compare: how many to draw from the search space; or a list of
         configurations. A finite space with fewer configurations is raced whole.
     **options
-        Those of the policy, `mfhpo.racing.options.IISEOptions`, and of searches,
+        See `mfhpo.racing.options.IISEOptions`, `mfhpo.racing.options.BlockOptions` and
         `mfhpo_ray.searchers.options.FidelitySearchOptions`.
 
     Raises

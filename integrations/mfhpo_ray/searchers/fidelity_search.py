@@ -248,6 +248,7 @@ class DeclaredSearch(FidelitySearch):
     """
 
     _policy_class: Callable[..., Policy]
+    _options_type: type
     _defaults: dict[str, Any]
     _announced = False  # whether the log has what cheap levels are used for
 

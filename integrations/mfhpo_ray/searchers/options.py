@@ -23,10 +23,11 @@ class SearchOptions(TypedDict, total=False):
 
     Parameters
     ----------
-    metric, mode
-        The metric, of which a trial's last result counts, and whether to maximise it, "max", or to
-        minimise it, "min". None: those of ``TuneConfig``, which reach a search only together with
-        a ``param_space``.
+    metric
+        The metric, of which a trial's last result counts. None: that of ``TuneConfig``, which
+        reaches a search only together with a ``param_space``.
+    mode
+        Whether to maximise the metric, "max", or to minimise it, "min". None: as for `metric`.
     space
         Search space of the arms, in Tune's terms. None: the ``param_space`` of the Tuner, whose
         constants are part of each trial anyway. A ``tune.sample_from`` of the ``param_space`` is

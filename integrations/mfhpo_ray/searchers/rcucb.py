@@ -35,6 +35,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
     stops_surplus = False
 
     _policy_class: Callable[..., CensoredPolicy]
+    _options_type: type
     _defaults: dict[str, Any]
 
     def __init__(self, arms: ArmsLike, options: Mapping[str, Any], **explicit: Any) -> None:

@@ -107,6 +107,7 @@ class SpaceSearch(FidelitySearch):
     """
 
     _policy_class: Callable[..., BudgetedSearch]
+    _options_type: type
     _defaults: dict[str, Any]
     _candidates: Candidates
 

@@ -56,8 +56,14 @@ class MultiOutputGP:
     """A Gaussian process over (configuration, level), with the covariance of `covariance`.
 
     Observations are added one at a time; the Cholesky factor grows with them, and so do the
-    predictions for `points`, by their features, shape (n_points, d). Those of the same utility are
-    merged.
+    predictions for `points`. Those of the same utility are merged.
+
+    Parameters
+    ----------
+    hyperparameters
+        Of the covariance.
+    points
+        Features of what is predicted, shape (n_points, d). None: nothing.
 
     References
     ----------

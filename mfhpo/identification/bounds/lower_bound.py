@@ -4,6 +4,8 @@ The lower bound is Theorem 1 of Poiani et al. (2022); the predictions follow the
 Theorems 2 and 3 with the radius that is really used.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,8 +64,10 @@ def predict_cost(
     ----------
     problem
         Its costs and bias must be declared, and its noise be `SubGaussian`.
-    delta, epsilon
-        Probability of a wrong answer, and tolerance.
+    delta
+        Probability of a wrong answer, in (0, 1).
+    epsilon
+        Tolerance in the unit of the values.
     gaps
         A guess by how much the best arm's target mean exceeds that of the others, shape (K - 1,);
         or of all arms, shape (K,), 0 for the best. Cheaper fidelities are then taken as unbiased
@@ -119,15 +123,22 @@ def cost_lower_bound(
     means: npt.ArrayLike | None = None,
     epsilon: float = 0.0,
 ) -> float:
-    """The least cost that a delta-correct method can expect to pay (Poiani et al. 2022, Theorem 1).
+    """Return the least cost that a delta-correct method can expect to pay.
 
-    For normal noise it is ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
+    It is that of Poiani et al. (2022), Theorem 1. For normal noise it is
+    ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
     ``2 lambda_m sigma_m^2 / distance^2``, the distance being how far the arm's mean at fidelity m
     is from the nearest one with which another arm would be the right answer. The same change of
     measure covers order bounds, and a tolerance: then only arms count whose answer is forced.
 
-    The arguments are those of `predict_cost`; the means should satisfy the bias bounds. Infinite
-    for a tie between the best arms (and epsilon = 0), 0 for a single arm.
+    It is infinite for a tie between the best arms (and epsilon = 0), 0 for a single arm.
+
+    Parameters
+    ----------
+    problem, delta, epsilon, gaps
+        See `predict_cost`.
+    means
+        See `predict_cost`. They should satisfy the bias bounds.
     """
     costs, bias, sigmas = declared(problem)
     table, _ = _means(problem, bias, gaps, means)

@@ -89,9 +89,9 @@ class LikelihoodRatioPolicy(BestArmPolicy):
 
     Parameters
     ----------
-    problem, **options
-        See `BestArmPolicy`. There is no `radius` (TypeError): the intervals that are shown are the
-        tightest for the noise, and decide nothing but the audit.
+    radius
+        Not taken (TypeError). The intervals that are shown are the tightest for the noise, and
+        decide nothing but the audit.
     variant
         "max" or "order": the kind of bias bounds to estimate, if they are (`estimated_bias`). Order
         bounds are never more than twice the others, and mostly far less. A ValueError says that it
