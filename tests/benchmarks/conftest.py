@@ -6,7 +6,7 @@ from benchmarks.fingerprints import recorded
 @pytest.fixture(autouse=True)
 def _known_fingerprints(request, monkeypatch):
     """Reports of tests carry what is recorded: playing it again would take seconds in each."""
-    if request.path.stem not in ("test_fingerprints", "test_provenance"):
+    if request.path.stem != "test_fingerprints":
         known = recorded()
 
         def found(kinds):

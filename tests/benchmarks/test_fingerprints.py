@@ -7,6 +7,7 @@ import pytest
 from benchmarks import fingerprints
 from benchmarks.evidence.plan import BENCHMARKS
 from benchmarks.fingerprints import HOSTS, choices_of, host_of, present_kinds, recorded
+from benchmarks.provenance import ROOT, provenance
 from benchmarks.replay.policies import POLICIES
 from benchmarks.rests_on import _PREFIXES, kinds_of
 
@@ -52,3 +53,11 @@ def test_a_choice_counts_and_a_digit_does_not(monkeypatch):
     fingerprints.play.cache_clear()
     assert fingerprints.fingerprints([run]) != before
     fingerprints.play.cache_clear()
+
+
+def test_a_result_says_how_the_measured_code_chooses():
+    said = provenance("benchmarks.papers.nash", ["--runs=2"], "optuna")
+    assert said["command"] == "python -m benchmarks.papers.nash --runs=2"
+    assert set(said["fingerprints"]) == {"game MF-UCB-PNE", "game UCB-PNE"}
+    if (ROOT / ".git").exists():
+        assert len(said["commit"].removesuffix("+")) == 12
