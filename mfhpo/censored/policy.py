@@ -41,10 +41,17 @@ class CensoredPolicy(Policy):
         Number of arms.
     limits
         Limits in seconds, or how many are to be derived.
-    rule
-        Works out the upper bounds.
-    longest, cost, penalty, reward_range, survival, delta, horizon, max_failures
+    longest, cost, penalty, reward_range, delta, horizon, max_failures
         See `mfhpo.censored.options.RCUCBOptions`.
+    confidence
+        The upper bound, see the notes of `RCUCB`.
+    exploration
+        Its alpha, positive, see the notes of `RCUCB`.
+    survival
+        How probably a pull runs beyond a limit. "kaplan-meier": by the share of the pulls running
+        at each limit that had ended by the next one. "count" is Eq. 9 of the paper, where a pull
+        that was stopped before counts as running beyond: biased, and able to keep a good limit from
+        being tried again.
     """
 
     _smoothness = 0.0  # fall of the gain per second between limits, where these are refined

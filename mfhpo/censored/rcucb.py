@@ -23,15 +23,6 @@ class RCUCB(CensoredPolicy):
         durations: equidistant over their interquartile range (Section 5.2).
     longest, cost, penalty, reward_range, delta, horizon, max_failures
         See `mfhpo.censored.options.RCUCBOptions`.
-    confidence
-        The upper bound, see the notes.
-    exploration
-        Its alpha, positive, see the notes.
-    survival
-        How probably a pull runs beyond a limit. "kaplan-meier": by the share of the pulls running
-        at each limit that had ended by the next one. "count" is Eq. 9 of the paper, where a pull
-        that was stopped before counts as running beyond: biased, and able to keep a good limit from
-        being tried again.
 
     Raises
     ------

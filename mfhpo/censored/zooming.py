@@ -44,9 +44,9 @@ class ZoomingRCUCB(CensoredPolicy):
     cost, penalty, reward_range, max_failures
         See `mfhpo.censored.options.ZoomingRCUCBOptions`.
     exploration
-        See `RCUCB`. All bounds are at the level alpha log(n T^2 / delta).
-    confidence, survival
-        See `RCUCB`; "kl+" is refused.
+        See `CensoredPolicy`. All bounds are at the level alpha log(n T^2 / delta).
+    confidence
+        See `CensoredPolicy`. "kl+" is refused.
     delta
         Probability with which a bound may fail within the horizon, in (0, 1); also for the
         intervals of gains in the answers, and again for those of survival. Approximate if

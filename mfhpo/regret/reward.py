@@ -1,7 +1,6 @@
 """What the policies that maximise reward share: no certificate, and answers."""
 
 import abc
-from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,29 @@ class RewardPolicy(RacingPolicy):
     Parameters and errors are those of `RacingPolicy`. Without a budget it never finishes by itself.
     """
 
-    def __init__(self, problem: Problem, **options: Any) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        delta: float = 0.05,
+        budget: float | None = None,
+        max_failures: int = 3,
+        seed: int = 0,
+        pilot_arms: int = 10,
+        pilot_pulls: int = 2,
+    ) -> None:
         self._declared_sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
         radii = _radii(problem.noise, self._declared_sigmas, problem.n_fidelities)
-        super().__init__(problem, radius=radii, **options)
+        super().__init__(
+            problem,
+            delta=delta,
+            budget=budget,
+            radius=radii,
+            max_failures=max_failures,
+            seed=seed,
+            pilot_arms=pilot_arms,
+            pilot_pulls=pilot_pulls,
+        )
 
     @property
     @abc.abstractmethod

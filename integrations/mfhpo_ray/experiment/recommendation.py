@@ -40,7 +40,14 @@ class Luckiest:
 
 @dataclass(frozen=True)
 class _BesideLuckiest:
-    """An answer beside what Tune would hand over."""
+    """An answer beside what Tune would hand over.
+
+    Parameters
+    ----------
+    luckiest
+        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
+        for with the results.
+    """
 
     params: dict[str, Any]
     luckiest: Luckiest | None = None
