@@ -3,9 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from numbers import Real
 from typing import Any
 
-from mfhpo._validation import check_count, check_increasing
+from mfhpo._validation import (
+    MOST_ARMS,
+    MOST_LEVELS,
+    check_costs,
+    check_count,
+    check_instance,
+    check_nonnegative,
+)
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
 
@@ -56,12 +64,21 @@ class Observation:
     cost: float | None = None
     censored_at: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.value is not None:
+            kinds = () if isinstance(self.value, bool) else Real
+            check_instance("value", self.value, kinds, "a number or None")
+        for name in ("cost", "censored_at"):
+            seconds = getattr(self, name)
+            if seconds is not None:
+                check_nonnegative(name, seconds)
+
     @property
     def has_value(self) -> bool:
         """Whether there is a value to learn from."""
         if self.censored_at is not None or self.value is None:
             return False
-        return abs(float(self.value)) <= _LARGEST
+        return abs(self.value) <= _LARGEST
 
     @property
     def failed(self) -> bool:
@@ -106,12 +123,12 @@ class Problem:
     n_fidelities: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1))
+        object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1, MOST_ARMS))
+        check_count("n_fidelities", self.n_fidelities, 0, MOST_LEVELS)
+        check_instance("bias", self.bias, Bias | None, "a mfhpo.Bias or None")
+        check_instance("noise", self.noise, Noise, "a noise such as mfhpo.SubGaussian(0.1)")
         if self.costs is not None:
-            costs = tuple(float(cost) for cost in self.costs)
-            check_increasing("costs", costs)
-            if costs[0] <= 0.0:
-                raise ValueError(f"costs must be positive, got {list(costs)}.")
+            costs = check_costs(self.costs, "one number for each fidelity, or None")
             if self.n_fidelities not in (0, len(costs)):
                 raise ValueError(
                     f"n_fidelities={self.n_fidelities} contradicts costs={list(costs)}, which has "
@@ -133,6 +150,17 @@ class Problem:
     def target(self) -> int:
         """Index of the target fidelity, M - 1."""
         return self.n_fidelities - 1
+
+
+def check_problem(problem: Problem) -> None:
+    """Raise TypeError unless the argument `problem` is one."""
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
+
+
+def check_observation(observation: Observation) -> None:
+    """Raise TypeError unless the argument `observation` is one."""
+    right = "a mfhpo.Observation such as Observation(0.9)"
+    check_instance("observation", observation, Observation, right)
 
 
 @dataclass(frozen=True, kw_only=True)

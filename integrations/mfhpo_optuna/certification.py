@@ -15,7 +15,7 @@ import optuna
 from optuna.pruners import NopPruner
 from optuna.trial import TrialState
 
-from mfhpo._validation import check_limit
+from mfhpo._validation import check_function, check_limit, check_name, check_number
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.choice import check_blocks
@@ -173,11 +173,10 @@ def certify(
     >>> answer.certified, answer.luckiest_result.claim < 0.0 < answer.interval[1]
     (True, True)
     """
-    if not callable(objective):
-        raise TypeError(f"objective must be a function of a trial, got {objective!r}.")
-    if name is not None and (not isinstance(name, str) or not name):
-        raise TypeError(f"name must be the name of a study or None, got {name!r}.")
-    if timeout != 0:
+    check_function("objective", objective, "a function of a trial")
+    if name is not None:
+        check_name("name", name, "the name of a study or None")
+    if timeout is not None and check_number("timeout", timeout, " of seconds or None") != 0.0:
         timeout = check_limit("timeout", timeout)
     if replicate is not None:
         name_of_fidelity = None if fidelity is None else as_fidelity(fidelity).name

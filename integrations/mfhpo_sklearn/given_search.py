@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from mfhpo._validation import check_choice, check_limit
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import (
     make_best_policy,
@@ -17,7 +18,7 @@ from mfhpo.certification.choice import (
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, check_options
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.search import DeclaredSearch
 from mfhpo.search.declared import makes_shortlist
@@ -194,10 +195,7 @@ class MFSearchCV(PolicySearchCV):
 
     def _race(self, resource: Resource, seed: int) -> GivenRace | FinalistsRace:
         candidates = _listed(self.candidates)
-        if self.estimated_bias not in ("steer", "eliminate"):
-            raise ValueError(
-                f"estimated_bias must be 'steer' or 'eliminate', got {self.estimated_bias!r}."
-            )
+        check_choice("estimated_bias", self.estimated_bias, get_args(EstimatedBias))
         declaration = Declaration.of(resource.fidelity or _ONE_LEVEL, self.sigma, self.bias)
         problem = declaration.problem(len(candidates), resource.levels, 1.0)
         options = {
@@ -208,7 +206,7 @@ class MFSearchCV(PolicySearchCV):
             "max_failures": self.max_failures,
             "seed": seed,
         }
-        check_options(options)
+        check_limit("budget", self.budget, "")
         of_race = {**options, "bias": self.bias, "estimated_bias": self.estimated_bias}
         if makes_shortlist(of_race, len(candidates), resource.costs):
             return self._race_of_finalists(candidates, resource, seed)

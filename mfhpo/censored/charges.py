@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_nonnegative
+from mfhpo._validation import check_nonnegative, shown
 from mfhpo.knowledge.arrays import FloatArray
 
 # Seconds, any shape, to what is charged for them, the same shape.
@@ -62,10 +62,13 @@ def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
     if not callable(charge):
         raise TypeError(
             f"{name} must be a function of seconds such as mfhpo.censored.Linear(0.1), got "
-            f"{charge!r}."
+            f"{shown(charge)}."
         )
     places = np.union1d(np.linspace(0.0, float(limits[-1]), _PLACES), limits)
-    values = np.asarray(charge(places), dtype=np.float64)
+    try:
+        values = np.asarray(charge(places), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must take an array of seconds, but raises: {error}") from error
     if values.shape != places.shape:
         raise TypeError(
             f"{name} must give one value for each of an array of seconds, got shape "

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_positive
+from mfhpo._validation import MOST_ARMS, MOST_LEVELS, check_count, check_positive
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import GainEstimates, Survival
 from mfhpo.censored.kernel import forget, is_refinable
@@ -93,15 +93,16 @@ class ZoomingRCUCB(CensoredPolicy):
         horizon: int | None = None,
         max_failures: int = 3,
     ) -> None:
-        if confidence == "kl+":
+        if isinstance(confidence, str) and confidence == "kl+":
             raise ValueError(
                 'confidence="kl+" narrows its bounds with the rounds, but the level of z-RCUCB is '
                 'fixed by its horizon; take "kl".'
             )
-        self._splits = check_count("splits", splits, 2)
+        self._splits = check_count("splits", splits, 2, MOST_LEVELS)
         check_positive("longest", longest)
         check_positive("smoothness", smoothness, "; try 1")
-        self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
+        n_arms = check_count("n_arms", n_arms, 1, MOST_ARMS)
+        self._points = [np.array([float(longest)]) for _ in range(n_arms)]
         super().__init__(
             n_arms,
             [float(longest)],

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_flag, check_number, shown
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
@@ -19,7 +20,7 @@ from mfhpo.identification.rounds import Rounds, first_eliminations
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Problem, Pull, check_problem
 
 
 class Elimination(BestArmPolicy):
@@ -43,7 +44,7 @@ class Elimination(BestArmPolicy):
     _certificate_reason = "its lower bound is within epsilon of every remaining arm's upper bound"
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        self._preselect = preselect
+        self._preselect = check_flag("preselect", preselect)
         super().__init__(problem, **options)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
@@ -193,6 +194,7 @@ class IISE(Elimination):
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
+        check_problem(problem)
         check_variant(variant, problem.bias)
         self._kind = variant or "order"
         super().__init__(problem, **options)
@@ -218,8 +220,8 @@ class MaximumFidelityExploit(IISE):
     """
 
     def __init__(self, problem: Problem, *, fraction: float = 0.1, **options: Any) -> None:
-        if not 0.0 < fraction <= 1.0:
-            raise ValueError(f"fraction must be in (0, 1], got {fraction!r}.")
+        if not 0.0 < check_number("fraction", fraction) <= 1.0:
+            raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
         self._fraction = fraction
         super().__init__(problem, **options)
 

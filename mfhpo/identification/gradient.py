@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_choice, check_count, check_positive
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Problem, Pull
+from mfhpo.problem import Problem, Pull, check_problem
 from mfhpo.racing.options import LearningRate
 
 _LARGEST_GRADIENT = 1e150  # the square of which is finite
@@ -59,16 +59,13 @@ class MFGrad(MFTopTwo):
         max_arms: int = 32,
         **options: Any,
     ) -> None:
-        if stop not in ("mixture", "published"):
-            raise ValueError(f"stop must be 'mixture' or 'published', got {stop!r}.")
-        a_number = isinstance(learning_rate, Real) and not isinstance(learning_rate, bool)
-        if learning_rate not in ("adaptive", "decreasing") and not (
-            a_number and 0.0 < float(learning_rate) < math.inf
-        ):
-            raise ValueError(
-                f"learning_rate must be 'adaptive', 'decreasing' or a positive number, got "
-                f"{learning_rate!r}."
-            )
+        check_problem(problem)
+        check_choice("stop", stop, ("mixture", "published"))
+        if isinstance(learning_rate, Real):
+            check_positive("learning_rate", learning_rate, "; try 0.25")
+        else:
+            known = ("adaptive", "decreasing")
+            check_choice("learning_rate", learning_rate, known, " or a positive number")
         self._learning_rate = learning_rate
         self._published_stop = stop == "published"
         self._max_arms = check_count("max_arms", max_arms, 2)

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from mfhpo._validation import check_choice, check_finite, check_flag, check_probability
 from mfhpo.identification.best_arm import BestArmPolicy, only_steers
 from mfhpo.identification.bounds.published_radius import PublishedRadius, published_radii
 from mfhpo.identification.explore import (
@@ -40,7 +41,6 @@ from mfhpo.racing.native import compiled
 from mfhpo.racing.options import Explore, Schedule
 
 _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
-_NUMBERS = (int, float, np.integer, np.floating)
 _SCHEDULES = {None: 0, "pulls": PULLS, "rounds": ROUNDS}
 
 # Values that `play` keeps ahead: in all (about), and for an arm at a fidelity at least and at most.
@@ -104,15 +104,11 @@ class MFLUCB(BestArmPolicy):
         safeguard: bool = True,
         **options: Any,
     ) -> None:
-        if explore not in _EXPLORE:
-            raise ValueError(f"explore must be one of {', '.join(_EXPLORE)}, got {explore!r}.")
-        if schedule not in _SCHEDULES:
-            raise ValueError(f"schedule must be 'pulls', 'rounds' or None, got {schedule!r}.")
-        if not isinstance(ratio, _NUMBERS) or not 0.0 < ratio < 1.0:
-            raise ValueError(f"ratio must lie strictly between 0 and 1, got {ratio!r}; try 0.5.")
-        for name, value in (("best_at_most", best_at_most), ("second_at_least", second_at_least)):
-            if value is not None and not (isinstance(value, _NUMBERS) and math.isfinite(value)):
-                raise ValueError(f"{name} must be a finite number or None, got {value!r}.")
+        check_choice("explore", explore, _EXPLORE)
+        check_choice("schedule", schedule, _SCHEDULES)
+        check_probability("ratio", ratio)
+        check_finite("best_at_most", best_at_most)
+        check_finite("second_at_least", second_at_least)
         highest = math.inf if best_at_most is None else best_at_most
         if highest <= (-math.inf if second_at_least is None else second_at_least):
             raise ValueError(
@@ -130,7 +126,7 @@ class MFLUCB(BestArmPolicy):
         self._second_at_least = math.nan if second_at_least is None else float(second_at_least)
         self._factor = (1.0 + ratio) / (1.0 - ratio)
         self._schedule = _SCHEDULES[schedule]
-        self._safeguard = bool(safeguard)
+        self._safeguard = check_flag("safeguard", safeguard)
         self._published: list[PublishedRadius] = []
         if schedule is not None:
             if options.get("radius") is not None:

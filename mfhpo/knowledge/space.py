@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from mfhpo._validation import check_count
+from mfhpo._validation import MOST_ARMS, check_count, check_instance, check_numbers, shown
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.conditions import Question, explain
 
@@ -38,9 +38,10 @@ class Numeric:
     width = 1  # number of features
 
     def __post_init__(self) -> None:
-        places = np.array([0.0, *self.places, 1.0])
+        inner = check_numbers("places", self.places, "a tuple of numbers from 0 to 1")
+        places = np.array([0.0, *inner, 1.0])
         if not (np.diff(places[1:-1]) > 0.0).all() or not (np.diff(places) >= 0.0).all():
-            raise ValueError(f"places must increase and be from 0 to 1, got {self.places!r}.")
+            raise ValueError(f"places must increase and be from 0 to 1, got {shown(self.places)}.")
 
     @classmethod
     def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
@@ -70,7 +71,7 @@ class OneOf:
     n: int
 
     def __post_init__(self) -> None:
-        check_count("n", self.n, 1)
+        check_count("n", self.n, 1, MOST_ARMS)
 
     def snapped(self, places: FloatArray) -> FloatArray:
         """The indices of the choices at places from 0 to 1."""
@@ -93,7 +94,11 @@ class SearchSpace:
     """
 
     def __init__(self, parameters: Mapping[str, Numeric | OneOf]) -> None:
+        check_instance("parameters", parameters, Mapping, "a dictionary of Numeric and OneOf")
         self.parameters = dict(parameters)
+        for name, parameter in self.parameters.items():
+            right = "a Numeric or a OneOf"
+            check_instance(f"parameters[{name!r}]", parameter, Numeric | OneOf, right)
         self._conditions: dict[str, Question] = {}
 
     def __eq__(self, other: object) -> bool:

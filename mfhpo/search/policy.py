@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_increasing
+from mfhpo._validation import check_costs, check_count, check_flag, check_index, check_instance
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Observation, Pull, check_observation
 from mfhpo.search.prices import Prices
 
 _MAX_FAILURES = 3
@@ -91,11 +91,8 @@ class SearchPolicy(abc.ABC):
         initial: int | None = None,
         seed: int = 0,
     ) -> None:
-        check_increasing("costs", costs)
-        if costs[0] <= 0.0:
-            raise ValueError(f"costs must be positive, got {list(costs)}.")
-        self.costs = tuple(float(cost) for cost in costs)
-        self.continues = continues
+        self.costs: tuple[float, ...] = check_costs(costs)
+        self.continues = check_flag("continues", continues)
         self.prices: Prices | None = None
         self.worth = 1.0
         self.affordable = math.inf
@@ -237,10 +234,10 @@ class SearchPolicy(abc.ABC):
         where costs are declared, or if no limit is large enough (an infinite one): what is like it
         would be stopped as well.
         """
-        if not 0 <= pull.fidelity < len(self.costs):
-            raise ValueError(
-                f"fidelity must be 0 to {self.target}, the index of a level, got {pull.fidelity}."
-            )
+        check_instance("pull", pull, Pull, "a mfhpo.Pull, as it was asked for")
+        check_count("arm", pull.arm, 0)
+        check_index("fidelity", pull.fidelity, len(self.costs))
+        check_observation(observation)
         self._told += 1
         self._changes += 1
         if observation.has_value and observation.value is not None:

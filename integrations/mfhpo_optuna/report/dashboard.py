@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import optuna
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_nonnegative
+from mfhpo._validation import check_instance, check_nonnegative
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.pictures import figures_of
@@ -93,8 +93,7 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     >>> summary.sentence in optuna_dashboard.get_note(study)
     True
     """
-    if not isinstance(study, optuna.Study):
-        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     dashboard = _dashboard("publish_to_dashboard")
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))

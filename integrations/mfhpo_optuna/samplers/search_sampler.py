@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from optuna.samplers import BaseSampler
 
+from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
@@ -198,6 +199,7 @@ def training_of(trial: optuna.Trial) -> str:
     Studies are told apart by their names: delete the checkpoints with a study. Call it after the
     trial's first suggestion: before, and in studies of other samplers, it raises ValueError.
     """
+    check_instance("trial", trial, optuna.Trial, "an optuna.Trial")
     tag = trial.user_attrs.get(ARM_KEY)
     if tag is None:
         raise ValueError(

@@ -15,9 +15,10 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_instance
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
 from mfhpo_optuna.study.levels import contains, did_you_mean
 
@@ -63,11 +64,8 @@ def shortlist_of(
     study: optuna.Study, top: int, fidelity: str | Fidelity | None, replicate: str | None = None
 ) -> StudyShortlist:
     """The `top` best configurations; arguments and errors are those of `mfhpo_optuna.certify`."""
-    if not isinstance(study, optuna.Study):
-        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     top = check_count("top", top, 2)
-    if fidelity is not None and not isinstance(fidelity, (str, Fidelity)):
-        raise TypeError(f"fidelity must be a name, a Fidelity or None, got {fidelity!r}.")
     if len(study.directions) > 1:
         raise ValueError(
             f"study {study.study_name!r} has {len(study.directions)} objectives, so it has no "
@@ -76,7 +74,7 @@ def shortlist_of(
     trials = study.get_trials(deepcopy=False)
     if fidelity is None:  # a race says which parameter it is
         fidelity = study.user_attrs.get(FIDELITY_KEY)
-    chosen = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
+    chosen = None if fidelity is None else as_fidelity(fidelity)
     eligible = _eligible(trials, chosen)
     configurations = _group(study, eligible, chosen, replicate)
     if len(configurations) < 2:

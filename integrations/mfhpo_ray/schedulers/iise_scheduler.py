@@ -18,7 +18,7 @@ from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.declaration import Declaration, check_options
+from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.losses import is_tried_again, with_losses
 from mfhpo_ray.experiment.open_pulls import WaitedFor, with_waiting
@@ -163,7 +163,6 @@ class IISEScheduler(ArmScheduler):
         if own["measure"] is not None:
             check_count("measure", own["measure"], 1)
         self._options = {**own, "seed": seed}
-        check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
         self._race: LevelRace  # from `_open` on
         self._n_observed = 0

@@ -11,7 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo._validation import (
+    check_array,
+    check_instance,
+    check_nonnegative,
+    check_probability,
+)
 from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
     costs_of_precision,
@@ -21,7 +26,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.problem import Problem
+from mfhpo.problem import Problem, check_problem
 
 
 @dataclass(frozen=True)
@@ -96,8 +101,7 @@ def predict_cost(
     costs, bias, scales = declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)
     lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)
-    if radius is not None and not isinstance(radius, Radius):
-        raise TypeError(f"radius must be a Radius or None, got {radius!r}.")
+    check_instance("radius", radius, Radius | None, "a mfhpo.Radius or None")
     n_fidelities = problem.n_fidelities
     radii = [
         default_radius(problem.noise, m, n_fidelities) if radius is None else radius
@@ -250,6 +254,7 @@ def _paid(pulls: FloatArray, costs: FloatArray) -> float:
 
 def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
     """Costs (M,), bias and noise scales (M,) of a problem that declares them, or raise."""
+    check_problem(problem)
     for name, value in (("costs", problem.costs), ("bias", problem.bias)):
         if value is None:
             raise ValueError(
@@ -269,7 +274,7 @@ def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
 def checked_means(problem: Problem, means: npt.ArrayLike) -> FloatArray:
     """Means at all fidelities as an array of shape (M, K), or raise."""
     shape = (problem.n_fidelities, problem.n_arms)
-    table = np.array(means, dtype=np.float64)
+    table = check_array("means", means, "numbers")
     if table.shape != shape or not np.isfinite(table).all():
         raise ValueError(
             f"means must be finite and have shape (fidelities, arms) = {shape}, got "
@@ -290,7 +295,7 @@ def _means(
     if means is not None:
         table = checked_means(problem, means)
         return table, table[:, [int(np.argmax(table[-1]))]] - table
-    given = np.array(gaps, dtype=np.float64)
+    given = check_array("gaps", gaps, "numbers")
     if given.shape == (problem.n_arms - 1,):
         given = np.concatenate(([0.0], given))
     if given.shape != (problem.n_arms,) or not (given >= 0.0).all() or given.min() > 0.0:

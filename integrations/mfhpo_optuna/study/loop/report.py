@@ -10,6 +10,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import optuna
 
+from mfhpo._validation import check_choice
 from mfhpo_optuna.study.loop.state import Progress
 
 ProgressLike: TypeAlias = bool | Literal["live"] | None
@@ -75,8 +76,7 @@ class ProgressReport:
     """
 
     def __init__(self, wanted: ProgressLike) -> None:
-        if not (wanted is None or isinstance(wanted, bool) or wanted == "live"):
-            raise TypeError(f"progress must be True, False or None, or 'live', got {wanted!r}.")
+        check_choice("progress", wanted, (True, False, None, "live"))
         if wanted == "live":
             require_rich()
         self._wanted = wanted

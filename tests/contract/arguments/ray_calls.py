@@ -1,0 +1,187 @@
+"""What users call of mfhpo_ray, and what its arguments may be."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ray import tune
+
+import mfhpo_ray
+from mfhpo_ray import PullScheduler
+from tests.contract.arguments import core_calls, optuna_calls
+from tests.contract.arguments.calls import Call
+from tests.contract.arguments.wrong_values import (
+    FINITE,
+    FLAG,
+    NONNEGATIVE,
+    PROBABILITY,
+    UNLIMITED,
+    Kind,
+    anything,
+    count,
+    either,
+    function,
+    mapping_of,
+    never,
+    nothing,
+    number,
+    one_of,
+    optional,
+    sequence_of,
+    text,
+)
+
+_NAMES = either(text, sequence_of(text), lambda value: value in (set(),))
+
+KINDS: dict[str, Kind] = core_calls.KINDS | {
+    "aim": optuna_calls.KINDS["aim"],
+    "arms": count(1, core_calls.MOST_ARMS),
+    "best_no_better_than": optional(FINITE),
+    "breadth_first": optional(FLAG),
+    "config": mapping_of(text, anything),
+    "cost": optional(function),
+    "costs": nothing,
+    "fidelity": text,
+    "grace_period": optional(count(1, 9)),
+    "levels": nothing,
+    "limit": optional(UNLIMITED),
+    "limit_key": text,
+    "limits": optuna_calls.KINDS["limits"],
+    "max_concurrent": count(1),
+    "max_t": count(2),
+    "measure": optional(count(0)),
+    "metric": optional(text),
+    "mode": one_of(None, "max", "min"),
+    "n_startup_trials": optional(count(0)),
+    "noise": NONNEGATIVE,
+    "penalty": optional(function),
+    "prices": nothing,
+    "reduction_factor": optional(number(1, to="()")),
+    "replicate": optional(text),
+    "second_no_worse_than": optional(FINITE),
+    "seed": optional(count(0)),
+    "seed_key": optional(text),
+    "space": nothing,
+    "stop_surplus": FLAG,
+    "time_attr": text,
+    "training_key": text,
+    "variant": one_of(None, "max", "order", "se", "mfe"),
+    "what": never,
+}
+
+NOT_CALLED = {
+    "mfhpo_ray": {"Luckiest", "TuneLimitRecommendation", "TuneRecommendation"}
+    | {"TuneSearchRecommendation"}
+}
+
+_ARMS = [{"x": 0.1}, {"x": 0.5}]
+_SPACE = {
+    "x": tune.uniform(0, 1),
+    "epochs": tune.randint(1, 9),
+    **{name: tune.randint(1, 9) for name in ("3", "text", "x" * 5_000)},
+}
+
+
+def _suggest(search: Any) -> None:
+    search.set_search_properties("loss", "min", _SPACE)
+    for trial in ("a", "b"):
+        search.suggest(trial)
+        search.on_trial_complete(trial, {"loss": 0.5, "time_total_s": 1.0})
+    search.recommendation()
+
+
+def _search(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
+    valid = {"metric": "loss", "mode": "min", **valid}
+
+    def fresh() -> Any:
+        return cls(**valid)
+
+    def use(search: Any) -> None:
+        search.set_search_properties(None, None, _SPACE)
+        search.suggest("a")
+
+    kinds: dict[str, Kind] = {}
+    if "longest" in valid:
+        kinds = {
+            "longest": core_calls.POSITIVE,
+            "confidence": one_of("kl", "bernstein", "printed"),
+        }
+    return {
+        "": Call(cls, lambda: dict(valid), use, kinds),
+        ".scheduler": Call(
+            lambda **given: fresh().scheduler(**given),
+            signature_of=fresh().scheduler,
+            kinds={"limit": nothing} if "limits" in valid or "longest" in valid else {},
+        ),
+        ".set_search_properties": Call(
+            lambda **given: fresh().set_search_properties(**given),
+            lambda: {"metric": "loss", "mode": "min", "config": dict(_SPACE)},
+            signature_of=fresh().set_search_properties,
+        ),
+        ".set_max_concurrency": Call(
+            lambda **given: fresh().set_max_concurrency(**given),
+            lambda: {"max_concurrent": 2},
+            signature_of=fresh().set_max_concurrency,
+        ),
+    }
+
+
+_FIDELITY = {"fidelity": "epochs", "arms": _ARMS}
+
+CALLS: dict[str, Call] = core_calls._of(
+    "mfhpo_ray",
+    IISEScheduler=Call(
+        mfhpo_ray.IISEScheduler,
+        lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
+        kinds={
+            "arms": optional(count(2)),
+            "measure": optional(count(1)),
+            "replicate": _NAMES,
+            "seed": count(0),
+        },
+    ),
+    IISESearch=_search(mfhpo_ray.IISESearch, **_FIDELITY),
+    MFEliminationScheduler=Call(
+        mfhpo_ray.MFEliminationScheduler,
+        lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
+        kinds={
+            "arms": optional(count(2)),
+            "bias": either(nothing, function),
+            "replicate": _NAMES,
+        },
+    ),
+    MFGradSearch=_search(mfhpo_ray.MFGradSearch, **_FIDELITY),
+    MFLUCBSearch=_search(mfhpo_ray.MFLUCBSearch, **_FIDELITY),
+    MFSearch=_search(mfhpo_ray.MFSearch, **_FIDELITY),
+    PullScheduler=Call(PullScheduler),
+    RCUCBScheduler=Call(
+        mfhpo_ray.RCUCBScheduler,
+        lambda: {"metric": "loss", "mode": "min"},
+        kinds={"arms": optional(count(2)), "replicate": _NAMES},
+    ),
+    RCUCBSearch=_search(mfhpo_ray.RCUCBSearch, arms=_ARMS, limits=[0.5, 2.0]),
+    SpaceSearch={
+        **_search(mfhpo_ray.SpaceSearch),
+        ", of candidates": Call(
+            mfhpo_ray.SpaceSearch,
+            lambda: {"candidates": _ARMS, "epsilon": 0.1, "budget": 10, "fidelity": "epochs"},
+            kinds={
+                "chance": optional(PROBABILITY),
+                "epsilon": optional(NONNEGATIVE),
+                "fidelity": optional(text),
+            },
+        ),
+    },
+    ZoomingRCUCBSearch=_search(mfhpo_ray.ZoomingRCUCBSearch, arms=_ARMS, longest=2.0),
+    recommendation=Call(
+        mfhpo_ray.recommendation,
+        lambda: {"what": _begun()},
+    ),
+)
+CALLS["mfhpo_ray.SpaceSearch"].kinds["fidelity"] = optional(text)
+
+
+def _begun() -> Any:
+    search = mfhpo_ray.IISESearch(**_FIDELITY, metric="loss", mode="min")
+    search.set_search_properties(None, None, _SPACE)
+    search.suggest("a")
+    return search
