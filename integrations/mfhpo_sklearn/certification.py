@@ -15,12 +15,12 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
 
-from mfhpo._validation import check_count, check_limit
+from mfhpo._validation import check_flag, check_instance, check_limit, check_seed
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
+from mfhpo_sklearn.evaluation import Evaluation, check_workers, evaluations, workers
 from mfhpo_sklearn.results import BesideNewData
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
@@ -169,10 +169,10 @@ def certify(
     """
     shortlist = shortlist_of(search, top)
     timeout = check_limit("timeout", timeout)
-    if random_state is not None:
-        random_state = check_count("random_state", random_state, 0)
-    if not isinstance(refit, bool):
-        raise TypeError(f"refit must be True or False, got {refit!r}.")
+    check_seed(random_state, "random_state")
+    check_flag("refit", refit)
+    check_instance("fit_params", fit_params, Mapping | None, "a dictionary or None")
+    check_workers(n_jobs)
     race = Certification(
         shortlist.candidates,
         luckiest=shortlist.luckiest,

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from mfhpo._validation import check_choice, check_limit
+from mfhpo._validation import check_choice, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import (
     make_best_policy,
@@ -278,14 +278,17 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
     """The settings that a user gives; a ValueError or TypeError says what would be right."""
     right = "a list of dictionaries of parameters, or a grid {name: values}"
     if isinstance(candidates, Mapping):
-        listed = list(ParameterGrid(candidates))
+        try:
+            listed = list(ParameterGrid(candidates))
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"candidates must be {right}: {error}") from error
     elif isinstance(candidates, (str, bytes, Iterator)) or not hasattr(candidates, "__iter__"):
-        raise TypeError(f"candidates must be {right}, got {candidates!r}.")
+        raise TypeError(f"candidates must be {right}, got {shown(candidates)}.")
     else:
         listed = list(candidates)
     for place, candidate in enumerate(listed):
         if not isinstance(candidate, Mapping):
-            raise TypeError(f"candidates[{place}] must be a dictionary, got {candidate!r}.")
+            raise TypeError(f"candidates[{place}] must be a dictionary, got {shown(candidate)}.")
     if not listed:
         raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
     return [dict(candidate) for candidate in listed]

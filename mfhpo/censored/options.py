@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypedDict
 
+from mfhpo._validation import shown
 from mfhpo.censored.charges import Charge
 from mfhpo.censored.gain import Survival
 from mfhpo.censored.rcucb import Confidence
@@ -106,8 +107,8 @@ def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
     """Limits, or how many are to be derived; more than 50 would be a single limit, and raise."""
     if isinstance(limits, Integral) and limits > _MOST_LIMITS:
         raise ValueError(
-            f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
-            f"one limit of {limits} seconds give limits=[{limits}]."
+            f"limits={shown(limits)} is the number of limits to derive, at most {_MOST_LIMITS}; "
+            f"for one limit of so many seconds give it in a list."
         )
     return _N_LIMITS if limits is None else limits
 

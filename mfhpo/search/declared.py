@@ -16,6 +16,7 @@ from mfhpo._validation import (
     check_limit,
     check_probability,
     check_sequence,
+    shown,
 )
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
@@ -140,7 +141,7 @@ class DeclaredSearch:
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
         budgets = {name: value for name, value in all_three.items() if value is not None}
         if len(budgets) > 1:
-            words = " and ".join(f"{name}={value!r}" for name, value in budgets.items())
+            words = " and ".join(f"{name}={shown(value)}" for name, value in budgets.items())
             both = "both" if len(budgets) == 2 else "all"
             raise ValueError(f"{words} {both} say what may be spent; give one.")
         if trials is not None:

@@ -9,7 +9,14 @@ import numpy as np
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 
-from mfhpo._validation import check_count, check_increasing, check_nonnegative, check_number
+from mfhpo._validation import (
+    check_choice,
+    check_count,
+    check_increasing,
+    check_name,
+    check_nonnegative,
+    check_number,
+)
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import (
     BoundedElimination,
@@ -134,11 +141,8 @@ class MFEliminationScheduler(ArmScheduler):
         limit: float | None = None,
     ) -> None:
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
-        if not isinstance(time_attr, str):
-            raise TypeError(f"time_attr must be the key of a result, got {time_attr!r}.")
-        if breadth_first not in (None, True, False):
-            raise TypeError(f"breadth_first must be True, False or None, got {breadth_first!r}.")
-        self._time_attr = time_attr
+        self._time_attr = check_name("time_attr", time_attr, "the key of a result")
+        check_choice("breadth_first", breadth_first, (True, False, None))
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is None or callable(bias):
             self._bias = bias
@@ -160,7 +164,7 @@ class MFEliminationScheduler(ArmScheduler):
                 f"with at least one before the last. Lower grace_period or reduction_factor, or "
                 f"give levels=..."
             )
-        self._noise = check_nonnegative("noise", check_number("noise", noise))
+        self._noise = check_nonnegative("noise", noise)
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)

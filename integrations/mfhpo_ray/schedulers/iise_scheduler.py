@@ -12,7 +12,7 @@ from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
 
 from mfhpo import IISE, Labels, Observation, Pull
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
@@ -155,6 +155,7 @@ class IISEScheduler(ArmScheduler):
         own = with_defaults(type(self), options)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
         given = levels_of(levels, max_t, grace_period, reduction_factor)
+        check_name("time_attr", time_attr, "the key of a result")
         self._fidelity = Fidelity(time_attr, given, costs)
         self._meter = Meter(self._fidelity, prices)
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())

@@ -1,11 +1,12 @@
 """The levels of a time attribute, how far a trial has come by its results, and at what cost."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_number
+from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.identification.curves.curves import check_steps
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
@@ -26,22 +27,24 @@ def levels_of(
     """The levels of a time attribute: as given, or geometric up to `max_t`."""
     if max_t is None and levels is not None:
         _refuse(
-            f"levels={levels!r}; leave it out, or give max_t=... in place of levels",
+            f"levels={shown(levels)}; leave it out, or give max_t=... in place of levels",
             grace_period=grace_period,
             reduction_factor=reduction_factor,
         )
-        return tuple(levels)
+        return tuple(check_numbers("levels", levels, "a list of numbers or None"))
     if max_t is None or levels is not None:
         raise ValueError(
             f"give either max_t, the time at which a trial is complete, or levels, got "
-            f"max_t={max_t!r} and levels={levels!r}."
+            f"max_t={shown(max_t)} and levels={shown(levels)}."
         )
     last = check_count("max_t", max_t, 1)
     first = _GRACE_PERIOD if grace_period is None else check_count("grace_period", grace_period, 1)
     if reduction_factor is None:
         reduction_factor = _REDUCTION_FACTOR
-    if not check_number("reduction_factor", reduction_factor) > 1.0:
-        raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
+    if not 1.0 < check_number("reduction_factor", reduction_factor) < math.inf:
+        raise ValueError(
+            f"reduction_factor must be above 1 and finite, got {reduction_factor!r}; try 3."
+        )
     if first > last:
         raise ValueError(f"grace_period={first} must not be above max_t={last}.")
     return check_steps(last, reduction_factor, first)
@@ -78,7 +81,7 @@ def _refuse(beside: str, **geometric: float | None) -> None:
     """Raise ValueError for an argument that makes levels where they are given."""
     for name, value in geometric.items():
         if value is not None:
-            raise ValueError(f"{name}={value!r} has no part beside {beside}.")
+            raise ValueError(f"{name}={shown(value)} has no part beside {beside}.")
 
 
 def time_in(result: Mapping[str, Any], name: str) -> float:

@@ -10,6 +10,7 @@ from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
 from ray.tune.utils import flatten_dict
 
+from mfhpo._validation import check_flag, check_name
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
 from mfhpo_ray.experiment.prices import required_resources
@@ -77,13 +78,9 @@ class PullScheduler(FIFOScheduler):
         self, limit: float | None = None, limit_key: str = "time_limit_s", stop_surplus: bool = True
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        if not isinstance(limit_key, str):
-            raise TypeError(f"limit_key must be a string, got {limit_key!r}; try 'time_limit_s'.")
-        if not limit_key:
-            raise ValueError("limit_key must name a key of the configuration; try 'time_limit_s'.")
         self._limit = finite_limit("limit", limit)
-        self._limit_key = limit_key
-        self._stop_surplus = stop_surplus
+        self._limit_key = check_name("limit_key", limit_key, "a key of the configuration")
+        self._stop_surplus = check_flag("stop_surplus", stop_surplus)
         self._clock = time.monotonic
         self._limits = TimeLimits(self._now)
         self._censored = 0

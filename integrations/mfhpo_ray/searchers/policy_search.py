@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from ray.tune.search import Searcher
 
 from mfhpo import Labels, Observation, Policy, Pull
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_instance, check_name, check_seed, shown
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
@@ -61,8 +61,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         seed: int | None,
     ) -> None:
         check_aim(metric, mode)
-        if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
-            raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
+        if seed_key is not None:
+            check_name("seed_key", seed_key, "a key of the configuration or None")
         if seed_key == owned:
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)
@@ -73,7 +73,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._keys = tuple(key for key in (owned, seed_key, replicate) if key is not None)
         self._candidates = Candidates(arms, space, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
-        self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
+        checked = check_seed(seed)
+        self._seed = secrets.randbits(31) if checked is None else checked
         self._most: int | None = None
         self._clock = time.monotonic
         self._arms = Arms()  # until the race begins
@@ -164,6 +165,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> bool:
         """Take metric, mode and search space; False if something to draw is not the search's."""
         check_aim(metric, mode)
+        check_instance("config", config, Mapping, "a search space of Tune")
         self._take("metric", metric)
         self._take("mode", mode)
         if spec.get("stop"):
@@ -434,7 +436,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         own = getattr(self, f"_{name}")
         if value and own and value != own:
             raise ValueError(
-                f"{name}={value!r} of TuneConfig or of the saved search is not the {own!r} of this "
+                f"{name}={shown(value)} of TuneConfig or of the saved search is not "
+                f"the {own!r} of this "
                 f"search; give the same, or only one of them."
             )
         setattr(self, f"_{name}", own or value)

@@ -20,6 +20,7 @@ from tests.contract.arguments.wrong_values import (
     Kind,
     count,
     either,
+    empty_set,
     function,
     mapping_of,
     never,
@@ -31,7 +32,7 @@ from tests.contract.arguments.wrong_values import (
     text,
 )
 
-_REPLICATES = either(sequence_of(text), lambda value: value in (set(),))
+_REPLICATES = either(sequence_of(text), empty_set)
 
 KINDS: dict[str, Kind] = core_calls.KINDS | {
     "aim": one_of("best arm", "reward per cost", "reward per pull"),
@@ -160,13 +161,18 @@ def _certify(**given: Any) -> Any:
 
 def _observed(sampler: mfhpo_optuna.NashSampler) -> optuna.Study:
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    study.optimize(
-        lambda trial: (trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)), n_trials=2
-    )
+    fidelity = sampler.arguments.get("fidelity")
+
+    def utilities(trial: optuna.Trial) -> tuple[float, float]:
+        if fidelity is not None:
+            trial.suggest_int(fidelity, 1, 2)
+        return trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
+
+    study.optimize(utilities, n_trials=2)
     return study
 
 
-_PLAYERS = {"players": {"row": ["x"], "column": ["y"]}, "budget": 4, "seed": 0}
+_PLAYERS = {"players": {"row": ["x"], "column": ["y"]}, "budget": 6, "seed": 0}
 
 
 @cache
@@ -200,6 +206,15 @@ def _of_times() -> optuna.Study:
     return study
 
 
+def _any_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _write(study: Any, path: Any, sampler: Any = None) -> Any:
+    path = "/dev/null" if isinstance(path, str) else path  # no file of a name such as "text"
+    return mfhpo_optuna.write_report(study, path, sampler=sampler)
+
+
 CALLS: dict[str, Call] = core_calls._of(
     "mfhpo_optuna",
     IISEPruner=Call(mfhpo_optuna.IISEPruner, use=_prune, kinds={"n_startup_trials": count(0)}),
@@ -224,7 +239,7 @@ CALLS: dict[str, Call] = core_calls._of(
             mfhpo_optuna.NashSampler,
             lambda: dict(_PLAYERS),
             _observed,
-            {"budget": number(2, to="[)"), "fidelity": optional(text)},
+            {"budget": number(0, to="()"), "fidelity": optional(text)},
         ),
         ".equilibrium": Call(
             lambda **given: _game()[0].equilibrium(**given),
@@ -277,7 +292,7 @@ CALLS: dict[str, Call] = core_calls._of(
         signature_of=mfhpo_optuna.certify,
         kinds={
             "budget": optional(count(2)),
-            "catch": either(sequence_of(never), lambda value: value in (set(),)),
+            "catch": either(sequence_of(never), empty_set),
             "fidelity": optional(text),
             "top": count(2),
         },
@@ -295,7 +310,7 @@ CALLS: dict[str, Call] = core_calls._of(
     seed_of=Call(mfhpo_optuna.seed_of, lambda: {"trial": _trial()}),
     training_of=Call(mfhpo_optuna.training_of, lambda: {"trial": _asked()}),
     write_report=Call(
-        mfhpo_optuna.write_report, lambda: {"study": _of_race(), "path": "/dev/null"}
+        _write, lambda: {"study": _of_race(), "path": "/dev/null"}, kinds={"path": _any_text}
     ),
 )
 

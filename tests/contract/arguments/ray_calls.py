@@ -19,6 +19,7 @@ from tests.contract.arguments.wrong_values import (
     anything,
     count,
     either,
+    empty_set,
     function,
     mapping_of,
     never,
@@ -30,7 +31,7 @@ from tests.contract.arguments.wrong_values import (
     text,
 )
 
-_NAMES = either(text, sequence_of(text), lambda value: value in (set(),))
+_NAMES = either(text, sequence_of(text), empty_set)
 
 KINDS: dict[str, Kind] = core_calls.KINDS | {
     "aim": optuna_calls.KINDS["aim"],
@@ -60,7 +61,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | {
     "second_no_worse_than": optional(FINITE),
     "seed": optional(count(0)),
     "seed_key": optional(text),
-    "space": nothing,
+    "space": either(nothing, lambda value: isinstance(value, dict)),
     "stop_surplus": FLAG,
     "time_attr": text,
     "training_key": text,
@@ -81,14 +82,6 @@ _SPACE = {
 }
 
 
-def _suggest(search: Any) -> None:
-    search.set_search_properties("loss", "min", _SPACE)
-    for trial in ("a", "b"):
-        search.suggest(trial)
-        search.on_trial_complete(trial, {"loss": 0.5, "time_total_s": 1.0})
-    search.recommendation()
-
-
 def _search(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
     valid = {"metric": "loss", "mode": "min", **valid}
 
@@ -96,7 +89,9 @@ def _search(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
         return cls(**valid)
 
     def use(search: Any) -> None:
-        search.set_search_properties(None, None, _SPACE)
+        metric = "loss" if search.metric is None else None
+        mode = "min" if search.mode is None else None
+        search.set_search_properties(metric, mode, _SPACE)
         search.suggest("a")
 
     kinds: dict[str, Kind] = {}
@@ -125,7 +120,7 @@ def _search(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
     }
 
 
-_FIDELITY = {"fidelity": "epochs", "arms": _ARMS}
+_FIDELITY = {"fidelity": "epochs"}
 
 CALLS: dict[str, Call] = core_calls._of(
     "mfhpo_ray",
@@ -158,7 +153,7 @@ CALLS: dict[str, Call] = core_calls._of(
         lambda: {"metric": "loss", "mode": "min"},
         kinds={"arms": optional(count(2)), "replicate": _NAMES},
     ),
-    RCUCBSearch=_search(mfhpo_ray.RCUCBSearch, arms=_ARMS, limits=[0.5, 2.0]),
+    RCUCBSearch=_search(mfhpo_ray.RCUCBSearch, limits=[0.5, 2.0]),
     SpaceSearch={
         **_search(mfhpo_ray.SpaceSearch),
         ", of candidates": Call(
@@ -171,7 +166,7 @@ CALLS: dict[str, Call] = core_calls._of(
             },
         ),
     },
-    ZoomingRCUCBSearch=_search(mfhpo_ray.ZoomingRCUCBSearch, arms=_ARMS, longest=2.0),
+    ZoomingRCUCBSearch=_search(mfhpo_ray.ZoomingRCUCBSearch, arms=2, longest=2.0),
     recommendation=Call(
         mfhpo_ray.recommendation,
         lambda: {"what": _begun()},

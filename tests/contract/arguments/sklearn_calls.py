@@ -20,7 +20,6 @@ from tests.contract.arguments.wrong_values import (
     NONNEGATIVE,
     UNLIMITED,
     Kind,
-    anything,
     count,
     either,
     mapping_of,
@@ -40,15 +39,16 @@ KINDS: dict[str, Kind] = core_calls.KINDS | {
     "X": never,
     "bias": nothing,
     "budget": optional(UNLIMITED),
-    "candidates": never,
+    "candidates": lambda value: isinstance(value, dict) and not value,
     "certify_share": number(0, 1, to="[)"),
-    "cv": either(nothing, count(2, 20)),
-    "error_score": either(number(), one_of("raise")),
+    "cv": either(nothing, count(2, 100_000)),
+    "error_score": lambda value: isinstance(value, (int, float, np.floating)),
     "estimator": never,
     "fit_params": optional(mapping_of(text, never)),
     "groups": nothing,
     "levels": nothing,
-    "n_jobs": lambda value: value is None or (core_calls.count(-9)(value) and value != 0),
+    "measure": optional(count(0)),
+    "n_jobs": lambda value: value is None or value == -1,
     "param_distributions": nothing,
     "random_state": either(nothing, count(0, 2**32 - 1)),
     "refit": FLAG,
@@ -59,7 +59,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | {
     "sigma": optional(either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))),
     "timeout": optional(UNLIMITED),
     "top": count(2),
-    "verbose": count(0),
+    "verbose": either(FLAG, count(0)),
     "y": nothing,
 }
 
@@ -91,6 +91,7 @@ CALLS: dict[str, Call] = core_calls._of(
     certify=Call(
         mfhpo_sklearn.certify,
         lambda: {"search": _grid(), "X": _X, "y": _Y, "budget": 6, "random_state": 0},
-        kinds={"budget": optional(count(3)), "X": anything, "cv": nothing},
+        kinds={"budget": optional(count(3)), "cv": nothing},
+        apart=frozenset({"X", "y", "groups"}),  # which scikit-learn checks
     ),
 )

@@ -50,7 +50,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "long text": lambda: "x" * 5_000,
     "lambda": lambda: lambda *given: None,
     "object()": object,
-    "type": lambda: object,
+    "type": lambda: str,
     "module": lambda: math,
 }
 
@@ -106,6 +106,10 @@ def nothing(value: Any) -> bool:
 
 def text(value: Any) -> bool:
     return isinstance(value, str) and bool(value)
+
+
+def empty_set(value: Any) -> bool:
+    return isinstance(value, set) and not value
 
 
 def never(value: Any) -> bool:
