@@ -362,39 +362,8 @@ class TestAnswers:
         [*_, point], [only] = wide.recommend().survival, one.recommend().survival
         assert point == only
 
-    @pytest.mark.parametrize("point", [-1, 3])
-    def test_a_limit_that_is_none(self, point):
-        policy = RCUCB(2, LIMITS, **PAPER)
-        with pytest.raises(ValueError, match=f"one of 3 of arm 0, from 0, got {point}"):
-            policy.interval(0, point)
-
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("name", "value", "error"),
-        [
-            ("n_arms", 0, ValueError),
-            ("n_arms", 2.0, TypeError),
-            ("limits", [], ValueError),
-            ("limits", [2.0, 1.0], ValueError),
-            ("limits", 0, ValueError),
-            ("limits", "quick", TypeError),
-            ("cost", 0.1, TypeError),
-            ("reward_range", (1.0, 0.0), ValueError),
-            ("reward_range", 1.0, TypeError),
-            ("confidence", "ucb", ValueError),
-            ("survival", "breslow", ValueError),
-            ("exploration", 0.0, ValueError),
-            ("delta", 0.0, ValueError),
-            ("horizon", 0, ValueError),
-            ("max_failures", 0, ValueError),
-        ],
-    )
-    def test_the_argument_and_its_value_are_named(self, name, value, error):
-        given = {"n_arms": 2, "limits": LIMITS} | {name: value}
-        with pytest.raises(error, match=name):
-            RCUCB(**given)
-
     @pytest.mark.parametrize(("limits", "longest"), [(5, 0.0), (5, math.nan), (LIMITS, 3.0)])
     def test_longest(self, limits, longest):
         with pytest.raises(ValueError, match=f"longest.*{longest}"):

@@ -191,23 +191,6 @@ def test_intervals_share_delta_among_all_points_there_could_be():
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("name", "value", "error"),
-        [
-            ("longest", 0.0, ValueError),
-            ("longest", math.nan, ValueError),
-            ("longest", "long", TypeError),
-            ("splits", 1, ValueError),
-            ("smoothness", 0.0, ValueError),
-            ("horizon", 0, ValueError),
-            ("confidence", "none", ValueError),
-        ],
-    )
-    def test_the_argument_and_its_value_are_named(self, name, value, error):
-        given = {"n_arms": 2, "longest": 4.0} | {name: value}
-        with pytest.raises(error, match=f"{name} must .* got {value!r}"):
-            ZoomingRCUCB(**given)
-
     def test_kl_plus_has_no_place(self):
         with pytest.raises(ValueError, match=r'confidence="kl\+" narrows its bounds'):
             ZoomingRCUCB(2, 4.0, confidence="kl+")

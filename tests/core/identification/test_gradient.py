@@ -169,22 +169,6 @@ def test_the_published_stop_needs_all_arms_at_once():
     MFGrad(problem, stop="published", max_arms=40)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"stop": "never"}, "stop must be 'mixture' or 'published', got 'never'"),
-        ({"max_arms": 1}, "max_arms must be at least 2, got 1"),
-        *[
-            ({"learning_rate": rate}, "learning_rate must be 'adaptive', 'decreasing'")
-            for rate in (True, 0.0, -1.0, math.inf, "fast", None)
-        ],
-    ],
-)
-def test_arguments_that_are_wrong(options, message):
-    with pytest.raises(ValueError, match=message):
-        two_arms(**options)
-
-
 @pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
 @pytest.mark.parametrize("noise", [SubGaussian(0.0), EstimatedNoise()])
 def test_very_large_values_without_noise_overflow_nothing(noise):

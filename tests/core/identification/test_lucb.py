@@ -440,14 +440,6 @@ class TestPlay:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"explore": "D"}, "explore must be one of A, B, C, AB, top, got 'D'"),
-        ({"schedule": "time"}, "schedule must be 'pulls', 'rounds' or None, got 'time'"),
-        ({"ratio": 1.0}, "ratio must lie strictly between 0 and 1, got 1.0"),
-        ({"ratio": "a"}, "ratio must lie strictly between 0 and 1, got 'a'; try 0.5"),
-        ({"ratio": None}, "ratio must lie strictly between 0 and 1, got None; try 0.5"),
-        ({"best_at_most": "a"}, "best_at_most must be a finite number or None, got 'a'"),
-        ({"best_at_most": math.inf}, "best_at_most must be a finite number or None, got inf"),
-        ({"second_at_least": math.nan}, "second_at_least must be a finite number or None, got nan"),
         ({"best_at_most": 0.5, "second_at_least": 0.6}, "best_at_most=0.5 must exceed"),
         ({"schedule": "pulls", "radius": HoeffdingRadius(1.0)}, "exclude each other"),
     ],

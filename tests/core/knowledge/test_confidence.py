@@ -186,18 +186,6 @@ def test_a_missing_spread_is_named():
         EmpiricalBernsteinRadius(0.0, 1.0)(np.array([3]), 0.05, squares=np.ones(1))
 
 
-def test_wrong_arguments_are_named():
-    for kind in (HoeffdingRadius, MixtureRadius):
-        with pytest.raises(ValueError, match="sigma must be a finite number of at least 0"):
-            kind(-1.0)
-    with pytest.raises(ValueError, match="prior must be positive and finite"):
-        StudentMixtureRadius(0.0)
-    with pytest.raises(ValueError, match="low must be below high"):
-        EmpiricalBernsteinRadius(1.0, 0.0)
-    with pytest.raises(ValueError, match="radii must hold at least one"):
-        TightestRadius(())
-
-
 def test_default_radius_follows_the_declaration():
     assert default_radius(SubGaussian(0.3), 0, 3) == MixtureRadius(0.3)
     assert default_radius(SubGaussian((0.5, 0.1)), 1, 2) == MixtureRadius(0.1)

@@ -142,22 +142,6 @@ def test_a_state_holds_failures_and_merged_arms():
         assert one.ask(12) == Pull(5, 1)
 
 
-@pytest.mark.parametrize(
-    ("costs", "options", "name"),
-    [
-        ((), {}, "costs"),
-        ((0.0, 1.0), {}, "costs"),
-        ((3.0, 1.0), {}, "costs"),
-        ((1.0, 1.0), {}, "costs"),
-        ((1.0, 3.0), {"initial": 1}, "initial"),
-        ((1.0, 3.0), {"seed": -1}, "seed"),
-    ],
-)
-def test_bad_arguments(costs, options, name):
-    with pytest.raises(ValueError, match=f"{name} must"):
-        HalvingSearch(costs, **options)
-
-
 def test_levels_that_there_are_not():
     search = HalvingSearch(costs=(1.0, 3.0))
     for level in (-1, 2):

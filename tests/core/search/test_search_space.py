@@ -59,12 +59,6 @@ def test_places_in_between_are_none():
     assert space.at(cube[1])["rate"] == 0.19
 
 
-@pytest.mark.parametrize("places", [(0.5, 0.2), (0.2, 0.2), (-0.1, 0.5), (0.5, 1.1), (np.nan,)])
-def test_places_increase_from_0_to_1(places):
-    with pytest.raises(ValueError, match="places must increase"):
-        Numeric(places)
-
-
 NESTED = SearchSpace(
     {"model": OneOf(2), "kernel": OneOf(2), "gamma": Numeric(), "depth": Numeric()}
 )
@@ -182,9 +176,3 @@ def test_what_is_learnt_replaces_what_was_learnt():
     assert space.cube_features(place)[0, -1] == 0.5
     space.learn_conditions([{"model": 0, "gamma": 0.3}, {"model": 1, "gamma": 0.5}])
     assert space.cube_features(place)[0, -1] == 0.2
-
-
-@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError)])
-def test_a_parameter_has_a_choice(n, error):
-    with pytest.raises(error, match="n must be"):
-        OneOf(n)

@@ -208,23 +208,6 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
-        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
-        ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
-        ({"reduction_factor": 1.0}, "reduction_factor must be above 1 and finite, got 1.0"),
-        ({"reduction_factor": math.inf}, "reduction_factor must be above 1 and finite, got inf"),
-        ({"final_step": 0}, "final_step must be at least 1, got 0"),
-        ({"replicate_params": "seed"}, r"write \('seed',\)"),
-    ],
-)
-def test_wrong_arguments_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        IISEPruner(**options)
-
-
 def test_several_objectives_are_refused():
     pruner = IISEPruner()
     study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)

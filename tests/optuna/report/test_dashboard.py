@@ -358,11 +358,6 @@ def test_seconds_must_be_finite_and_not_negative(seconds):
         DashboardCallback(seconds)
 
 
-def test_a_study_must_be_given():
-    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got 3"):
-        publish_to_dashboard(3)
-
-
 @pytest.mark.parametrize("missing", ["optuna_dashboard", "plotly.graph_objects"])
 def test_without_a_package_its_extra_is_named(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)

@@ -176,16 +176,6 @@ def test_a_limited_study_is_run_with_limits(limits):
     assert "with time_limited(objective) as limited:" in code_of(read_study(limits))
 
 
-def test_a_study_must_be_given(tmp_path):
-    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got 3"):
-        write_report(3, tmp_path / "report.html")
-
-
-def test_a_sampler_must_be_of_ours(storage, tmp_path):
-    with pytest.raises(TypeError, match="sampler must be a sampler of mfhpo"):
-        write_report(load(storage, "race"), tmp_path / "x.html", sampler=3)
-
-
 def test_without_jinja2_the_extra_is_named(storage, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r"pip install 'mfhpo\[report\]'"):

@@ -137,23 +137,6 @@ def test_a_bad_limit_of_the_sampler_is_named():
                 limited(trial)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "shown"),
-    [
-        ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
-        ({"limit": "60"}, TypeError, "limit"),
-        ({"memory_limit": 0}, ValueError, "memory_limit must be a positive number of bytes"),
-        ({"memory_limit": "2 GB"}, TypeError, "memory_limit"),
-        ({"start_method": "thread"}, ValueError, "start_method.*'thread'"),
-        ({"warm": 1}, TypeError, "warm must be True or False, got 1"),
-        ({"objective": 3}, TypeError, "objective must be a function"),
-    ],
-)
-def test_bad_arguments_are_refused_at_once(arguments, kind, shown):
-    with pytest.raises(kind, match=shown):
-        time_limited(**{"objective": hangs_if_odd, **arguments})
-
-
 def _storages(folder):
     return {
         "memory": lambda: None,

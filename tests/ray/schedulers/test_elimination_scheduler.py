@@ -301,14 +301,10 @@ def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypat
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "give either max_t"),
-        ({"bias": BIAS}, "give max_t, the time at which a trial is complete"),
         ({"bias": BIAS, "levels": [1, 3, 9]}, "and not levels"),
         ({"bias": BIAS, "max_t": 9, "reduction_factor": 9}, "reduction_factor=9 has no part"),
         ({"bias": {9: 0.1}, "max_t": 9}, "is not before max_t=9"),
         ({"bias": {0: 0.1}, "max_t": 9}, "must be above 0"),
-        ({"levels": [3, 1]}, "increase strictly"),
-        ({"max_t": 1}, "nothing would ever be stopped"),
         ({"max_t": 9, "noise": -1.0}, "noise"),
         ({"max_t": 9, "n_startup_trials": -1}, "n_startup_trials"),
         ({"max_t": 9, "noise": "small"}, "noise must be a number"),

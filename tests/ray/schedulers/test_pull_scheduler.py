@@ -265,20 +265,6 @@ def test_when_the_race_is_over_surplus_pulls_are_given_up(tmp_path):
     assert running.status == Trial.RUNNING
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "words"),
-    [
-        ({"limit": 0}, ValueError, "limit must be a positive number of seconds"),
-        ({"limit": "1h"}, TypeError, "limit must be a number of seconds"),
-        ({"limit_key": 3}, TypeError, "limit_key must be a string"),
-        ({"limit_key": ""}, ValueError, "limit_key must name a key"),
-    ],
-)
-def test_bad_arguments(arguments, error, words):
-    with pytest.raises(error, match=words):
-        PullScheduler(**arguments)
-
-
 def test_a_bad_limit_in_a_configuration(tmp_path):
     words = r"config\['time_limit_s'\] of trial a must be a .*number of seconds or None"
     for limit, error in ((-1, ValueError), (math.nan, ValueError), ("60", TypeError)):

@@ -184,20 +184,6 @@ def test_a_searchers_trial_that_ray_tries_again_is_run_again():
     assert ours.recommendation().trials == 12
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"limits": 60}, r"limits=\[60\]"),
-        ({"limits": [3, 2]}, "limits"),
-        ({"mode": "best"}, "mode must be"),
-        ({"confidence": "none"}, "confidence"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        RCUCBScheduler(**arguments)
-
-
 def test_nothing_to_recommend_yet():
     with pytest.raises(ValueError, match="no trial was started"):
         scheduler().recommendation()

@@ -13,7 +13,6 @@ from mfhpo_ray import (
     MFLUCBSearch,
     MFSearch,
     RCUCBSearch,
-    ZoomingRCUCBSearch,
 )
 from tests.ray.searchers.searching import ARMS, make
 
@@ -128,13 +127,6 @@ def test_signatures_show_each_option_with_its_default():
     assert (shown["seed_key"].default, shown["seed"].default) == ("seed", None)
     shown = inspect.signature(RCUCBSearch).parameters
     assert (shown["limit_key"].default, shown["confidence"].default) == ("time_limit_s", "kl+")
-
-
-def test_what_zooming_refuses():
-    with pytest.raises(TypeError, match="longest must be a number, got None"):
-        ZoomingRCUCBSearch(ARMS, None)
-    with pytest.raises(ValueError, match="splits"):
-        ZoomingRCUCBSearch(ARMS, 5.0, splits=0)
 
 
 @pytest.mark.parametrize(
