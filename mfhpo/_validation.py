@@ -20,6 +20,7 @@ T = TypeVar("T")
 MOST_ARMS = 1_000_000
 MOST_AT_ONCE = 100_000
 MOST_LEVELS = 1_000
+MOST_SEED = 2**128
 _LARGEST_COUNT = 2**63 - 1
 
 _short = reprlib.Repr()
@@ -139,11 +140,6 @@ def check_index(name: str, value: int, size: int) -> int:
     if not 0 <= check_count(name, value, -1) < size:
         raise ValueError(f"{name} must be 0 to {size - 1}, got {shown(value)}.")
     return int(value)
-
-
-def check_seed(seed: int | None, name: str = "seed") -> int | None:
-    """Return a seed as an int, None for none, or raise unless it is a whole number from 0 on."""
-    return None if seed is None else check_count(name, seed, 0)
 
 
 def check_flag(name: str, value: bool) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mfhpo._validation import check_function, check_instance, check_sequence
+from mfhpo._validation import check_instance, check_sequence
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Observation, Pull, Recommendation
 
@@ -20,10 +20,6 @@ class Labels:
     arm: Callable[[int], str] = "arm {}".format
     fidelity: Callable[[int], str] = "fidelity {}".format
     value: Callable[[float], float] = float
-
-    def __post_init__(self) -> None:
-        for name, function in vars(self).items():
-            check_function(name, function)
 
 
 class Policy(abc.ABC):

@@ -15,7 +15,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
 
-from mfhpo._validation import check_flag, check_instance, check_limit, check_seed
+from mfhpo._validation import check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
@@ -169,7 +169,8 @@ def certify(
     """
     shortlist = shortlist_of(search, top)
     timeout = check_limit("timeout", timeout)
-    check_seed(random_state, "random_state")
+    if random_state is not None:
+        check_count("random_state", random_state, 0)
     check_flag("refit", refit)
     check_instance("fit_params", fit_params, Mapping | None, "a dictionary or None")
     check_workers(n_jobs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -282,7 +282,7 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
             listed = list(ParameterGrid(candidates))
         except (TypeError, ValueError) as error:
             raise TypeError(f"candidates must be {right}: {error}") from error
-    elif isinstance(candidates, (str, bytes, Iterator)) or not hasattr(candidates, "__iter__"):
+    elif isinstance(candidates, (str, bytes, Iterator)) or not isinstance(candidates, Iterable):
         raise TypeError(f"candidates must be {right}, got {shown(candidates)}.")
     else:
         listed = list(candidates)

@@ -134,12 +134,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         check_flag("refit", self.refit)
         if not isinstance(self.error_score, Real):
             check_choice("error_score", self.error_score, ("raise",), " or a number")
-        is_splitter = self.cv is None or (
-            hasattr(self.cv, "split") and not isinstance(self.cv, str)
-        )
         if isinstance(self.cv, Integral):
             check_count("cv", self.cv, 2, MOST_AT_ONCE)
-        elif not is_splitter:
+        elif self.cv is not None and not hasattr(self.cv, "split"):
             raise ValueError(
                 f"cv must be a number of folds from 2, a splitter with a random_state such as "
                 f"ShuffleSplit(), or None, got {in_words(self.cv)}."
@@ -240,7 +237,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             last = errors[-1] if errors else "the scores are not finite"
             raise ValueError(
                 f"all {n} fits failed, so there is nothing to compare; mend the estimator, the "
-                f"data or the parameters, or set error_score='raise' to see where. "
+                f"data, the scoring or the parameters, or set error_score='raise' to see where. "
                 f"{self._why_all_failed()}The last error: {last!r}"
             ) from (errors[-1] if errors else None)
         if errors:

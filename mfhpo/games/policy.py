@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mfhpo._validation import (
+    MOST_SEED,
     check_count,
     check_flag,
     check_instance,
     check_positive,
     check_probability,
     check_sequence,
-    shown,
 )
 from mfhpo.games.actions import Actions
 from mfhpo.games.answers import POSSIBLE, Answers
@@ -114,7 +114,7 @@ class GamePolicy(abc.ABC):
         sigma: float | None = None,
         seed: int = 0,
     ) -> None:
-        self.actions = Actions(players, check_count("seed", seed, 0))
+        self.actions = Actions(players, check_count("seed", seed, 0, MOST_SEED))
         self.costs = LevelCosts(costs, list(self.actions.players), joint)
         self.budget = check_positive("budget", budget)
         self.joint = check_flag("joint", joint)
@@ -200,10 +200,8 @@ class GamePolicy(abc.ABC):
                 f"{list(utilities)!r}."
             )
         for player, value in zip(self.actions.players, utilities, strict=True):
-            if not isinstance(value, numbers.Real | None):
-                raise TypeError(
-                    f"utilities must be numbers or None, got {shown(value)} of {player!r}."
-                )
+            right = "a number or None"
+            check_instance(f"utilities of {player!r}", value, numbers.Real | None, right)
         values = tuple(map(_measured, utilities))
         awaited = Awaited(query, self.cost_of(query), self._information_of(query))
         self._told.append(Told(query, values))

@@ -72,7 +72,7 @@ class Bias:
         if not bounds:
             raise ValueError("bounds of the bias must be one per fidelity, got none.")
         for position, bound in enumerate(bounds):
-            check_nonnegative(f"bounds[{position}] of the bias", bound)
+            check_nonnegative(f"bias[{position}] of the bounds", bound)
         if bounds[-1] != 0.0:
             raise ValueError(
                 f"bounds of the bias must end with 0, the target's bias, got {list(bounds)}; "

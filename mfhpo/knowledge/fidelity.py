@@ -16,7 +16,6 @@ from mfhpo._validation import (
     check_numbers,
     check_sequence,
     is_number,
-    shown,
 )
 from mfhpo.knowledge.bias import Bias
 
@@ -66,12 +65,8 @@ class Fidelity:
 
     def __post_init__(self) -> None:
         check_name("name", self.name, "a parameter's name")
-        if isinstance(self.costs, str):
-            if self.costs != "measured":
-                raise ValueError(
-                    f"costs must be numbers, 'measured' or None, got {shown(self.costs)}."
-                )
-        elif self.costs is not None:
+        is_measured = isinstance(self.costs, str) and self.costs == "measured"
+        if self.costs is not None and not is_measured:
             right = "one number for each level, 'measured' or None"
             object.__setattr__(self, "costs", check_costs(self.costs, right))
         if self.bias is not None and not isinstance(self.bias, Bias):

@@ -16,6 +16,7 @@ import numpy as np
 
 from mfhpo._validation import (
     MOST_AT_ONCE,
+    MOST_SEED,
     check_count,
     check_index,
     check_limit,
@@ -101,7 +102,7 @@ class RacingPolicy(Policy):
         self.delta = check_probability("delta", delta)
         self.budget = math.inf if budget is None else budget
         self._max_failures = check_count("max_failures", max_failures, 1)
-        self.seed = check_count("seed", seed, 0)
+        self.seed = check_count("seed", seed, 0, MOST_SEED)
         n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
         order = np.random.default_rng(seed).permutation(n_arms)
         self._pilot = Pilot(

@@ -12,7 +12,6 @@ from mfhpo._validation import (
     MOST_AT_ONCE,
     check_count,
     check_flag,
-    check_function,
     check_instance,
     check_number,
     check_probability,
@@ -160,9 +159,6 @@ class BudgetedSearch(Policy):
         check_flag("measured", measured)
         if check_number("sign", sign) not in (1.0, -1.0):
             raise ValueError(f"sign must be 1 or -1, got {shown(sign)}.")
-        check_function("params", params)
-        if certifier is not None:
-            check_function("certifier", certifier, "a function or None")
         self.search = search
         self.shortlist: tuple[int, ...] = ()
         self.begun = search.n_given

@@ -14,7 +14,6 @@ from mfhpo._validation import (
     check_dictionaries,
     check_flag,
     check_limit,
-    check_probability,
     check_sequence,
     shown,
 )
@@ -154,12 +153,11 @@ class DeclaredSearch:
         known = _fidelity_of(fidelity, seconds is not None)
         if replicate is not None:
             check_blocks(replicate, known.name, {})
-        if options.get("chance") is not None:
-            check_probability("chance", options["chance"])
         if options.get("chance") is not None and (candidates is None or replicate is not None):
             raise ValueError(
-                f"chance={options['chance']!r} ends a search among candidates whose evaluations "
-                f"have noise of their own; give candidates and no replicate, or leave it out."
+                f"chance={shown(options['chance'])} ends a search among candidates whose "
+                f"evaluations have noise of their own; give candidates and no replicate, or leave "
+                f"it out."
             )
         owned = [known.name, *([] if replicate is None else [replicate])]
         given = None if candidates is None else configurations_of(candidates, owned)
@@ -167,8 +165,8 @@ class DeclaredSearch:
         is_named = isinstance(given, list) and not space_of(given)[0].parameters
         if options.get("chance") is not None and is_named:
             raise ValueError(
-                f"chance={options['chance']!r} is a model's estimate, and the candidates have no "
-                f"parameters that a model could learn from; leave it out."
+                f"chance={shown(options['chance'])} is a model's estimate, and the candidates "
+                f"have no parameters that a model could learn from; leave it out."
             )
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from ray.tune.search import Searcher
 
 from mfhpo import Labels, Observation, Policy, Pull
-from mfhpo._validation import check_count, check_instance, check_name, check_seed, shown
+from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, check_name, shown
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
@@ -73,8 +73,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._keys = tuple(key for key in (owned, seed_key, replicate) if key is not None)
         self._candidates = Candidates(arms, space, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
-        checked = check_seed(seed)
-        self._seed = secrets.randbits(31) if checked is None else checked
+        self._seed = (
+            secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
+        )
         self._most: int | None = None
         self._clock = time.monotonic
         self._arms = Arms()  # until the race begins
@@ -165,7 +166,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> bool:
         """Take metric, mode and search space; False if something to draw is not the search's."""
         check_aim(metric, mode)
-        check_instance("config", config, Mapping, "a search space of Tune")
+        check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
         self._take("mode", mode)
         if spec.get("stop"):

@@ -8,7 +8,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Observation, Pull
-from mfhpo._validation import check_positive
+from mfhpo._validation import check_name, check_positive
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from mfhpo.censored.options import check_limits, mirrored
 from mfhpo.racing.options import runs, with_defaults
@@ -40,11 +40,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         own = with_defaults(type(self), options) | explicit
         host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
-        if not isinstance(limit_key, str) or not limit_key:
-            raise TypeError(
-                f"limit_key must be a key of the configuration such as 'time_limit_s', got "
-                f"{limit_key!r}."
-            )
+        check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
         super().__init__(arms=arms, owned=limit_key, **host)
         self._options = own
         self._own_limit: float | None = None

@@ -29,6 +29,7 @@ class Call:
     `valid` gives right arguments, new ones for each call; `use` does something with what came of
     it; `kinds` says what its parameters allow where their names do not (`KINDS` of the table).
     `signature_of` has the parameters if `call` does not show them; those in `apart` are not tried.
+    `known_as` says how messages name a parameter that users give under another name.
     """
 
     call: Callable[..., Any]
@@ -37,6 +38,7 @@ class Call:
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     signature_of: Callable[..., Any] | None = None
     apart: frozenset[str] = frozenset()
+    known_as: Mapping[str, str] = field(default_factory=dict)
 
     def parameters(self) -> list[str]:
         """Return the names of all that it takes, also of what it hands on to its bases."""
@@ -117,12 +119,13 @@ def outcomes(call: Call, kinds: Mapping[str, Kind]) -> tuple[Counter[str], list[
 
 
 def _outcome(call: Call, name: str, value: Any, kind: Kind) -> str:
+    word = call.known_as.get(name, name)
     try:
         made = call.call(**{**call.valid(), name: value})
     except (ValueError, TypeError) as error:
         # Subclasses such as UnicodeDecodeError and LinAlgError come from elsewhere.
         words = f"{type(error).__name__}: {str(error)[:160]}"
-        return "clear" if _is_clear(error, name) else words
+        return "clear" if _is_clear(error, word) else words
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:160]}"
     if not kind(value):
@@ -131,7 +134,7 @@ def _outcome(call: Call, name: str, value: Any, kind: Kind) -> str:
         call.use(made)
     except BaseException as error:
         # Some can only be told once the levels are known, or the space.
-        is_clear = isinstance(error, (ValueError, TypeError)) and _is_clear(error, name)
+        is_clear = isinstance(error, (ValueError, TypeError)) and _is_clear(error, word)
         words = f"accepted, then {type(error).__name__}: {str(error)[:160]}"
         return "clear" if is_clear else words
     return "allowed"
@@ -139,4 +142,6 @@ def _outcome(call: Call, name: str, value: Any, kind: Kind) -> str:
 
 def _is_clear(error: Exception, name: str) -> bool:
     text = str(error)
+    if type(error).__name__ == "InvalidParameterError":  # scikit-learn's own words
+        return name in text
     return name in text and "x" * 500 not in text and "got an unexpected keyword" not in text

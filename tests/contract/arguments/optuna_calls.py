@@ -23,6 +23,7 @@ from tests.contract.arguments.wrong_values import (
     empty_set,
     function,
     mapping_of,
+    named,
     never,
     nothing,
     number,
@@ -34,48 +35,34 @@ from tests.contract.arguments.wrong_values import (
 
 _REPLICATES = either(sequence_of(text), empty_set)
 
-KINDS: dict[str, Kind] = core_calls.KINDS | {
-    "aim": one_of("best arm", "reward per cost", "reward per pull"),
-    "arm_sampler": nothing,
-    "arms": count(1, core_calls.MOST_ARMS),
-    "best_no_better_than": optional(FINITE),
-    "bias": nothing,
-    "catch": sequence_of(never),
-    "coverage": PROBABILITY,
-    "cost": optional(function),
-    "distributions": mapping_of(text, never),
-    "fidelity": text,
-    "final_step": optional(count(2)),
-    "lease": optional(UNLIMITED),
-    "levels": nothing,
-    "limits": optional(either(count(1, 50), sequence_of(number(0, to="()"), 1))),
-    "measure": optional(count(0)),
-    "memory_limit": optional(UNLIMITED),
-    "n": count(1, core_calls.MOST_ARMS),
-    "n_jobs": lambda value: value == -1 or count(1)(value),
-    "n_startup_trials": count(0),
-    "n_warmup_steps": count(0),
-    "name": optional(text),
-    "noise": core_calls.NONNEGATIVE,
-    "objective": function,
-    "path": never,
-    "penalty": optional(function),
-    "progress": one_of(True, False, None, "live"),
-    "proposer": nothing,
-    "pruner": nothing,
-    "reduction_factor": number(1, to="()"),
-    "replicate_params": _REPLICATES,
-    "sampler": nothing,
-    "second_no_worse_than": optional(FINITE),
-    "seed": optional(count(0)),
-    "start_method": one_of(None, "fork", "forkserver", "spawn"),
-    "study": never,
-    "timeout": optional(UNLIMITED),
-    "trial": never,
-    "variant": one_of(None, "max", "order", "se", "mfe"),
-    "warm": FLAG,
-    "params": never,
-}
+KINDS: dict[str, Kind] = core_calls.KINDS | named(
+    (one_of("best arm", "reward per cost", "reward per pull"), "aim"),
+    (nothing, "arm_sampler bias levels proposer pruner sampler"),
+    (count(1, core_calls.MOST_ARMS), "arms n"),
+    (optional(FINITE), "best_no_better_than second_no_worse_than"),
+    (sequence_of(never), "catch"),
+    (PROBABILITY, "coverage"),
+    (optional(function), "cost penalty"),
+    (mapping_of(text, never), "distributions"),
+    (text, "fidelity"),
+    (optional(count(2)), "final_step"),
+    (optional(UNLIMITED), "lease memory_limit"),
+    (optional(either(count(1, 50), sequence_of(number(0, to="()"), 1))), "limits"),
+    (optional(count(0)), "measure seed"),
+    (count(-1), "n_jobs"),
+    (count(0), "n_startup_trials n_warmup_steps"),
+    (optional(text), "name"),
+    (core_calls.NONNEGATIVE, "noise"),
+    (function, "objective"),
+    (never, "path study trial params"),
+    (one_of(True, False, None, "live"), "progress"),
+    (number(1, to="()"), "reduction_factor"),
+    (_REPLICATES, "replicate_params"),
+    (one_of(None, "fork", "forkserver", "spawn"), "start_method"),
+    (optional(number(0, to="[]")), "timeout"),
+    (one_of(None, "max", "order", "se", "mfe"), "variant"),
+    (FLAG, "warm"),
+)
 
 NOT_CALLED = {
     "mfhpo_optuna": {"Fidelity", "SearchRecommendation", "StudyCertificate", "StudyDeviation"}
@@ -168,7 +155,7 @@ def _observed(sampler: mfhpo_optuna.NashSampler) -> optuna.Study:
             trial.suggest_int(fidelity, 1, 2)
         return trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
 
-    study.optimize(utilities, n_trials=2)
+    study.optimize(utilities, n_trials=1)
     return study
 
 
@@ -277,7 +264,11 @@ CALLS: dict[str, Call] = core_calls._of(
             mfhpo_optuna.SearchSampler,
             lambda: {"candidates": _ARMS, "epsilon": 0.1, "budget": 10, "fidelity": "epochs"},
             _run,
-            {"chance": optional(PROBABILITY), "epsilon": optional(core_calls.NONNEGATIVE)},
+            {
+                "chance": optional(PROBABILITY),
+                "epsilon": optional(core_calls.NONNEGATIVE),
+                "fidelity": optional(text),
+            },
         ),
     },
     TimeLimitPruner=Call(mfhpo_optuna.TimeLimitPruner, use=_prune),

@@ -23,6 +23,7 @@ from tests.contract.arguments.wrong_values import (
     count,
     either,
     mapping_of,
+    named,
     never,
     nothing,
     number,
@@ -35,33 +36,24 @@ from tests.contract.arguments.wrong_values import (
 _RNG = np.random.default_rng(0)
 _X, _Y = _RNG.normal(size=(40, 2)), np.arange(40) % 2
 
-KINDS: dict[str, Kind] = core_calls.KINDS | {
-    "X": never,
-    "bias": nothing,
-    "budget": optional(UNLIMITED),
-    "candidates": lambda value: isinstance(value, dict) and not value,
-    "certify_share": number(0, 1, to="[)"),
-    "cv": either(nothing, count(2, 100_000)),
-    "error_score": lambda value: isinstance(value, (int, float, np.floating)),
-    "estimator": never,
-    "fit_params": optional(mapping_of(text, never)),
-    "groups": nothing,
-    "levels": nothing,
-    "measure": optional(count(0)),
-    "n_jobs": lambda value: value is None or value == -1,
-    "param_distributions": nothing,
-    "random_state": either(nothing, count(0, 2**32 - 1)),
-    "refit": FLAG,
-    "resource": one_of(None, "n_samples"),
-    "scoring": nothing,
-    "search": never,
-    "seconds": optional(UNLIMITED),
-    "sigma": optional(either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))),
-    "timeout": optional(UNLIMITED),
-    "top": count(2),
-    "verbose": either(FLAG, count(0)),
-    "y": nothing,
-}
+KINDS: dict[str, Kind] = core_calls.KINDS | named(
+    (never, "X estimator search"),
+    (nothing, "bias groups levels param_distributions scoring y"),
+    (optional(UNLIMITED), "budget seconds timeout"),
+    (lambda value: isinstance(value, dict) and not value, "candidates"),
+    (number(0, 1, to="[)"), "certify_share"),
+    (either(nothing, count(2, 100_000)), "cv"),
+    (lambda value: isinstance(value, (int, float, np.floating)), "error_score"),
+    (optional(mapping_of(text, never)), "fit_params"),
+    (optional(count(0)), "measure"),
+    (lambda value: value is None or value == -1, "n_jobs"),
+    (either(nothing, count(0, 2**32 - 1)), "random_state"),
+    (FLAG, "refit"),
+    (one_of(None, "n_samples"), "resource"),
+    (optional(either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))), "sigma"),
+    (count(2), "top"),
+    (either(FLAG, count(0)), "verbose"),
+)
 
 NOT_CALLED = {"mfhpo_sklearn": {"SearchCertificate"}}
 

@@ -134,3 +134,8 @@ PROBABILITY = number(0, 1, to="()")
 
 def optional(kind: Kind) -> Kind:
     return either(nothing, kind)
+
+
+def named(*kinds: tuple[Kind, str]) -> dict[str, Kind]:
+    """Return what arguments may be by their names, which are given in one string for each kind."""
+    return {name: kind for kind, names in kinds for name in names.split()}

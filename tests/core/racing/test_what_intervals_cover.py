@@ -1,7 +1,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.core.search.test_race import Run, make
+from tests.core.search.test_budgeted import Run, make
 
 from mfhpo import RCUCB, MFTopTwo, Observation, Problem, SubGaussian
 from mfhpo.censored.recommendation import UserLimitRecommendation

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.core.search.test_race import Run, make
+from tests.core.search.test_budgeted import Run, make
 
 from mfhpo import IISE, Bias, Bounded, Gaussian, MFTopTwo, Observation, Problem, Pull, SubGaussian
 from mfhpo.certification.candidates import Candidate
