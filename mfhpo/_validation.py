@@ -50,9 +50,7 @@ def check_number(name: str, value: Any, otherwise: str = "") -> float:
     except OverflowError:
         number = math.nan
     if math.isnan(number):
-        raise ValueError(
-            f"{name} must be a number{otherwise} that a float can hold, got {shown(value)}."
-        )
+        raise ValueError(f"{name} must be a number{otherwise}, got {shown(value)}.")
     return number
 
 
@@ -187,12 +185,6 @@ def check_instance(name: str, value: T, kinds: Any, right: str) -> T:
     if not isinstance(value, kinds):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
     return value
-
-
-def check_function(name: str, value: Any, right: str = "a function") -> None:
-    """Raise TypeError unless `value` can be called."""
-    if not callable(value):
-        raise TypeError(f"{name} must be {right}, got {shown(value)}.")
 
 
 def check_increasing(name: str, values: Sequence[float]) -> None:

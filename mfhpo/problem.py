@@ -13,6 +13,8 @@ from mfhpo._validation import (
     check_count,
     check_instance,
     check_nonnegative,
+    check_number,
+    shown,
 )
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
@@ -68,10 +70,10 @@ class Observation:
         if self.value is not None:
             kinds = () if isinstance(self.value, bool) else Real
             check_instance("value", self.value, kinds, "a number or None")
-        for name in ("cost", "censored_at"):
-            seconds = getattr(self, name)
-            if seconds is not None:
-                check_nonnegative(name, seconds)
+        if self.cost is not None:
+            check_nonnegative("cost", self.cost)
+        if self.censored_at is not None and check_number("censored_at", self.censored_at) < 0.0:
+            raise ValueError(f"censored_at must be at least 0, got {shown(self.censored_at)}.")
 
     @property
     def has_value(self) -> bool:

@@ -15,7 +15,7 @@ import optuna
 from optuna.pruners import NopPruner
 from optuna.trial import TrialState
 
-from mfhpo._validation import check_function, check_limit, check_name, check_number
+from mfhpo._validation import check_instance, check_limit, check_name, check_number
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.choice import check_blocks
@@ -173,7 +173,7 @@ def certify(
     >>> answer.certified, answer.luckiest_result.claim < 0.0 < answer.interval[1]
     (True, True)
     """
-    check_function("objective", objective, "a function of a trial")
+    check_instance("objective", objective, Callable, "a function of a trial")
     if name is not None:
         check_name("name", name, "the name of a study or None")
     if timeout is not None and check_number("timeout", timeout, " of seconds or None") != 0.0:

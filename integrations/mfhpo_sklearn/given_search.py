@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from mfhpo._validation import check_choice, check_limit, shown
+from mfhpo._validation import check_choice, check_dictionaries, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import (
     make_best_policy,
@@ -286,9 +286,7 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
         raise TypeError(f"candidates must be {right}, got {shown(candidates)}.")
     else:
         listed = list(candidates)
-    for place, candidate in enumerate(listed):
-        if not isinstance(candidate, Mapping):
-            raise TypeError(f"candidates[{place}] must be a dictionary, got {shown(candidate)}.")
+    check_dictionaries("candidates", listed, right)
     if not listed:
         raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
     return [dict(candidate) for candidate in listed]

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_function, check_nonnegative
+from mfhpo._validation import check_instance, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray
 
 # Seconds, any shape, to what is charged for them, the same shape.
@@ -60,7 +60,7 @@ def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
     negative, not finite or decreasing anywhere between 0 and the largest limit.
     """
     right = "a function of seconds such as mfhpo.censored.Linear(0.1)"
-    check_function(name, charge, right)
+    check_instance(name, charge, Callable, right)
     places = np.union1d(np.linspace(0.0, float(limits[-1]), _PLACES), limits)
     try:
         values = np.asarray(charge(places), dtype=np.float64)

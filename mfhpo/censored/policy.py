@@ -19,6 +19,7 @@ from mfhpo._validation import (
     check_count,
     check_index,
     check_limit,
+    check_nonnegative,
     check_positive,
     check_probability,
     check_sequence,
@@ -151,6 +152,8 @@ class CensoredPolicy(Policy):
         arm = self._owners.get(int(pull.arm), int(pull.arm))
         limit = math.inf if pull.limit is None else float(pull.limit)
         seconds, stopped_at = observation.cost, observation.censored_at
+        if stopped_at is not None:
+            check_nonnegative("censored_at", stopped_at)
         if observation.failed:
             self._spent += seconds or 0.0
             self._count_failure(arm)

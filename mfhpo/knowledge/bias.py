@@ -68,14 +68,14 @@ class Bias:
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, get_args(Kind))
         check_choice("source", self.source, ("declared", "estimated", "widened"))
-        bounds = tuple(check_numbers("bounds", self.bounds, "one number for each fidelity"))
+        bounds = tuple(check_numbers("bias", self.bounds, "one number for each fidelity"))
         if not bounds:
-            raise ValueError("bounds of the bias must be one per fidelity, got none.")
+            raise ValueError("bias must have one bound per fidelity, got none.")
         for position, bound in enumerate(bounds):
-            check_nonnegative(f"bias[{position}] of the bounds", bound)
+            check_nonnegative(f"bias[{position}]", bound)
         if bounds[-1] != 0.0:
             raise ValueError(
-                f"bounds of the bias must end with 0, the target's bias, got {list(bounds)}; "
+                f"bias must end with 0, the target's bias, got {list(bounds)}; "
                 f"append 0.0 if the target was left out."
             )
         object.__setattr__(self, "bounds", bounds)

@@ -13,9 +13,7 @@ from mfhpo._validation import (
     check_count,
     check_flag,
     check_instance,
-    check_number,
     check_probability,
-    shown,
 )
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
@@ -157,8 +155,6 @@ class BudgetedSearch(Policy):
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
         check_flag("blocks", blocks)
         check_flag("measured", measured)
-        if check_number("sign", sign) not in (1.0, -1.0):
-            raise ValueError(f"sign must be 1 or -1, got {shown(sign)}.")
         self.search = search
         self.shortlist: tuple[int, ...] = ()
         self.begun = search.n_given

@@ -10,13 +10,13 @@ import signal
 import sys
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import optuna
 from optuna.trial import BaseTrial
 
-from mfhpo._validation import check_choice, check_flag, check_function, check_limit
+from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     CENSORED_KEY,
@@ -158,7 +158,7 @@ class TimeLimited:
                 "time_limited needs a POSIX system (Linux, macOS, or WSL on Windows), because it "
                 "forks processes; TimeLimitPruner works everywhere, for objectives that report."
             )
-        check_function("objective", objective, "a function of a trial")
+        check_instance("objective", objective, Callable, "a function of a trial")
         self._objective = objective
         self._limit = check_limit("limit", limit)
         self._memory_limit = check_limit("memory_limit", memory_limit, " of bytes")

@@ -7,7 +7,7 @@ import numpy as np
 
 import mfhpo
 from mfhpo import Bias, Observation, Problem, Pull, SubGaussian, censored, games, search
-from mfhpo.search import HalvingSearch, ModelSearch, Numeric, OneOf, SearchSpace
+from mfhpo.search import HalvingSearch, ModelSearch, Numeric, OneOf
 from tests.contract.arguments.calls import Call
 from tests.contract.arguments.wrong_values import (
     FINITE,
@@ -20,7 +20,6 @@ from tests.contract.arguments.wrong_values import (
     count,
     either,
     function,
-    mapping_of,
     named,
     never,
     nothing,
@@ -46,8 +45,8 @@ KINDS: dict[str, Kind] = named(
     (NONNEGATIVE, "bound"),
     (optional(UNLIMITED), "budget limit seconds"),
     (optional(count(2, MOST_ARMS)), "candidates"),
-    (optional(NONNEGATIVE), "censored_at epsilon"),
-    (optional(function), "certifier"),
+    (optional(NONNEGATIVE), "epsilon"),
+    (optional(number(0, to="[]")), "censored_at"),
     (optional(number(0, 1, to="[)")), "certify_share"),
     (one_of("kl", "kl+", "bernstein", "printed", "published curves"), "confidence"),
     (sequence_of(POSITIVE, 1), "costs"),
@@ -67,8 +66,6 @@ KINDS: dict[str, Kind] = named(
     (count(1, 100_000), "n"),
     (count(1, MOST_ARMS), "n_arms"),
     (never, "observation players points policy problem profile pull query radii search"),
-    (mapping_of(text, never), "parameters"),
-    (function, "params"),
     (sequence_of(never), "pending"),
     (text, "reason"),
     (optional(text), "replicate"),
@@ -76,7 +73,6 @@ KINDS: dict[str, Kind] = named(
     (one_of(None, "pulls", "rounds"), "schedule"),
     (count(0, float("inf")), "seed"),
     (optional(either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))), "sigma"),
-    (lambda value: value is not True and value in (1, -1), "sign"),
     (count(2, 1_000), "splits"),
     (one_of("mixture", "published"), "stop"),
     (one_of("kaplan-meier", "count"), "survival"),
@@ -93,7 +89,7 @@ NOT_CALLED = {
     | {"Policy", "Radius", "Recommendation", "__version__", "EstimatedNoise", "Gaussian"}
     | {"Labels", "Observation", "Pull"},
     "mfhpo.search": {"Begin", "BudgetUnit", "DeclaredSearch", "Point", "SearchOptions"}
-    | {"Replicate", "SearchPolicy", "has_levels", "place_in_range"},
+    | {"Replicate", "SearchPolicy", "SearchSpace", "has_levels", "place_in_range"},
     "mfhpo.games": {"Deviation", "Dissatisfaction", "Equilibrium", "GamePolicy", "Utility"}
     | {"Query", "MultiOutputGP"},
     "mfhpo.censored": {"CensoredPolicy", "Charge", "Confidence", "Draw", "LimitRecommendation"}
@@ -300,6 +296,7 @@ CALLS: dict[str, Call] = {
                 "bounds": never,
                 "source": one_of("declared", "estimated", "widened"),
             },
+            known_as={"bounds": "bias"},
         ),
         Bounded=_bounds(mfhpo.Bounded),
         EmpiricalBernsteinRadius=_bounds(mfhpo.EmpiricalBernsteinRadius, _read),
@@ -371,7 +368,7 @@ CALLS: dict[str, Call] = {
                 lambda: {"search": ModelSearch((1.0, 3.0))},
                 _play,
                 signature_of=search.BudgetedSearch,
-                apart=frozenset({"certifier", "params"}),  # for hosts
+                apart=frozenset({"certifier", "params", "sign"}),  # for hosts
             ),
             **{
                 name: call
@@ -387,11 +384,6 @@ CALLS: dict[str, Call] = {
             use=lambda made: made.snapped(np.array([0.5])),
         ),
         OneOf=Call(OneOf, lambda: {"n": 2}, lambda made: made.snapped(np.array([0.5]))),
-        SearchSpace=Call(
-            SearchSpace,
-            lambda: {"parameters": {"x": Numeric()}},
-            lambda space: space.n_features,
-        ),
     ),
     **_of(
         "mfhpo.games",

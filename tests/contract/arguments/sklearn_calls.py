@@ -3,7 +3,7 @@
 As scikit-learn wants it, constructors keep what they are given, and `fit` checks it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -58,13 +58,14 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
 NOT_CALLED = {"mfhpo_sklearn": {"SearchCertificate"}}
 
 
-def _fitted(cls: Callable[..., Any], **valid: Any) -> Call:
+def _fitted(cls: Callable[..., Any], kinds: Mapping[str, Kind] | None = None, **valid: Any) -> Call:
     valid = {"estimator": DummyClassifier(), "budget": 8, "random_state": 0, **valid}
     return Call(
         lambda **given: cls(**given).fit(_X, _Y),
         lambda: dict(valid),
         lambda search: search.best_params_,
         signature_of=cls,
+        kinds=kinds or {},
     )
 
 
@@ -75,15 +76,22 @@ def _grid() -> GridSearchCV:
 
 _GRID = {"strategy": ["uniform", "most_frequent"]}
 
+# None is what the search without it takes.
+_OF_SPACE = {
+    "candidates": nothing,
+    "certify_share": core_calls.KINDS["certify_share"],
+    "top": core_calls.KINDS["top"],
+}
+
 CALLS: dict[str, Call] = core_calls._of(
     "mfhpo_sklearn",
     IISESearchCV=_fitted(mfhpo_sklearn.IISESearchCV, candidates=_GRID),
     MFSearchCV=_fitted(mfhpo_sklearn.MFSearchCV, candidates=_GRID),
-    SpaceSearchCV=_fitted(mfhpo_sklearn.SpaceSearchCV, param_distributions=_GRID, top=2),
+    SpaceSearchCV=_fitted(mfhpo_sklearn.SpaceSearchCV, _OF_SPACE, param_distributions=_GRID, top=2),
     certify=Call(
         mfhpo_sklearn.certify,
         lambda: {"search": _grid(), "X": _X, "y": _Y, "budget": 6, "random_state": 0},
         kinds={"budget": optional(count(3)), "cv": nothing},
-        apart=frozenset({"X", "y", "groups"}),  # which scikit-learn checks
+        apart=frozenset({"X", "y", "groups", "fit_params"}),  # which scikit-learn checks
     ),
 )

@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.core.search.test_budgeted import Run, make
 
 from mfhpo import IISE, Bias, Bounded, Gaussian, MFTopTwo, Observation, Problem, Pull, SubGaussian
 from mfhpo.certification.candidates import Candidate
@@ -13,6 +12,7 @@ from mfhpo.knowledge.confidence import HoeffdingRadius, StudentMixtureRadius
 from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.racing.recommendation import UserRecommendation
 from tests.core.racing.plays import play, tell_all
+from tests.core.search.test_budgeted import Run, make
 
 ONE_LEVEL = {"costs": (1.0,), "bias": Bias.max(0.0)}
 

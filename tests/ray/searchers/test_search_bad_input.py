@@ -17,30 +17,17 @@ from mfhpo_ray import (
 from tests.ray.searchers.searching import ARMS, make
 
 ANY = [
-    ({"fidelity": 3}, TypeError, "fidelity must be a name or a Fidelity, got 3"),
-    ({"arms": 0}, ValueError, "arms must be at least 1, got 0"),
-    ({"arms": True}, TypeError, "arms must be a number or a list of configurations, got True"),
-    ({"arms": {"x": [1, 2]}}, TypeError, "give the number, and the space as space="),
-    ({"arms": []}, ValueError, r"arms=\[\] is empty"),
     ({"arms": [{"x": 1}, {"x": 2}, {"x": 1}]}, ValueError, r"arms\[0\] and arms\[2\] are equal"),
     ({"arms": [{"x": 1, "epochs": 3}]}, ValueError, r"arms\[0\] contains 'epochs', which the"),
     ({"arms": [{"x": 1, "seed": 3}]}, ValueError, r"arms\[0\] contains 'seed', which the search"),
-    ({"arms": [1, 2]}, TypeError, "arms must be a number or a list of configurations"),
-    ({"mode": "minimize"}, ValueError, "mode must be 'max', 'min' or None, got 'minimize'"),
-    ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
-    ({"seed_key": 7}, TypeError, "seed_key must be a key of the configuration or None"),
     ({"seed_key": "epochs"}, ValueError, "seed_key='epochs' is what the search sets"),
     ({"space": {"x": 1}}, ValueError, r"space and arms=\[...\] are given, but arms come from one"),
-    ({"arms": 3, "space": [1]}, TypeError, "space must be a dictionary of Tune's domains or None"),
     ({"detla": 0.05}, TypeError, "unexpected keyword argument 'detla'"),
-    ({"delta": "0.05"}, TypeError, "delta must be a number, got '0.05'"),
     ({"prices": {"CPU": 1}}, ValueError, "prices=.* are for measured seconds, but costs=None"),
 ]
 
 
 OWN = [
-    (IISESearch, {"variant": "best"}, ValueError, "variant must be 'max', 'order', 'se' or 'mfe'"),
-    (MFGradSearch, {"stop": "soon"}, ValueError, "stop"),
     (MFGradSearch, {"radius": None}, TypeError, "unexpected keyword argument 'radius'"),
     (MFLUCBSearch, {"best_no_better_than": 0.0}, ValueError, "no part in explore='C'"),
     (
@@ -49,7 +36,6 @@ OWN = [
         ValueError,
         "second_no_worse_than=0.1 must be worse than best_no_better_than=0.4",
     ),
-    (MFSearch, {"aim": "fame"}, ValueError, "aim must be one of"),
     (MFSearch, {"aim": "reward per cost"}, ValueError, "epsilon=0.1 has no part in aim='reward"),
     (
         MFSearch,
@@ -102,14 +88,9 @@ def test_what_is_declared_has_to_fit_the_levels_of_the_space():
 
 
 LIMITS = [
-    ({"limits": [2, 1]}, ValueError, "limits"),
     ({"limits": 60}, ValueError, r"for one limit of 60 seconds give limits=\[60\]"),
     ({"longest": 5.0}, ValueError, "longest=5.0 is for limits that are derived"),
-    ({"longest": "long"}, TypeError, "longest must be a number, got 'long'"),
-    ({"cost": 0.1}, TypeError, "cost must be a function of seconds"),
     ({"reward_range": (1, 0)}, ValueError, "reward_range"),
-    ({"exploration": "much"}, TypeError, "exploration must be a number"),
-    ({"limit_key": ""}, TypeError, "limit_key must be a key of the configuration such as"),
     ({"limit_key": "seed"}, ValueError, "seed_key='seed' is what the search sets"),
     ({"arms": [{"x": 1, "time_limit_s": 5}]}, ValueError, "contains 'time_limit_s'"),
 ]
