@@ -22,6 +22,7 @@ MOST_AT_ONCE = 100_000
 MOST_LEVELS = 1_000
 MOST_SEED = 2**128
 _LARGEST_COUNT = 2**63 - 1
+_LARGEST = 1e50  # fourth powers of such numbers, and sums of them, are still finite
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = 120
@@ -49,8 +50,10 @@ def check_number(name: str, value: Any, otherwise: str = "") -> float:
         number = float(value)
     except OverflowError:
         number = math.nan
-    if math.isnan(number):
-        raise ValueError(f"{name} must be a number{otherwise}, got {shown(value)}.")
+    if math.isnan(number) or _LARGEST < abs(number) < math.inf:
+        raise ValueError(
+            f"{name} must be a number{otherwise} of a size up to {_LARGEST:g}, got {shown(value)}."
+        )
     return number
 
 

@@ -108,7 +108,7 @@ def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
     if isinstance(limits, Integral) and limits > _MOST_LIMITS:
         raise ValueError(
             f"limits={shown(limits)} is the number of limits to derive, at most {_MOST_LIMITS}; "
-            f"for one limit of so many seconds give it in a list."
+            f"for one limit of {shown(limits)} seconds give limits=[{shown(limits)}]."
         )
     return _N_LIMITS if limits is None else limits
 

@@ -1,5 +1,6 @@
 """What users call of mfhpo_optuna, and what its arguments may be."""
 
+import itertools
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -49,7 +50,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optional(UNLIMITED), "lease memory_limit"),
     (optional(either(count(1, 50), sequence_of(number(0, to="()"), 1))), "limits"),
     (optional(count(0)), "measure seed"),
-    (count(-1), "n_jobs"),
+    (lambda value: type(value) is int and value in (1, -1), "n_jobs"),
     (count(0), "n_startup_trials n_warmup_steps"),
     (optional(text), "name"),
     (core_calls.NONNEGATIVE, "noise"),
@@ -72,6 +73,7 @@ NOT_CALLED = {
 
 # Names that are given as those of a fidelity or a replicate.
 _NAMES = ("3", "text", "x" * 5_000)
+_NUMBERS = itertools.count()
 _ARMS = [{"x": 0.1}, {"x": 0.5}]
 _NOISE = np.random.default_rng(0)
 
@@ -143,7 +145,8 @@ def _of_limits(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
 
 
 def _certify(**given: Any) -> Any:
-    return mfhpo_optuna.certify(**{"budget": 4, "top": 2, **given})
+    fresh = {"budget": 4, "top": 2, "name": f"record {next(_NUMBERS)}"}
+    return mfhpo_optuna.certify(**{**fresh, **given})
 
 
 def _observed(sampler: mfhpo_optuna.NashSampler) -> optuna.Study:

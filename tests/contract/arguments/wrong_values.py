@@ -21,6 +21,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "nan": lambda: math.nan,
     "inf": lambda: math.inf,
     "-inf": lambda: -math.inf,
+    "1e308": lambda: 1e308,
     "10**9": lambda: 10**9,
     "10**400": lambda: 10**400,
     "np.float32('nan')": lambda: np.float32("nan"),
@@ -67,10 +68,9 @@ def number(low: float = -math.inf, high: float = math.inf, *, to: str = "[]") ->
     def allows(value: Any) -> bool:
         if not isinstance(value, Real) or isinstance(value, bool):
             return False
-        try:
-            given = float(value)
-        except OverflowError:
+        if not abs(value) <= 1e50 and value not in (math.inf, -math.inf):
             return False
+        given = float(value)
         above = given > low or (to[0] == "[" and given == low)
         return above and (given < high or (to[1] == "]" and given == high))
 
