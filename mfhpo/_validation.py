@@ -1,6 +1,7 @@
 """Checks of arguments, for the core and all integrations: each raises an error that names its own.
 
-The errors read "NAME must be WHAT, got VALUE", long values shortened.
+The errors read "NAME must be WHAT, got VALUE", long values shortened. `right` gives the words that
+follow "must be", and `otherwise` those that follow what is usual.
 """
 
 import itertools
@@ -40,10 +41,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
-    """Return `value` as a float; raise unless it is a number, which True, False and NaN are not.
-
-    `otherwise` says what else the argument may be, in words that follow "a number".
-    """
+    """Return `value` as a float; raise unless it is a number, which True, False and NaN are not."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{otherwise}, got {shown(value)}.")
     try:
@@ -58,10 +56,7 @@ def check_number(name: str, value: Any, otherwise: str = "") -> float:
 
 
 def check_sequence(name: str, value: Any, right: str) -> list[Any]:
-    """Return `value` as a list; TypeError unless it is a list, a tuple or a vector of NumPy.
-
-    `right` says what would be right, in words that follow "must be".
-    """
+    """Return `value` as a list; TypeError unless it is a list, a tuple or a vector of NumPy."""
     listed = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
     if isinstance(listed, (str, bytes, bytearray)) or not isinstance(listed, Sequence):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
@@ -69,10 +64,7 @@ def check_sequence(name: str, value: Any, right: str) -> list[Any]:
 
 
 def check_numbers(name: str, value: Any, right: str) -> list[float]:
-    """Return `value` as a list of floats; raise unless it is a sequence of numbers.
-
-    For `right` see `check_sequence`.
-    """
+    """Return `value` as a list of floats; raise unless it is a sequence of numbers."""
     listed = check_sequence(name, value, right)
     return [check_number(f"{name}[{position}]", entry) for position, entry in enumerate(listed)]
 
@@ -168,10 +160,9 @@ def check_names(name: str, value: Any, right: str) -> tuple[str, ...]:
 
 
 def check_choice(name: str, value: T, choices: Collection[Any], otherwise: str = "") -> T:
-    """Return `value`, or raise unless it is one of some strings, or None where that is among them.
+    """Return `value`, or raise unless it is one of some strings, flags or None.
 
-    What is no string is never compared, as it may not be hashable or comparable. `otherwise` says
-    what else the argument may be, in words that follow the strings.
+    Anything else is not compared, because it may be neither hashable nor comparable.
     """
     if not (isinstance(value, (str, bool)) or value is None) or value not in choices:
         error = ValueError if isinstance(value, str) else TypeError
@@ -181,10 +172,7 @@ def check_choice(name: str, value: T, choices: Collection[Any], otherwise: str =
 
 
 def check_instance(name: str, value: T, kinds: Any, right: str) -> T:
-    """Return `value`, or raise TypeError unless it is an instance of some classes.
-
-    `right` says what would be right, in words that follow "must be".
-    """
+    """Return `value`, or raise TypeError unless it is an instance of some classes."""
     if not isinstance(value, kinds):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
     return value
@@ -214,10 +202,7 @@ def check_costs(costs: Any, right: str = "one number for each level", name: str 
 
 
 def check_dictionaries(name: str, rows: Any, right: str) -> list[Mapping[str, Any]]:
-    """Return configurations as a list, or raise unless they are dictionaries by names.
-
-    For `right` see `check_sequence`.
-    """
+    """Return configurations as a list, or raise unless they are dictionaries by names."""
     listed = check_sequence(name, rows, right)
     for position, row in enumerate(listed):
         if not isinstance(row, Mapping) or not all(isinstance(each, str) for each in row):

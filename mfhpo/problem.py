@@ -154,17 +154,6 @@ class Problem:
         return self.n_fidelities - 1
 
 
-def check_problem(problem: Problem) -> None:
-    """Raise TypeError unless the argument `problem` is one."""
-    check_instance("problem", problem, Problem, "a mfhpo.Problem")
-
-
-def check_observation(observation: Observation) -> None:
-    """Raise TypeError unless the argument `observation` is one."""
-    right = "a mfhpo.Observation such as Observation(0.9)"
-    check_instance("observation", observation, Observation, right)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Answer:
     """What a race says at any time, in whatever terms.

@@ -15,12 +15,12 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
 
-from mfhpo._validation import check_count, check_flag, check_instance, check_limit
+from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, check_workers, evaluations, workers
+from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
 from mfhpo_sklearn.results import BesideNewData
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
@@ -173,7 +173,8 @@ def certify(
         check_count("random_state", random_state, 0)
     check_flag("refit", refit)
     check_instance("fit_params", fit_params, Mapping | None, "a dictionary or None")
-    check_workers(n_jobs)
+    if n_jobs is not None:
+        check_count("n_jobs", n_jobs, -MOST_LEVELS, MOST_LEVELS)
     race = Certification(
         shortlist.candidates,
         luckiest=shortlist.luckiest,

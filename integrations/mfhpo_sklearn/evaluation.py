@@ -13,14 +13,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils._param_validation import InvalidParameterError
 from sklearn.utils.parallel import Parallel, delayed
 
-from mfhpo._validation import MOST_LEVELS, check_count
 from mfhpo_sklearn.splits import Split
-
-
-def check_workers(n_jobs: int | None) -> None:
-    """Raise unless this is None or a number of workers, as in joblib."""
-    if n_jobs is not None and check_count("n_jobs", n_jobs, -MOST_LEVELS, MOST_LEVELS) == 0:
-        raise ValueError("n_jobs must be None or a whole number, but not 0.")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from mfhpo._validation import (
     MOST_AT_ONCE,
+    MOST_LEVELS,
     check_choice,
     check_count,
     check_flag,
@@ -31,7 +32,7 @@ from mfhpo._validation import (
 )
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, check_workers, evaluations, workers
+from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
 from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
@@ -141,7 +142,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 f"cv must be a number of folds from 2, a splitter with a random_state such as "
                 f"ShuffleSplit(), or None, got {in_words(self.cv)}."
             )
-        check_workers(self.n_jobs)
+        if self.n_jobs is not None:
+            check_count("n_jobs", self.n_jobs, -MOST_LEVELS, MOST_LEVELS)
         if not isinstance(self.verbose, bool):
             check_count("verbose", self.verbose, 0)
         if not isinstance(self.random_state, np.random.RandomState | None):

@@ -154,10 +154,7 @@ class Parameters:
     """
 
     def __init__(self, distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        right = (
-            "a dictionary of lists and distributions, or a list of such dictionaries, and not be "
-            "empty"
-        )
+        right = "a dictionary of lists and distributions or a list of such, and not be empty"
         given = [distributions] if isinstance(distributions, Mapping) else distributions
         spaces = check_dictionaries("param_distributions", given, right)
         if not spaces or not all(spaces):

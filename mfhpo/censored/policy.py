@@ -18,6 +18,7 @@ from mfhpo._validation import (
     check_choice,
     check_count,
     check_index,
+    check_instance,
     check_limit,
     check_nonnegative,
     check_positive,
@@ -44,7 +45,7 @@ from mfhpo.censored.limits import check_limits, derived_limits
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.policy import Policy
-from mfhpo.problem import Observation, Pull, check_observation
+from mfhpo.problem import Observation, Pull
 from mfhpo.racing.native import compiled
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
@@ -147,7 +148,7 @@ class CensoredPolicy(Policy):
         stopped there; so does one that was stopped earlier. Raises ValueError also if the seconds
         of a reward are missing.
         """
-        check_observation(observation)
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._check(pull)
         arm = self._owners.get(int(pull.arm), int(pull.arm))
         limit = math.inf if pull.limit is None else float(pull.limit)

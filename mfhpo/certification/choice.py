@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from mfhpo._validation import check_choice, check_finite, check_name, shown
+from mfhpo._validation import check_choice, check_finite, check_instance, check_name, shown
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
@@ -12,7 +12,7 @@ from mfhpo.identification.lucb import MFLUCB
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.policy import Policy
-from mfhpo.problem import Problem, check_problem
+from mfhpo.problem import Problem
 from mfhpo.racing.declaration import mirrored_radius
 from mfhpo.racing.options import Aim
 from mfhpo.regret.elimination import MFElimination
@@ -45,7 +45,7 @@ class PolicyChoice:
 
     def make(self, problem: Problem, **options: Any) -> Policy:
         """Make the policy, or raise TypeError where its class has no such option."""
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         try:
             make: Callable[..., Policy] = self.policy
             return make(problem, **options)
@@ -83,7 +83,7 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
     >>> recommend_policy(problem, aim="reward per cost").policy.__name__
     'MFUCB'
     """
-    check_problem(problem)
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
     check_choice("aim", aim, get_args(Aim))
     if aim == "reward per pull":
         return PolicyChoice(

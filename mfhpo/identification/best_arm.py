@@ -9,12 +9,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mfhpo._validation import check_choice, check_count, check_nonnegative
+from mfhpo._validation import check_choice, check_count, check_instance, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasAudit, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.problem import Problem, Pull, check_problem
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import remaining_pulls
 from mfhpo.racing.claims import evaluations_to_see, joined
 from mfhpo.racing.noise_evidence import LEAST_REPEATS
@@ -40,7 +40,7 @@ _MOST_TO_AUDIT = 60.0
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
     """Whether cheap fidelities are no evidence, for lack of bounds on their bias."""
-    check_problem(problem)
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
     return problem.bias is None and estimated_bias == "steer"
 
 

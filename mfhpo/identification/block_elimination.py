@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import MOST_AT_ONCE, check_count, check_nonnegative
+from mfhpo._validation import MOST_AT_ONCE, check_count, check_instance, check_nonnegative
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
 from mfhpo.identification.likelihood.blocks import LEAST_ARMS, MOST_RATIO_OF_PAIRS, PRIOR
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Gaussian
-from mfhpo.problem import Problem, Pull, check_problem
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
 
 # Rounds before which nothing is decided, as all arms must take part in them.
@@ -73,7 +73,7 @@ class BlockElimination(BlockPolicy):
     _certificate_reason = "no other arm can be better by more than epsilon on the same replicates"
 
     def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         # The arms of the round under way, and those that the leader may have to be told from.
         self._design: IntArray = np.arange(problem.n_arms)
         # Blocks in which the winner and its closest rival are compared at the end, and whether they

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_flag, check_number, shown
+from mfhpo._validation import check_flag, check_instance, check_number, shown
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
@@ -20,7 +20,7 @@ from mfhpo.identification.rounds import Rounds, first_eliminations
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.problem import Problem, Pull, check_problem
+from mfhpo.problem import Problem, Pull
 
 
 class Elimination(BestArmPolicy):
@@ -194,7 +194,7 @@ class IISE(Elimination):
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_variant(variant, problem.bias)
         self._kind = variant or "order"
         super().__init__(problem, **options)

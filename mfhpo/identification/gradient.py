@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mfhpo._validation import check_choice, check_count, check_positive
+from mfhpo._validation import check_choice, check_count, check_instance, check_positive
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
-from mfhpo.problem import Problem, Pull, check_problem
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.options import LearningRate
 
 _LARGEST_GRADIENT = 1e150  # the square of which is finite
@@ -59,7 +59,7 @@ class MFGrad(MFTopTwo):
         max_arms: int = 32,
         **options: Any,
     ) -> None:
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_choice("stop", stop, ("mixture", "published"))
         if isinstance(learning_rate, Real):
             check_positive("learning_rate", learning_rate, "; try 0.25")

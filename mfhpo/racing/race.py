@@ -19,6 +19,7 @@ from mfhpo._validation import (
     MOST_SEED,
     check_count,
     check_index,
+    check_instance,
     check_limit,
     check_probability,
 )
@@ -33,8 +34,6 @@ from mfhpo.problem import (
     Problem,
     Pull,
     Recommendation,
-    check_observation,
-    check_problem,
 )
 from mfhpo.racing.answer import (
     bias_condition,
@@ -96,7 +95,7 @@ class RacingPolicy(Policy):
         radius: Radius | Sequence[Radius] | None = None,
         seed: int = 0,
     ) -> None:
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         budget = check_limit("budget", budget, "")
         self.problem = problem
         self.delta = check_probability("delta", delta)
@@ -262,7 +261,7 @@ class RacingPolicy(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`)."""
-        check_observation(observation)
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._check(pull)
         arm, fidelity = int(pull.arm), int(pull.fidelity)
         self._pay(fidelity, observation)

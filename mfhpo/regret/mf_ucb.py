@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation import check_positive
+from mfhpo._validation import check_instance, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.problem import Problem, Pull, check_problem
+from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
 from mfhpo.racing.native import compiled as compile_function
 from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
@@ -84,7 +84,7 @@ class MFUCB(RewardPolicy):
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
     ) -> None:
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "

@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from mfhpo._validation import check_instance
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
-from mfhpo.problem import Problem, check_problem
+from mfhpo.problem import Problem
 from mfhpo.racing.race import RacingPolicy
 
 # Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values
@@ -25,7 +26,7 @@ class RewardPolicy(RacingPolicy):
     """
 
     def __init__(self, problem: Problem, **options: Any) -> None:
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         self._declared_sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
         radii = _radii(problem.noise, self._declared_sigmas, problem.n_fidelities)
         super().__init__(problem, radius=radii, **options)

@@ -22,7 +22,7 @@ from mfhpo.identification.group_sequential import LEAST_FIRST_LOOK, GroupSequent
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
-from mfhpo.problem import Observation, Pull, Recommendation, check_observation
+from mfhpo.problem import Observation, Pull, Recommendation
 from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import FEWEST_FIRST, Begin, Replicate, SearchPolicy
@@ -187,7 +187,7 @@ class BudgetedSearch(Policy):
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
         self._check(pull)
-        check_observation(observation)
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._budget.pay(pull, observation)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):

@@ -20,7 +20,7 @@ from mfhpo._validation import (
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
-from mfhpo.problem import Observation, Pull, check_observation
+from mfhpo.problem import Observation, Pull
 from mfhpo.search.prices import Prices
 
 _MAX_FAILURES = 3
@@ -244,7 +244,7 @@ class SearchPolicy(abc.ABC):
         check_instance("pull", pull, Pull, "a mfhpo.Pull, as it was asked for")
         check_count("arm", pull.arm, 0)
         check_index("fidelity", pull.fidelity, len(self.costs))
-        check_observation(observation)
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._told += 1
         self._changes += 1
         if observation.has_value and observation.value is not None:

@@ -437,9 +437,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         own = getattr(self, f"_{name}")
         if value and own and value != own:
             raise ValueError(
-                f"{name}={shown(value)} of TuneConfig or of the saved search is not "
-                f"the {own!r} of this "
-                f"search; give the same, or only one of them."
+                f"{name}={shown(value)} of TuneConfig or of the saved search is not the {own!r} "
+                f"of this search; give the same, or only one of them."
             )
         setattr(self, f"_{name}", own or value)
 

@@ -26,7 +26,7 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import Radius, default_radius, pulls_until
 from mfhpo.knowledge.noise import SubGaussian
-from mfhpo.problem import Problem, check_problem
+from mfhpo.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _paid(pulls: FloatArray, costs: FloatArray) -> float:
 
 def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
     """Costs (M,), bias and noise scales (M,) of a problem that declares them, or raise."""
-    check_problem(problem)
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
     for name, value in (("costs", problem.costs), ("bias", problem.bias)):
         if value is None:
             raise ValueError(

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_instance
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks
 from mfhpo.knowledge.arrays import IntArray
-from mfhpo.problem import Observation, Problem, Pull, check_observation, check_problem
+from mfhpo.problem import Observation, Problem, Pull
 
 _STREAM = 1  # of random numbers, apart from others that are drawn from a seed and a number
 
@@ -38,7 +39,7 @@ class BlockPolicy(BestArmPolicy):
     _expects_spread = False  # coarse scores are often equal on a few replicates
 
     def __init__(self, problem: Problem, **options: Any) -> None:
-        check_problem(problem)
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         self._blocks = Blocks(problem.n_arms)
         super().__init__(problem, **options)
 
@@ -48,7 +49,7 @@ class BlockPolicy(BestArmPolicy):
         In blocks, what counts is the first value of an arm in each, at the target; none in a void
         block or beyond `most_blocks`. A ValueError says that the pull has no block.
         """
-        check_observation(observation)
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._check(pull)
         if self._in_blocks and (not isinstance(pull.block, Integral) or pull.block < 0):
             raise ValueError(
