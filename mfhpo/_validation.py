@@ -8,6 +8,7 @@ import itertools
 import math
 import operator
 import reprlib
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -41,14 +42,17 @@ def is_number(value: Any) -> bool:
 
 
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
-    """Return `value` as a float; raise unless it is a number, which True, False and NaN are not."""
+    """Return `value` as a float; raise unless it is a number, which True and False are not.
+
+    NaN passes: whoever asks says which numbers are right.
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{otherwise}, got {shown(value)}.")
     try:
         number = float(value)
     except OverflowError:
-        number = math.nan
-    if math.isnan(number) or _LARGEST < abs(number) < math.inf:
+        number = sys.float_info.max
+    if _LARGEST < abs(number) < math.inf:
         raise ValueError(
             f"{name} must be a number{otherwise} of a size up to {_LARGEST:g}, got {shown(value)}."
         )
@@ -57,7 +61,8 @@ def check_number(name: str, value: Any, otherwise: str = "") -> float:
 
 def check_sequence(name: str, value: Any, right: str) -> list[Any]:
     """Return `value` as a list; TypeError unless it is a list, a tuple or a vector of NumPy."""
-    listed = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
+    # An array of NumPy, or a column of pandas.
+    listed = value.tolist() if getattr(value, "ndim", None) == 1 else value
     if isinstance(listed, (str, bytes, bytearray)) or not isinstance(listed, Sequence):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
     return list(listed)

@@ -72,7 +72,8 @@ class Observation:
             check_instance("value", self.value, kinds, "a number or None")
         if self.cost is not None:
             check_nonnegative("cost", self.cost)
-        if self.censored_at is not None and check_number("censored_at", self.censored_at) < 0.0:
+        limit = 0.0 if self.censored_at is None else check_number("censored_at", self.censored_at)
+        if not limit >= 0.0:
             raise ValueError(f"censored_at must be at least 0, got {shown(self.censored_at)}.")
 
     @property

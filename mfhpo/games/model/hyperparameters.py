@@ -56,7 +56,7 @@ class Hyperparameters:
             object.__setattr__(self, name, check_array(name, getattr(self, name), "numbers"))
         n_levels = self.scales.size
         shapes = {
-            "length_scales": (n_levels, *self.length_scales.shape[1:2]),
+            "length_scales": (n_levels, (0, *self.length_scales.shape)[-1]),
             "correlations": (n_levels - 1,),
             "scales": (n_levels,),
             "noise": (n_levels,),
