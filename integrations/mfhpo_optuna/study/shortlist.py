@@ -15,7 +15,7 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_instance
+from mfhpo._validation import check_count, check_instance, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
@@ -189,8 +189,8 @@ def _group(
             if fidelity.name not in params:
                 hint = did_you_mean(fidelity.name, params, "fidelity=")
                 raise ValueError(
-                    f"fidelity={fidelity.name!r} is no parameter of trial {trial.number} of study "
-                    f"{study.study_name!r}, which has {sorted(params)}; leave it out to replay "
+                    f"fidelity={shown(fidelity.name)} is no parameter of trial {trial.number} of "
+                    f"study {study.study_name!r}, which has {sorted(params)}; leave it out to replay "
                     f"trials as they were.{hint}"
                 )
             distribution = trial.distributions[fidelity.name]
@@ -205,7 +205,7 @@ def _group(
         targets = {repr(group.params[fidelity.name]) for group in groups.values()}
         if len(targets) > 1:
             raise ValueError(
-                f"fidelity={fidelity.name!r} has several upper bounds in study "
+                f"fidelity={shown(fidelity.name)} has several upper bounds in study "
                 f"{study.study_name!r}: {', '.join(sorted(targets))}. Say which is the target: "
                 f"fidelity=Fidelity({fidelity.name!r}, levels=[...]), whose last level counts."
             )

@@ -223,9 +223,6 @@ def _search(cls: Callable[..., Any]) -> dict[str, Call]:
 
     return {
         "": Call(cls, lambda: {"costs": (1.0, 3.0)}, _play_search),
-        ".ask": Call(
-            lambda **given: fresh().ask(**given), lambda: {"begun": 0}, signature_of=fresh().ask
-        ),
         ".tell": Call(
             lambda **given: fresh().tell(**given),
             lambda: {"pull": Pull(0, 0), "observation": Observation(0.5)},
