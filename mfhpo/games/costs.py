@@ -70,10 +70,10 @@ class LevelCosts:
 
     def check(self, name: str, levels: Sequence[int]) -> None:
         """Raise ValueError unless an argument is an index of a level for each player."""
-        listed = check_sequence(name, levels, "an index for each player")
-        fits = len(listed) == len(self.tops) and all(
+        check_sequence(name, levels, "an index for each player")
+        fits = len(levels) == len(self.tops) and all(
             isinstance(level, numbers.Integral) and 0 <= level <= top
-            for level, top in zip(listed, self.tops, strict=True)
+            for level, top in zip(levels, self.tops, strict=True)
         )
         if not fits:
             raise ValueError(

@@ -190,8 +190,8 @@ def _group(
                 hint = did_you_mean(fidelity.name, params, "fidelity=")
                 raise ValueError(
                     f"fidelity={shown(fidelity.name)} is no parameter of trial {trial.number} of "
-                    f"study {study.study_name!r}, which has {sorted(params)}; leave it out to replay "
-                    f"trials as they were.{hint}"
+                    f"study {study.study_name!r}, which has {sorted(params)}; leave it out to "
+                    f"replay trials as they were.{hint}"
                 )
             distribution = trial.distributions[fidelity.name]
             level = params[fidelity.name]
