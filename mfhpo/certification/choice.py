@@ -137,8 +137,8 @@ def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any])
     check_name("replicate", replicate, "the name of a parameter or None")
     if replicate == fidelity:
         raise ValueError(
-            f"replicate={replicate!r} is the fidelity; name the parameter that sets the split or "
-            f"the seed, or leave it out."
+            f"replicate={shown(replicate)} is the fidelity; name the parameter that sets the "
+            f"split or the seed, or leave it out."
         )
     if given.get("aim", "best arm") != "best arm":
         raise ValueError(

@@ -50,8 +50,9 @@ class Actions:
             if not own:
                 raise ValueError(f"players[{player!r}] has no parameters; leave the player out.")
             for name, parameter in own.items():
-                where = f"players[{player!r}][{name!r}]"
-                check_instance(where, parameter, Numeric | OneOf, "a Numeric or a OneOf")
+                check_instance(
+                    f"players[{player!r}]", parameter, Numeric | OneOf, "Numeric or OneOf"
+                )
                 if name in owners:
                     raise ValueError(
                         f"the parameter {name!r} belongs to {owners[name]!r} and to {player!r}; "

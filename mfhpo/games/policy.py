@@ -200,8 +200,7 @@ class GamePolicy(abc.ABC):
                 f"{list(utilities)!r}."
             )
         for player, value in zip(self.actions.players, utilities, strict=True):
-            right = "a number or None"
-            check_instance(f"utilities of {player!r}", value, numbers.Real | None, right)
+            check_instance(f"utilities[{player!r}]", value, numbers.Real | None, "numbers or None")
         values = tuple(map(_measured, utilities))
         awaited = Awaited(query, self.cost_of(query), self._information_of(query))
         self._told.append(Told(query, values))
