@@ -232,9 +232,8 @@ def check_configurations(
         for parameter in owned:
             if contains(row, parameter):
                 raise ValueError(
-                    f"{name}[{position}] contains {parameter!r}, which is the fidelity, the "
-                    f"replicate or another value that the search itself sets; leave it out of "
-                    f"{name}."
+                    f"{name}[{position}] contains {parameter!r}, which the search itself sets in "
+                    f"every trial, as the fidelity or the replicate; leave it out of {name}."
                 )
         try:
             first = seen.setdefault(key(row), position)

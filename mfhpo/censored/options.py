@@ -106,9 +106,10 @@ class ZoomingRCUCBOptions(LimitOptions, total=False):
 def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
     """Limits, or how many are to be derived; more than 50 would be a single limit, and raise."""
     if isinstance(limits, Integral) and limits > _MOST_LIMITS:
+        number = shown(int(limits))
         raise ValueError(
-            f"limits={shown(limits)} is the number of limits to derive, at most {_MOST_LIMITS}; "
-            f"for one limit of {shown(limits)} seconds give limits=[{shown(limits)}]."
+            f"limits={number} is the number of limits to derive, at most {_MOST_LIMITS}; "
+            f"for one limit of {number} seconds give limits=[{number}]."
         )
     return _N_LIMITS if limits is None else limits
 

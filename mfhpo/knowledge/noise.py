@@ -27,15 +27,16 @@ class SubGaussian:
     sigma: float | Sequence[float]
 
     def __post_init__(self) -> None:
+        given: Any = self.sigma
         sigma: float | Sequence[float]
-        if isinstance(self.sigma, Real):
-            sigma = check_nonnegative("sigma", self.sigma)
+        if isinstance(given, Real):
+            sigma = check_nonnegative("sigma", given)
         else:
             right = "a number or one for each level"
-            listed = check_sequence("sigma", self.sigma, right)
+            listed = check_sequence("sigma", given, right)
             sigma = tuple(check_nonnegative(f"sigma[{m}]", value) for m, value in enumerate(listed))
             if not sigma:
-                raise ValueError(f"sigma must be {right}, not empty, got {shown(self.sigma)}.")
+                raise ValueError(f"sigma must be {right}, not empty, got {shown(given)}.")
         object.__setattr__(self, "sigma", sigma)
 
     def at(self, fidelity: int, n_fidelities: int) -> float:

@@ -108,8 +108,8 @@ class Replicates:
             raise ValueError(
                 f"replicate={shown(self.name)}, but the objective did not ask for it in trial "
                 f"{trial.number}; it asked for {sorted(trial.params)}. Call "
-                f"trial.suggest_int({shown(self.name)}, 0, 2**31 - 1) in the objective, and name that "
-                f"parameter.{did_you_mean(self.name, trial.params, 'replicate=')}"
+                f"trial.suggest_int({shown(self.name)}, 0, 2**31 - 1) in the objective, and name "
+                f"that parameter.{did_you_mean(self.name, trial.params, 'replicate=')}"
             )
         found: bool = trial.params[self.name] == self.of(block, trial.distributions[self.name])
         return found
