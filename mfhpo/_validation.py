@@ -42,10 +42,7 @@ def is_number(value: Any) -> bool:
 
 
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
-    """Return `value` as a float; raise unless it is a number, which True and False are not.
-
-    NaN passes: whoever asks says which numbers are right.
-    """
+    """Return `value` as a float; raise unless it is a number or NaN; True and False are none."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{otherwise}, got {shown(value)}.")
     try:

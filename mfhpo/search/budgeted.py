@@ -153,7 +153,6 @@ class BudgetedSearch(Policy):
         certifier: MakeCertifier | None = None,
     ) -> None:
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
-        check_flag("blocks", blocks)
         check_flag("measured", measured)
         self.search = search
         self.shortlist: tuple[int, ...] = ()
@@ -176,7 +175,7 @@ class BudgetedSearch(Policy):
         self._sign = sign
         self._params = params
         self._certifier = None if blocks else certifier
-        self._in_blocks = blocks
+        self._in_blocks = check_flag("blocks", blocks)
         self._most_blocks: int | None = None
         self._certification: Certification | None = None
         self._replicates: list[tuple[Replicate, float | None]] = []
