@@ -93,7 +93,7 @@ def check_positive(name: str, value: float, hint: str = "") -> float:
     return float(value)
 
 
-def check_nonnegative(name: str, value: float) -> float:
+def check_nonnegative(name: str, value: Any) -> float:
     """Return `value` as a float, or raise unless it is finite and at least 0."""
     if not 0.0 <= check_number(name, value) < math.inf:
         raise ValueError(f"{name} must be a finite number of at least 0, got {shown(value)}.")
@@ -119,7 +119,7 @@ def check_limit(name: str, value: Any, unit: str = " of seconds") -> float | Non
     return limit
 
 
-def check_count(name: str, value: int, least: int, most: int = _LARGEST_COUNT) -> int:
+def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -> int:
     """Return `value` as an int, or raise unless it is a whole number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}.")

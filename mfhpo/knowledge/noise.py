@@ -27,8 +27,8 @@ class SubGaussian:
     sigma: float | Sequence[float]
 
     def __post_init__(self) -> None:
-        given: Any = self.sigma
         sigma: float | Sequence[float]
+        given = self.sigma
         if isinstance(given, Real):
             sigma = check_nonnegative("sigma", given)
         else:
