@@ -123,11 +123,12 @@ def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -
     """Return `value` as an int, or raise unless it is a whole number from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be a whole number, got {shown(value)}.")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {shown(value)}.")
-    if value > most:
-        raise ValueError(f"{name} must be at most {most}, got {shown(value)}.")
-    return int(value)
+    whole = int(value)
+    if whole < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(whole)}.")
+    if whole > most:
+        raise ValueError(f"{name} must be at most {most}, got {shown(whole)}.")
+    return whole
 
 
 def check_index(name: str, value: int, size: int) -> int:

@@ -28,15 +28,14 @@ class SubGaussian:
 
     def __post_init__(self) -> None:
         sigma: float | Sequence[float]
-        given = self.sigma
-        if isinstance(given, Real):
-            sigma = check_nonnegative("sigma", given)
+        if isinstance(self.sigma, Real):
+            sigma = check_nonnegative("sigma", self.sigma)
         else:
             right = "a number or one for each level"
-            listed = check_sequence("sigma", given, right)
+            listed = check_sequence("sigma", self.sigma, right)
             sigma = tuple(check_nonnegative(f"sigma[{m}]", value) for m, value in enumerate(listed))
             if not sigma:
-                raise ValueError(f"sigma must be {right}, not empty, got {shown(given)}.")
+                raise ValueError(f"sigma must be {right}, not empty, got {shown(self.sigma)}.")
         object.__setattr__(self, "sigma", sigma)
 
     def at(self, fidelity: int, n_fidelities: int) -> float:

@@ -153,13 +153,12 @@ class BudgetedSearch(Policy):
         certifier: MakeCertifier | None = None,
     ) -> None:
         check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
-        check_flag("measured", measured)
         self.search = search
         self.shortlist: tuple[int, ...] = ()
         self.begun = search.n_given
         usual_share, usual_top = _USUAL_OF_GIVEN if search.n_given else _USUAL
         share = usual_share if certify_share is None else certify_share
-        self._budget = Budget(budget, unit, share, measured, search)
+        self._budget = Budget(budget, unit, share, check_flag("measured", measured), search)
         self.top = check_count("top", usual_top if top is None else top, 2)
         self._options: dict[str, Any] = {
             "delta": delta,
@@ -174,8 +173,8 @@ class BudgetedSearch(Policy):
         self._stopped_at: float | None = None  # the chance by which the search has ended
         self._sign = sign
         self._params = params
-        self._certifier = None if blocks else certifier
         self._in_blocks = check_flag("blocks", blocks)
+        self._certifier = None if blocks else certifier
         self._most_blocks: int | None = None
         self._certification: Certification | None = None
         self._replicates: list[tuple[Replicate, float | None]] = []
