@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mfhpo._validation import check_instance, check_sequence
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Observation, Pull, Recommendation
 
@@ -73,6 +74,17 @@ class Policy(abc.ABC):
         in the order in which their evaluations began (`mfhpo.racing.in_order`), as what takes long
         may be poor. A ValueError names an arm or a fidelity that the problem does not have.
         """
+
+    def _check(self, pull: Pull, name: str = "pull") -> None:
+        """Raise TypeError or ValueError unless the policy may have asked for this pull."""
+        check_instance(name, pull, Pull, "a mfhpo.Pull, as it was asked for")
+
+    def _checked(self, pending: Sequence[Pull]) -> list[Pull]:
+        """Return the pulls that are under way as a list, or raise (see `_check`)."""
+        pulls: list[Pull] = check_sequence("pending", pending, "a list of pulls")
+        for position, pull in enumerate(pulls):
+            self._check(pull, f"pending[{position}]")
+        return pulls
 
     @property
     @abc.abstractmethod

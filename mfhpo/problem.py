@@ -3,9 +3,19 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from numbers import Real
 from typing import Any
 
-from mfhpo._validation import check_count, check_increasing
+from mfhpo._validation import (
+    MOST_ARMS,
+    MOST_LEVELS,
+    check_costs,
+    check_count,
+    check_instance,
+    check_nonnegative,
+    check_number,
+    shown,
+)
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
 
@@ -56,12 +66,22 @@ class Observation:
     cost: float | None = None
     censored_at: float | None = None
 
+    def __post_init__(self) -> None:
+        if self.value is not None:
+            kinds = () if isinstance(self.value, bool) else Real
+            check_instance("value", self.value, kinds, "a number or None")
+        if self.cost is not None:
+            check_nonnegative("cost", self.cost)
+        limit = 0.0 if self.censored_at is None else check_number("censored_at", self.censored_at)
+        if not limit >= 0.0:
+            raise ValueError(f"censored_at must be at least 0, got {shown(self.censored_at)}.")
+
     @property
     def has_value(self) -> bool:
         """Whether there is a value to learn from."""
         if self.censored_at is not None or self.value is None:
             return False
-        return abs(float(self.value)) <= _LARGEST
+        return abs(self.value) <= _LARGEST
 
     @property
     def failed(self) -> bool:
@@ -106,12 +126,12 @@ class Problem:
     n_fidelities: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1))
+        object.__setattr__(self, "n_arms", check_count("n_arms", self.n_arms, 1, MOST_ARMS))
+        check_count("n_fidelities", self.n_fidelities, 0, MOST_LEVELS)
+        check_instance("bias", self.bias, Bias | None, "a mfhpo.Bias or None")
+        check_instance("noise", self.noise, Noise, "a noise such as mfhpo.SubGaussian(0.1)")
         if self.costs is not None:
-            costs = tuple(float(cost) for cost in self.costs)
-            check_increasing("costs", costs)
-            if costs[0] <= 0.0:
-                raise ValueError(f"costs must be positive, got {list(costs)}.")
+            costs = check_costs(self.costs, "one number for each fidelity, or None")
             if self.n_fidelities not in (0, len(costs)):
                 raise ValueError(
                     f"n_fidelities={self.n_fidelities} contradicts costs={list(costs)}, which has "

@@ -15,7 +15,15 @@ import optuna
 from optuna.pruners import NopPruner
 from optuna.trial import TrialState
 
-from mfhpo._validation import check_limit
+from mfhpo._validation import (
+    MOST_LEVELS,
+    check_count,
+    check_instance,
+    check_limit,
+    check_name,
+    check_number,
+    shown,
+)
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.choice import check_blocks
@@ -176,12 +184,16 @@ def certify(
     >>> answer.certified, answer.luckiest_result.claim < 0.0 < answer.interval[1]
     (True, True)
     """
-    if not callable(objective):
-        raise TypeError(f"objective must be a function of a trial, got {objective!r}.")
-    if name is not None and (not isinstance(name, str) or not name):
-        raise TypeError(f"name must be the name of a study or None, got {name!r}.")
-    if timeout != 0:
+    check_instance("objective", objective, Callable, "a function of a trial")
+    if name is not None:
+        check_name("name", name, "the name of a study or None")
+    if timeout is not None and check_number("timeout", timeout, " of seconds or None") != 0.0:
         timeout = check_limit("timeout", timeout)
+    if check_count("n_jobs", n_jobs, -1, MOST_LEVELS) == 0:
+        raise ValueError("n_jobs must be a number of threads, or -1 for one on each core, got 0.")
+    caught = catch if isinstance(catch, list | tuple | set | frozenset) else (catch,)
+    if not all(isinstance(each, type) and issubclass(each, Exception) for each in caught):
+        raise TypeError(f"catch must be exceptions such as (ValueError,), got {shown(catch)}.")
     if replicate is not None:
         name_of_fidelity = None if fidelity is None else as_fidelity(fidelity).name
         check_blocks(replicate, name_of_fidelity, {"sigma": sigma})

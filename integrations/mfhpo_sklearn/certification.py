@@ -15,7 +15,7 @@ from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils.metadata_routing import process_routing
 
-from mfhpo._validation import check_count, check_limit
+from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
@@ -170,9 +170,11 @@ def certify(
     shortlist = shortlist_of(search, top)
     timeout = check_limit("timeout", timeout)
     if random_state is not None:
-        random_state = check_count("random_state", random_state, 0)
-    if not isinstance(refit, bool):
-        raise TypeError(f"refit must be True or False, got {refit!r}.")
+        check_count("random_state", random_state, 0)
+    check_flag("refit", refit)
+    check_instance("fit_params", fit_params, Mapping | None, "a dictionary or None")
+    if n_jobs is not None:
+        check_count("n_jobs", n_jobs, -MOST_LEVELS, MOST_LEVELS)
     race = Certification(
         shortlist.candidates,
         luckiest=shortlist.luckiest,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, get_args
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
+from mfhpo._validation import check_choice, check_dictionaries, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import (
     make_best_policy,
@@ -17,7 +18,7 @@ from mfhpo.certification.choice import (
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike, check_options
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
 from mfhpo.racing.options import EstimatedBias
 from mfhpo.search import DeclaredSearch
 from mfhpo.search.declared import makes_shortlist
@@ -197,10 +198,7 @@ class MFSearchCV(PolicySearchCV):
 
     def _race(self, resource: Resource, seed: int) -> GivenRace | FinalistsRace:
         candidates = _listed(self.candidates)
-        if self.estimated_bias not in ("steer", "eliminate"):
-            raise ValueError(
-                f"estimated_bias must be 'steer' or 'eliminate', got {self.estimated_bias!r}."
-            )
+        check_choice("estimated_bias", self.estimated_bias, get_args(EstimatedBias))
         declaration = Declaration.of(resource.fidelity or _ONE_LEVEL, self.sigma, self.bias)
         problem = declaration.problem(len(candidates), resource.levels, 1.0)
         options = {
@@ -211,7 +209,7 @@ class MFSearchCV(PolicySearchCV):
             "max_failures": self.max_failures,
             "seed": seed,
         }
-        check_options(options)
+        check_limit("budget", self.budget, "")
         of_race = {**options, "bias": self.bias, "estimated_bias": self.estimated_bias}
         if makes_shortlist(of_race, len(candidates), resource.costs):
             return self._race_of_finalists(candidates, resource, seed)
@@ -283,14 +281,15 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
     """The settings that a user gives; a ValueError or TypeError says what would be right."""
     right = "a list of dictionaries of parameters, or a grid {name: values}"
     if isinstance(candidates, Mapping):
-        listed = list(ParameterGrid(candidates))
-    elif isinstance(candidates, (str, bytes, Iterator)) or not hasattr(candidates, "__iter__"):
-        raise TypeError(f"candidates must be {right}, got {candidates!r}.")
+        try:
+            listed = list(ParameterGrid(candidates))
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"candidates must be {right}: {error}") from error
+    elif isinstance(candidates, (str, bytes, Iterator)) or not isinstance(candidates, Iterable):
+        raise TypeError(f"candidates must be {right}, got {shown(candidates)}.")
     else:
         listed = list(candidates)
-    for place, candidate in enumerate(listed):
-        if not isinstance(candidate, Mapping):
-            raise TypeError(f"candidates[{place}] must be a dictionary, got {candidate!r}.")
+    check_dictionaries("candidates", listed, right)
     if not listed:
         raise ValueError(f"candidates must be {right}, and not be empty, got {candidates!r}.")
     return [dict(candidate) for candidate in listed]

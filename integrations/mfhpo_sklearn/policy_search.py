@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,15 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from mfhpo._validation import check_count, check_limit
+from mfhpo._validation import (
+    MOST_AT_ONCE,
+    MOST_LEVELS,
+    check_choice,
+    check_count,
+    check_flag,
+    check_limit,
+    shown,
+)
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
 from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
@@ -121,20 +129,25 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _check_options(self) -> None:
         if isinstance(self.scoring, (list, tuple, set, Mapping)):
             raise ValueError(
-                f"scoring={self.scoring!r} names several metrics, and a race needs the one that "
-                f"counts; give a single one, such as scoring='accuracy'."
+                f"scoring={shown(self.scoring)} names several metrics, and a race needs the one "
+                f"that counts; give a single one, such as scoring='accuracy'."
             )
-        if not isinstance(self.refit, (bool, np.bool_)):
-            raise TypeError(f"refit must be True or False, got {self.refit!r}.")
-        if self.error_score != "raise" and not isinstance(self.error_score, Real):
-            raise ValueError(f"error_score must be 'raise' or a number, got {self.error_score!r}.")
-        is_splitter = self.cv is None or hasattr(self.cv, "split")
-        if not is_splitter and (not isinstance(self.cv, (int, np.integer)) or self.cv < 2):
+        check_flag("refit", self.refit)
+        if not isinstance(self.error_score, Real):
+            check_choice("error_score", self.error_score, ("raise",), " or a number")
+        if isinstance(self.cv, Integral):
+            check_count("cv", self.cv, 2, MOST_AT_ONCE)
+        elif self.cv is not None and not hasattr(self.cv, "split"):
             raise ValueError(
                 f"cv must be a number of folds from 2, a splitter with a random_state such as "
                 f"ShuffleSplit(), or None, got {in_words(self.cv)}."
             )
-        check_count("verbose", int(self.verbose), 0)
+        if self.n_jobs is not None:
+            check_count("n_jobs", self.n_jobs, -MOST_LEVELS, MOST_LEVELS)
+        if not isinstance(self.verbose, bool):
+            check_count("verbose", self.verbose, 0)
+        if not isinstance(self.random_state, np.random.RandomState | None):
+            check_count("random_state", self.random_state, 0, 2**32 - 1)
         check_limit("timeout", self._timeout)
 
     @property
@@ -226,7 +239,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             last = errors[-1] if errors else "the scores are not finite"
             raise ValueError(
                 f"all {n} fits failed, so there is nothing to compare; mend the estimator, the "
-                f"data or the parameters, or set error_score='raise' to see where. "
+                f"data, the scoring or the parameters, or set error_score='raise' to see where. "
                 f"{self._why_all_failed()}The last error: {last!r}"
             ) from (errors[-1] if errors else None)
         if errors:

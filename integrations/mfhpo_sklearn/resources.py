@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
-from mfhpo._validation import is_number
+from mfhpo._validation import is_number, shown
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels, native
 from mfhpo_sklearn.splits import Split, Splits
@@ -62,13 +62,13 @@ class Resource:
         if name is None:
             if levels is not None:
                 raise ValueError(
-                    f"levels={levels!r} are of a resource, and resource is None; name it, as in "
-                    f"resource='n_samples', or leave levels out."
+                    f"levels={shown(levels)} are of a resource, and resource is None; name "
+                    f"it, as in resource='n_samples', or leave levels out."
                 )
             return cls(None, ("full fit",))
         if not isinstance(name, str):
             raise TypeError(
-                f"resource must be 'n_samples', the name of a parameter or None, got {name!r}."
+                f"resource must be 'n_samples', the name of a parameter or None, got {shown(name)}."
             )
         if name in taken:
             raise ValueError(
@@ -86,7 +86,7 @@ class Resource:
             close = difflib.get_close_matches(name, own, n=1)
             hint = f"; did you mean {close[0]!r}?" if close else "."
             raise ValueError(
-                f"resource={name!r} is no parameter of {type(estimator).__name__}{hint} Give "
+                f"resource={shown(name)} is no parameter of {type(estimator).__name__}{hint} Give "
                 f"'n_samples' or one of {sorted(own)}."
             )
         return cls(name, _levels_up_to(name, native(own[name])) if levels is None else levels)

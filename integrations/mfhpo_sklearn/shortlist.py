@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 
 
@@ -23,7 +23,7 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
     """The `top` best settings; arguments and errors are those of `mfhpo_sklearn.certify`."""
     top = check_count("top", top, 2)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
-        raise TypeError(f"search must be a search such as GridSearchCV, got {search!r}.")
+        raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
     if not hasattr(search, "cv_results_"):
         raise NotFittedError(
             f"search={type(search).__name__} is not fitted; call search.fit first."

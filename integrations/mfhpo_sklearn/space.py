@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import is_number
+from mfhpo._validation import check_dictionaries, is_number, shown
 from mfhpo.knowledge.fidelity import native
 from mfhpo.search import Numeric, OneOf, Point
 
@@ -154,14 +154,11 @@ class Parameters:
     """
 
     def __init__(self, distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-        spaces: list[Any] = (
-            [distributions] if isinstance(distributions, Mapping) else list(distributions)
-        )
-        if not spaces or not all(isinstance(space, Mapping) and space for space in spaces):
-            raise TypeError(
-                f"param_distributions must be a dictionary of lists and distributions, or a list "
-                f"of such dictionaries, and not be empty, got {distributions!r}."
-            )
+        right = "a dictionary of lists and distributions or a list of such, and not be empty"
+        given = [distributions] if isinstance(distributions, Mapping) else distributions
+        spaces = check_dictionaries("param_distributions", given, right)
+        if not spaces or not all(spaces):
+            raise TypeError(f"param_distributions must be {right}, got {shown(distributions)}.")
         self._spaces: list[dict[str, _Part]] = [
             {name: _part(name, space[name]) for name in space} for space in spaces
         ]

@@ -16,6 +16,8 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.multiclass import type_of_target
 
+from mfhpo._validation import shown
+
 _USUAL_FOLDS = 5  # of scikit-learn's searches
 _SPLITS_COMPARED = 20  # few groups give equal splits by chance
 
@@ -113,7 +115,7 @@ def sharing_in_words(is_shared: bool) -> str:
 def in_words(cv: Any) -> str:
     """What was given as `cv`, without the indices of splits."""
     if hasattr(cv, "split") or isinstance(cv, str) or not hasattr(cv, "__iter__"):
-        return repr(cv)
+        return shown(cv)
     return f"a list of {len(cv)} given splits" if hasattr(cv, "__len__") else "given splits"
 
 

@@ -1,81 +1,192 @@
-"""Checks of arguments that several modules share."""
+"""Checks of arguments, for the core and all integrations: each raises an error that names its own.
+
+The errors read "NAME must be WHAT, got VALUE", long values shortened. `right` gives the words that
+follow "must be", and `otherwise` those that follow what is usual.
+"""
 
 import itertools
 import math
-from collections.abc import Sequence
+import operator
+import reprlib
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+T = TypeVar("T")
+
+# Numbers up to which memory and time are no trouble: of arms and choices, of what is asked for at
+# once, of levels and limits; and what NumPy's integers hold.
+MOST_ARMS = 1_000_000
+MOST_AT_ONCE = 100_000
+MOST_LEVELS = 1_000
+MOST_SEED = 2**128
+_LARGEST_COUNT = 2**63 - 1
+_LARGEST = 1e50  # fourth powers of such numbers, and sums of them, are still finite
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = 120
+_short.maxlist = _short.maxtuple = _short.maxdict = 12
+
+
+def shown(value: Any) -> str:
+    """Return a value as messages show it, shortened."""
+    return _short.repr(value)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a plain number; True and False are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
 
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
-    """Return `value` as a float; TypeError unless it is a number, which True and False are not.
-
-    `otherwise` says what else the argument may be, in words that follow "a number".
-    """
+    """Return `value` as a float; raise unless it is a number or NaN; True and False are none."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number{otherwise}, got {value!r}.")
-    return float(value)
+        raise TypeError(f"{name} must be a number{otherwise}, got {shown(value)}.")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = sys.float_info.max
+    if _LARGEST < abs(number) < math.inf:
+        raise ValueError(
+            f"{name} must be a number{otherwise} of a size up to {_LARGEST:g}, got {shown(value)}."
+        )
+    return number
+
+
+def check_sequence(name: str, value: Any, right: str) -> list[Any]:
+    """Return `value` as a list; TypeError unless it is a list, a tuple or a vector of NumPy."""
+    # An array of NumPy, or a column of pandas.
+    listed = value.tolist() if getattr(value, "ndim", None) == 1 else value
+    if isinstance(listed, (str, bytes, bytearray)) or not isinstance(listed, Sequence):
+        raise TypeError(f"{name} must be {right}, got {shown(value)}.")
+    return list(listed)
 
 
 def check_numbers(name: str, value: Any, right: str) -> list[float]:
-    """Return `value` as a list of floats; TypeError unless it is a sequence of numbers.
-
-    `right` says what would be right, in words that follow "must be".
-    """
-    listed = value.tolist() if isinstance(value, np.ndarray) else value
-    if isinstance(listed, str) or not isinstance(listed, Sequence):
-        raise TypeError(f"{name} must be {right}, got {value!r}.")
+    """Return `value` as a list of floats; raise unless it is a sequence of numbers."""
+    listed = check_sequence(name, value, right)
     return [check_number(f"{name}[{position}]", entry) for position, entry in enumerate(listed)]
+
+
+def check_array(name: str, value: Any, right: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return `value` as an array of floats; TypeError unless it is one of numbers."""
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be {right}, got {shown(value)}.") from None
 
 
 def check_probability(name: str, value: float) -> float:
     """Return `value` as a float, or raise unless it lies strictly between 0 and 1."""
     if not 0.0 < check_number(name, value) < 1.0:
-        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}; try 0.05.")
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {shown(value)}; try 0.05.")
     return float(value)
 
 
 def check_positive(name: str, value: float, hint: str = "") -> float:
     """Return `value` as a float, or raise unless it is finite and above 0."""
     if not 0.0 < check_number(name, value) < math.inf:
-        raise ValueError(f"{name} must be positive and finite, got {value!r}{hint}.")
+        raise ValueError(f"{name} must be positive and finite, got {shown(value)}{hint}.")
     return float(value)
 
 
-def check_limit(name: str, value: Any, unit: str = "seconds") -> float | None:
+def check_nonnegative(name: str, value: Any) -> float:
+    """Return `value` as a float, or raise unless it is finite and at least 0."""
+    if not 0.0 <= check_number(name, value) < math.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {shown(value)}.")
+    return float(value)
+
+
+def check_finite(name: str, value: float | None) -> float | None:
+    """Return `value` as a float or None, or raise unless it is a finite number or None."""
+    if value is None:
+        return None
+    if not math.isfinite(check_number(name, value, " or None")):
+        raise ValueError(f"{name} must be finite or None, got {shown(value)}.")
+    return float(value)
+
+
+def check_limit(name: str, value: Any, unit: str = " of seconds") -> float | None:
     """Return a limit as a float, None for none, or raise unless it is a positive number."""
     if value is None:
         return None
-    limit = check_number(name, value, f" of {unit} or None")
+    limit = check_number(name, value, f"{unit} or None")
     if not limit > 0.0:
-        raise ValueError(f"{name} must be a positive number of {unit} or None, got {value!r}.")
+        raise ValueError(f"{name} must be a positive number{unit} or None, got {shown(value)}.")
     return limit
 
 
-def check_count(name: str, value: int, least: int) -> int:
-    """Return `value` as an int, or raise unless it is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be a whole number, got {value!r}.")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, got {value}.")
+def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -> int:
+    """Return `value` as an int, or raise unless it is a whole number from `least` to `most`."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be a whole number, got {shown(value)}.")
+    whole = int(value)
+    if whole < least:
+        raise ValueError(f"{name} must be at least {least}, got {shown(whole)}.")
+    if whole > most:
+        raise ValueError(f"{name} must be at most {most}, got {shown(whole)}.")
+    return whole
+
+
+def check_index(name: str, value: int, size: int) -> int:
+    """Return `value` as an int, or raise unless it is a whole number from 0 to `size` - 1."""
+    if not 0 <= check_count(name, value, -1) < size:
+        raise ValueError(f"{name} must be 0 to {size - 1}, got {shown(value)}.")
     return int(value)
 
 
-def check_nonnegative(name: str, value: float) -> float:
-    """Return `value` as a float, or raise unless it is finite and at least 0."""
-    if not 0.0 <= check_number(name, value) < math.inf:
-        raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}.")
-    return float(value)
+def check_flag(name: str, value: bool) -> bool:
+    """Return `value`, or raise TypeError unless it is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
+    return bool(value)
+
+
+def check_name(name: str, value: str, right: str = "a name") -> str:
+    """Return `value`, or raise unless it is a string that is not empty."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be {right}, got {shown(value)}.")
+    if not value:
+        raise ValueError(f"{name} must be {right}, not empty, got ''.")
+    return value
+
+
+def check_names(name: str, value: Any, right: str) -> tuple[str, ...]:
+    """Return `value` as a tuple; TypeError unless it is a list, a tuple or a set of names."""
+    kinds = (list, tuple, set, frozenset)
+    if not isinstance(value, kinds) or not all(isinstance(each, str) and each for each in value):
+        raise TypeError(f"{name} must be {right}, got {shown(value)}.")
+    return tuple(value)
+
+
+def check_choice(name: str, value: T, choices: Collection[Any], otherwise: str = "") -> T:
+    """Return `value`, or raise unless it is one of some strings, flags or None.
+
+    Anything else is not compared, because it may be neither hashable nor comparable.
+    """
+    if not (isinstance(value, (str, bool)) or value is None) or value not in choices:
+        error = ValueError if isinstance(value, str) else TypeError
+        words = ", ".join(map(repr, choices))
+        raise error(f"{name} must be one of {words}{otherwise}, got {shown(value)}.")
+    return value
+
+
+def check_instance(name: str, value: T, kinds: Any, right: str) -> T:
+    """Return `value`, or raise TypeError unless it is an instance of some classes."""
+    if not isinstance(value, kinds):
+        raise TypeError(f"{name} must be {right}, got {shown(value)}.")
+    return value
 
 
 def check_increasing(name: str, values: Sequence[float]) -> None:
     """Raise ValueError unless `values` is non-empty, finite and strictly increasing."""
     if not values:
         raise ValueError(f"{name} must not be empty.")
-    if not all(math.isfinite(value) for value in values):
-        raise ValueError(f"{name} must be finite, got {list(values)}.")
+    if not all(-math.inf < value < math.inf for value in values):
+        raise ValueError(f"{name} must be finite, got {shown(list(values))}.")
     for position, (left, right) in enumerate(itertools.pairwise(values)):
         if not left < right:
             raise ValueError(
@@ -84,6 +195,50 @@ def check_increasing(name: str, values: Sequence[float]) -> None:
             )
 
 
-def is_number(value: Any) -> bool:
-    """Whether `value` is a plain number; True and False are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def check_costs(costs: Any, right: str = "one number for each level", name: str = "costs") -> Any:
+    """Return the costs of levels as a tuple, or raise unless they are positive and increase."""
+    checked = tuple(check_numbers(name, costs, right))
+    check_increasing(name, checked)
+    if checked[0] <= 0.0:
+        raise ValueError(f"{name} must be positive, got {shown(list(checked))}.")
+    return checked
+
+
+def check_dictionaries(name: str, rows: Any, right: str) -> list[Mapping[str, Any]]:
+    """Return configurations as a list, or raise unless they are dictionaries by names."""
+    listed = check_sequence(name, rows, right)
+    for position, row in enumerate(listed):
+        if not isinstance(row, Mapping) or not all(isinstance(each, str) for each in row):
+            raise TypeError(f"{name} must be {right}, got {name}[{position}]={shown(row)}.")
+    return listed
+
+
+def check_configurations(
+    name: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    owned: Collection[str] = (),
+    contains: Callable[[Any, str], bool] = operator.contains,
+    key: Callable[[Mapping[str, Any]], Any] = lambda row: frozenset(row.items()),
+) -> None:
+    """Raise ValueError unless configurations are different, and have no parameter that is `owned`.
+
+    Those are set by the library. `key` gives what is equal for equal configurations.
+    """
+    seen: dict[Any, int] = {}
+    for position, row in enumerate(rows):
+        for parameter in owned:
+            if contains(row, parameter):
+                raise ValueError(
+                    f"{name}[{position}] contains {parameter!r}, which the search itself sets in "
+                    f"every trial, as the fidelity or the replicate; leave it out of {name}."
+                )
+        try:
+            first = seen.setdefault(key(row), position)
+        except TypeError:  # lists and the like
+            first = seen.setdefault(repr(sorted(row.items())), position)
+        if first != position:
+            raise ValueError(
+                f"{name}[{first}] and {name}[{position}] are equal: {shown(dict(row))}; equal ones "
+                f"can never be told apart, remove one."
+            )

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_nonnegative
+from mfhpo._validation import check_instance, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray
 
 # Seconds, any shape, to what is charged for them, the same shape.
@@ -69,13 +69,13 @@ def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
     Raises TypeError for what is no function of an array of seconds, and ValueError for one that is
     negative, not finite or decreasing anywhere between 0 and the largest limit.
     """
-    if not callable(charge):
-        raise TypeError(
-            f"{name} must be a function of seconds such as mfhpo.censored.Linear(0.1), got "
-            f"{charge!r}."
-        )
+    right = "a function of seconds such as mfhpo.censored.Linear(0.1)"
+    check_instance(name, charge, Callable, right)
     places = np.union1d(np.linspace(0.0, float(limits[-1]), _PLACES), limits)
-    values = np.asarray(charge(places), dtype=np.float64)
+    try:
+        values = np.asarray(charge(places), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name} must take an array of seconds, but raises: {error}") from error
     if values.shape != places.shape:
         raise TypeError(
             f"{name} must give one value for each of an array of seconds, got shape "

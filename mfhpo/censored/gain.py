@@ -6,10 +6,11 @@ beyond a limit by the paper's count (Eq. 9) or by Kaplan and Meier.
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
+from mfhpo._validation import check_choice, check_numbers, shown
 from mfhpo.censored.charges import Charge, check_charge
 from mfhpo.censored.upper_bounds import (
     COLUMNS,
@@ -71,8 +72,7 @@ class GainEstimates:
         rule: Rule | None = None,
     ) -> None:
         given = np.asarray(limits, dtype=np.float64)
-        if survival not in ("kaplan-meier", "count"):
-            raise ValueError(f'survival must be "kaplan-meier" or "count", got {survival!r}.')
+        check_choice("survival", survival, get_args(Survival))
         self._low, high = check_range(reward_range)
         self._span = high - self._low
         self._cost = cost
@@ -203,18 +203,15 @@ class GainEstimates:
 
 def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
     """Return the least and the largest reward, or raise unless they are finite and increase."""
-    try:
-        low, high = (float(bound) for bound in reward_range)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"reward_range must be the least and the largest reward, such as (0, 1), got "
-            f"{reward_range!r}."
-        ) from None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    bounds = check_numbers(
+        "reward_range", reward_range, "the least and the largest reward, such as (0, 1)"
+    )
+    if len(bounds) != 2 or not -math.inf < bounds[0] < bounds[1] < math.inf:
         raise ValueError(
-            f"reward_range must be two finite numbers, the smaller one first, got {reward_range!r}."
+            f"reward_range must be two finite numbers, the smaller one first, got "
+            f"{shown(reward_range)}."
         )
-    return low, high
+    return bounds[0], bounds[1]
 
 
 def _levels_at_all_times(deltas: FloatArray, counts: FloatArray) -> FloatArray:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mfhpo._validation import check_numbers, shown
 from mfhpo.censored.history import History
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 
@@ -20,14 +21,10 @@ _QUANTILES = (0.25, 0.75)
 
 def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
     """Return limits as an array, or raise unless they are positive and strictly increasing."""
-    try:
-        values = np.array(limits, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"limits must be a sequence of seconds, got {limits!r}.") from None
-    if values.ndim == 0:
-        raise TypeError(f"limits must be a sequence of seconds, or a whole number, got {limits!r}.")
-    if values.ndim != 1 or not values.size:
-        raise ValueError(f"limits must be a sequence of seconds, not empty, got {limits!r}.")
+    right = "a sequence of seconds, or a whole number"
+    values = np.array(check_numbers("limits", limits, right))
+    if not values.size:
+        raise ValueError(f"limits must be {right}, not empty, got {shown(limits)}.")
     if not (np.isfinite(values).all() and values[0] > 0.0 and (np.diff(values) > 0.0).all()):
         raise ValueError(
             f"limits must be positive, finite and strictly increasing seconds, got "

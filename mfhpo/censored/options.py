@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypedDict
 
+from mfhpo._validation import shown
 from mfhpo.censored.charges import Charge
 
 _N_LIMITS = 10
@@ -90,9 +91,10 @@ class ZoomingRCUCBOptions(LimitOptions, total=False):
 def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
     """Limits, or how many are to be derived; more than 50 would be a single limit, and raise."""
     if isinstance(limits, Integral) and limits > _MOST_LIMITS:
+        number = shown(int(limits))
         raise ValueError(
-            f"limits={limits!r} is the number of limits to derive, at most {_MOST_LIMITS}; for "
-            f"one limit of {limits} seconds give limits=[{limits}]."
+            f"limits={number} is the number of limits to derive, at most {_MOST_LIMITS}; "
+            f"for one limit of {number} seconds give limits=[{number}]."
         )
     return _N_LIMITS if limits is None else limits
 

@@ -11,7 +11,20 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_nonnegative, check_positive, check_probability
+from mfhpo._validation import (
+    MOST_ARMS,
+    MOST_AT_ONCE,
+    MOST_LEVELS,
+    check_choice,
+    check_count,
+    check_index,
+    check_instance,
+    check_limit,
+    check_nonnegative,
+    check_positive,
+    check_probability,
+    check_sequence,
+)
 from mfhpo.censored.charges import Charge, Linear
 from mfhpo.censored.gain import GainEstimates, Survival, check_range
 from mfhpo.censored.history import History
@@ -72,9 +85,7 @@ class CensoredPolicy(Policy):
         horizon: int | None = None,
         max_failures: int = 3,
     ) -> None:
-        if confidence not in CONFIDENCES:
-            known = ", ".join(map(repr, CONFIDENCES))
-            raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
+        check_choice("confidence", confidence, CONFIDENCES)
         self._rule = Rule(
             confidence=CONFIDENCES.index(confidence),
             counted=False,
@@ -83,11 +94,11 @@ class CensoredPolicy(Policy):
             top=1.0,
             smoothness=self._smoothness,
         )
-        self.n_arms = check_count("n_arms", n_arms, 1)
+        self.n_arms = check_count("n_arms", n_arms, 1, MOST_ARMS)
         self._n_derived = 0
         self._limits: FloatArray | None = None
         if isinstance(limits, (int, np.integer)):
-            self._n_derived = check_count("limits", limits, 1)
+            self._n_derived = check_count("limits", limits, 1, MOST_LEVELS)
         else:
             self._limits = check_limits(limits)
         self._longest = math.inf if longest is None else check_positive("longest", longest)
@@ -131,14 +142,13 @@ class CensoredPolicy(Policy):
         Arms in `without` cannot be pulled now, though they are in the race: others are proposed, or
         none.
         """
-        n = check_count("n", n, 1)
-        for pull in pending:
-            self._check(pull)
+        n = check_count("n", n, 1, MOST_AT_ONCE)
+        under_way = self._checked(pending)
         allowed = self._roster.active.copy()
+        if not isinstance(without, (set, frozenset)):
+            without = check_sequence("without", without, "the indices of arms")
         for arm in without:
-            self._check_arm(arm)
-            allowed[arm] = False
-        under_way = list(pending)
+            allowed[check_index("without", arm, self.n_arms)] = False
         while len(under_way) < len(pending) + n and allowed.any():
             under_way.append(self._next_pull(under_way, allowed))
         return under_way[len(pending) :]
@@ -150,12 +160,11 @@ class CensoredPolicy(Policy):
         stopped there; so does one that was stopped earlier. Raises ValueError also if the seconds
         of a reward are missing.
         """
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._check(pull)
         arm = self._owners.get(int(pull.arm), int(pull.arm))
         limit = math.inf if pull.limit is None else float(pull.limit)
         seconds, stopped_at = observation.cost, observation.censored_at
-        if seconds is not None:
-            check_nonnegative("cost", seconds)
         if stopped_at is not None:
             check_nonnegative("censored_at", stopped_at)
         if observation.failed:
@@ -188,7 +197,7 @@ class CensoredPolicy(Policy):
         if duplicate_of is None:
             self._roster.withdraw(arm)
         else:
-            self._check_arm(duplicate_of)
+            check_index("duplicate_of", duplicate_of, self.n_arms)
             owner = self._owners.get(duplicate_of, duplicate_of)
             if owner == arm:
                 raise ValueError(f"duplicate_of must be another arm than arm {arm}.")
@@ -382,16 +391,15 @@ class CensoredPolicy(Policy):
 
     # Pulls.
 
-    def _check(self, pull: Pull) -> None:
+    def _check(self, pull: Pull, name: str = "pull") -> None:
+        super()._check(pull, name)
         self._check_arm(pull.arm)
-        if pull.fidelity != 0:
+        if check_count("fidelity", pull.fidelity, 0) != 0:
             raise ValueError(f"fidelity must be 0, got {pull.fidelity}: there is only one.")
-        if pull.limit is not None and not pull.limit > 0.0:
-            raise ValueError(f"limit must be positive seconds or None, got {pull.limit!r}.")
+        check_limit("limit", pull.limit)
 
     def _check_arm(self, arm: int) -> None:
-        if check_count("arm", arm, 0) >= self.n_arms:
-            raise ValueError(f"arm must be 0 to {self.n_arms - 1}, got {arm}.")
+        check_index("arm", arm, self.n_arms)
 
     def _next_pull(self, under_way: Sequence[Pull], allowed: BoolArray) -> Pull:
         if self._gain is None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_positive
+from mfhpo._validation import MOST_ARMS, MOST_LEVELS, check_count, check_positive
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.policy import CensoredPolicy, Confidence
 from mfhpo.censored.upper_bounds import is_refinable
@@ -91,15 +91,16 @@ class ZoomingRCUCB(CensoredPolicy):
         confidence: Confidence = "kl",
         **options: Any,
     ) -> None:
-        if confidence == "kl+":
+        if isinstance(confidence, str) and confidence == "kl+":
             raise ValueError(
                 'confidence="kl+" narrows its bounds with the rounds, but the level of z-RCUCB is '
                 'fixed by its horizon; take "kl".'
             )
-        self._splits = check_count("splits", splits, 2)
+        self._splits = check_count("splits", splits, 2, MOST_LEVELS)
         check_positive("longest", longest)
         self._smoothness = check_positive("smoothness", smoothness, "; try 1") / longest
-        self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
+        n_arms = check_count("n_arms", n_arms, 1, MOST_ARMS)
+        self._points = [np.array([float(longest)]) for _ in range(n_arms)]
         super().__init__(n_arms, [float(longest)], confidence=confidence, **options)
 
     def points(self, arm: int) -> FloatArray:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, shown
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
@@ -132,7 +132,7 @@ class Certification:
         if not 0 <= luckiest < n:
             raise ValueError(f"luckiest must be 0 to {n - 1}, got {luckiest}.")
         if blocks and sigma is not None:
-            raise ValueError(f"sigma={sigma!r} has no part in blocks; leave it out.")
+            raise ValueError(f"sigma={shown(sigma)} has no part in blocks; leave it out.")
         if first_look is not None and budget is not None:
             raise ValueError(
                 f"first_look={first_look!r} has no part in a race with budget={budget!r}; leave "

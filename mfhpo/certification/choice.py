@@ -1,11 +1,10 @@
 """Which policy for which problem and which options of a user, and why."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from mfhpo._validation import check_number
+from mfhpo._validation import check_choice, check_finite, check_instance, check_name, shown
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
@@ -53,10 +52,11 @@ class PolicyChoice:
 
     def make(self, problem: Problem, **options: Any) -> Policy:
         """Make the policy, or raise TypeError where its class has no such option."""
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         try:
             make: Callable[..., Policy] = self.policy
             return make(problem, **options)
-        except (TypeError, AttributeError) as error:
+        except TypeError as error:
             raise TypeError(
                 f"{self.policy.__name__} was chosen, and cannot be made with "
                 f"{', '.join(sorted(options)) or 'no options'}: {error}"
@@ -90,8 +90,8 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
     >>> recommend_policy(problem, aim="reward per cost").policy.__name__
     'MFUCB'
     """
-    if aim not in get_args(Aim):
-        raise ValueError(f"aim must be one of {', '.join(get_args(Aim))}, got {aim!r}.")
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
+    check_choice("aim", aim, get_args(Aim))
     if aim == "reward per pull":
         return PolicyChoice(
             MFElimination,
@@ -141,23 +141,22 @@ _IN_BLOCKS = ("delta", "epsilon", "budget", "measure", "max_failures", "seed")
 
 def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any]) -> None:
     """Raise ValueError where one of a policy's options that a user gave has no part in blocks."""
-    if not isinstance(replicate, str) or not replicate:
-        raise TypeError(f"replicate must be the name of a parameter or None, got {replicate!r}.")
+    check_name("replicate", replicate, "the name of a parameter or None")
     if replicate == fidelity:
         raise ValueError(
-            f"replicate={replicate!r} is the fidelity; name the parameter that sets the split or "
-            f"the seed, or leave it out."
+            f"replicate={shown(replicate)} is the fidelity; name the parameter that sets the "
+            f"split or the seed, or leave it out."
         )
     if given.get("aim", "best arm") != "best arm":
         raise ValueError(
-            f"replicate={replicate!r} has no part in aim={given['aim']!r}; leave it out."
+            f"replicate={shown(replicate)} has no part in aim={given['aim']!r}; leave it out."
         )
     for name in given.keys() - {*_IN_BLOCKS, "aim", "replicate"}:
         if given[name] is not None:
             raise ValueError(
-                f"{name}={given[name]!r} has no part in a race with replicate={replicate!r}, which "
-                f"compares configurations at the target by their differences in the same blocks; "
-                f"leave one of them out."
+                f"{name}={shown(given[name])} has no part in a race with "
+                f"replicate={shown(replicate)}, which compares configurations at the target by "
+                f"their differences in the same blocks; leave one of them out."
             )
 
 
@@ -186,8 +185,7 @@ def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) 
     """The elimination policy of `IISEOptions`."""
     variant = options["variant"]
     rest = {name: option for name, option in options.items() if name != "variant"}
-    if variant not in (None, "max", "order", "se", "mfe"):
-        raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
+    check_choice("variant", variant, (None, "max", "order", "se", "mfe"))
     if variant == "se":
         return SuccessiveElimination(problem, **rest)
     if variant == "mfe":
@@ -200,13 +198,9 @@ def make_lucb(problem: Problem, sign: float, options: Mapping[str, Any]) -> Poli
     rest = dict(options)
     bounds: dict[str, float | None] = {}
     for name in ("best_no_better_than", "second_no_worse_than"):
-        value = rest.pop(name)
-        bounds[name] = None if value is None else sign * check_number(name, value, " or None")
-        if value is None:
-            continue
-        if not math.isfinite(value):
-            raise ValueError(f"{name} must be finite or None, got {value!r}.")
-        if options["explore"] in ("C", "top"):
+        value = check_finite(name, rest.pop(name))
+        bounds[name] = None if value is None else sign * value
+        if value is not None and options["explore"] in ("C", "top"):
             raise ValueError(
                 f"{name}={value!r} has no part in explore={options['explore']!r}, which needs no "
                 f"idea of the means; leave it out, or take explore='A', 'B' or 'AB'."
@@ -241,5 +235,5 @@ def check_parts(options: Mapping[str, Any]) -> None:
     for name, why in _NO_PART.get(aim, {}).items():
         if options.get(name) is not None:
             raise ValueError(
-                f"{name}={options[name]!r} has no part in aim={aim!r}: {why}; leave it out."
+                f"{name}={shown(options[name])} has no part in aim={aim!r}: {why}; leave it out."
             )

@@ -10,6 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
+from mfhpo._validation import check_instance, check_number
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 
@@ -39,13 +40,19 @@ class Actions:
     """
 
     def __init__(self, players: Mapping[str, Mapping[str, Numeric | OneOf]], seed: int = 0) -> None:
+        right = "a dictionary of each player's parameters, as {player: {name: Numeric()}}"
+        check_instance("players", players, Mapping, right)
         if not players:
             raise ValueError("players must not be empty; give at least one, with its parameters.")
         owners: dict[str, str] = {}
         for player, own in players.items():
+            check_instance(f"players[{player!r}]", own, Mapping, "a dictionary of its parameters")
             if not own:
                 raise ValueError(f"players[{player!r}] has no parameters; leave the player out.")
-            for name in own:
+            for name, parameter in own.items():
+                check_instance(
+                    f"players[{player!r}]", parameter, Numeric | OneOf, "Numeric or OneOf"
+                )
                 if name in owners:
                     raise ValueError(
                         f"the parameter {name!r} belongs to {owners[name]!r} and to {player!r}; "
@@ -100,12 +107,14 @@ class Actions:
 
     def check(self, name: str, profile: Point) -> None:
         """Raise ValueError unless an argument is a profile of the game."""
+        check_instance(name, profile, Mapping, "a dictionary of parameters")
         if set(profile) != set(self.parameters):
             raise ValueError(
                 f"{name} must have the parameters {list(self.parameters)}, got {list(profile)}."
             )
         for parameter, kind in self.parameters.items():
             place = profile[parameter]
+            check_number(f"{name}[{parameter!r}]", place)
             if isinstance(kind, OneOf):
                 fits, expected = place in range(kind.n), f"an index from 0 to {kind.n - 1}"
             else:

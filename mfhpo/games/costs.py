@@ -5,7 +5,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from mfhpo._validation import check_increasing, check_numbers, check_positive
+from mfhpo._validation import (
+    check_costs,
+    check_sequence,
+    shown,
+)
 from mfhpo.knowledge.arrays import FloatArray
 
 
@@ -35,9 +39,10 @@ class LevelCosts:
             if set(costs) != set(players):
                 raise ValueError(
                     f"costs must have an entry for each of the players {list(players)}, got "
-                    f"{sorted(map(str, costs))}."
+                    f"{shown(sorted(map(str, costs)))}."
                 )
-            by_player = [_checked(f"costs[{player!r}]", costs[player]) for player in players]
+            costs_of = {player: _checked(f"costs[{player!r}]", costs[player]) for player in players}
+            by_player = list(costs_of.values())
         else:
             by_player = [_checked("costs", costs)] * len(players)
         self.by_player: tuple[FloatArray, ...] = tuple(by_player)
@@ -65,6 +70,7 @@ class LevelCosts:
 
     def check(self, name: str, levels: Sequence[int]) -> None:
         """Raise ValueError unless an argument is an index of a level for each player."""
+        check_sequence(name, levels, "an index for each player")
         fits = len(levels) == len(self.tops) and all(
             isinstance(level, numbers.Integral) and 0 <= level <= top
             for level, top in zip(levels, self.tops, strict=True)
@@ -89,7 +95,4 @@ class LevelCosts:
 
 
 def _checked(name: str, costs: Sequence[float]) -> FloatArray:
-    checked = check_numbers(name, costs, "numbers")
-    check_increasing(name, checked)
-    check_positive(f"{name}[0]", checked[0])
-    return np.array(checked)
+    return np.array(check_costs(costs, "numbers", name))

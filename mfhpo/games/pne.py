@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mfhpo._validation import check_number
+from mfhpo._validation import check_choice, check_number, shown
 from mfhpo.games.dissatisfaction import Estimate
 from mfhpo.games.equilibrium import Query
 from mfhpo.games.information import best_levels, information_at_level, information_of_target
@@ -92,9 +92,8 @@ class MFUCBPNE(UCBPNE):
     ) -> None:
         super().__init__(players, costs, budget, **options)
         if not 0.0 < check_number("eta", eta) <= 1.0:
-            raise ValueError(f"eta must be above 0 and at most 1, got {eta!r}; try 0.2.")
-        if information not in ("target", "level"):
-            raise ValueError(f"information must be 'target' or 'level', got {information!r}.")
+            raise ValueError(f"eta must be above 0 and at most 1, got {shown(eta)}; try 0.2.")
+        check_choice("information", information, ("target", "level"))
         self._eta = float(eta)
         self._information: Literal["target", "level"] = information
 

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_positive, check_probability
+from mfhpo._validation import (
+    MOST_SEED,
+    check_count,
+    check_flag,
+    check_instance,
+    check_positive,
+    check_probability,
+    check_sequence,
+)
 from mfhpo.games.actions import Actions
 from mfhpo.games.answers import POSSIBLE, Answers
 from mfhpo.games.costs import LevelCosts
@@ -106,10 +114,10 @@ class GamePolicy(abc.ABC):
         sigma: float | None = None,
         seed: int = 0,
     ) -> None:
-        self.actions = Actions(players, check_count("seed", seed, 0))
+        self.actions = Actions(players, check_count("seed", seed, 0, MOST_SEED))
         self.costs = LevelCosts(costs, list(self.actions.players), joint)
         self.budget = check_positive("budget", budget)
-        self.joint = joint
+        self.joint = check_flag("joint", joint)
         self.beta = check_positive("beta", beta)
         self.probability = check_probability("probability", probability)
         self._seed = seed
@@ -118,6 +126,7 @@ class GamePolicy(abc.ABC):
                 f"budget must be at least {self.costs.of_evaluation:g}, what one evaluation of all "
                 f"players at the target costs, got {budget!r}."
             )
+        check_flag("averaging", averaging)
         variance = None if sigma is None else check_positive("sigma", sigma) ** 2
         if hyperparameters is not None and (sigma is not None or averaging):
             raise ValueError(
@@ -147,8 +156,9 @@ class GamePolicy(abc.ABC):
         The answer is a function of what was told and of `pending`, the queries that are under way:
         their costs count, and the models know where they are.
         """
-        for query in pending:
-            self._check(query)
+        pending = check_sequence("pending", pending, "a list of queries")
+        for position, query in enumerate(pending):
+            self._check(query, f"pending[{position}]")
         remaining = self.remaining - sum(self.cost_of(query) for query in pending)
         if remaining < self.costs.of_evaluation * (1.0 - _ROUNDING):
             return None
@@ -180,17 +190,17 @@ class GamePolicy(abc.ABC):
         nothing was or will be observed near them, the player's model counts them as the worst that
         was seen of that player at that level.
         """
-        self._check(query)
+        self._check(query, "query")
         profile = self.actions.plain(query.profile)
         query = Query(profile, tuple(int(level) for level in query.levels))
+        utilities = check_sequence("utilities", utilities, "one number or None for each player")
         if len(utilities) != len(self.actions):
             raise ValueError(
                 f"utilities must have one entry for each of the {len(self.actions)} players, got "
                 f"{list(utilities)!r}."
             )
         for player, value in zip(self.actions.players, utilities, strict=True):
-            if not isinstance(value, numbers.Real | None):
-                raise TypeError(f"utilities must be numbers or None, got {value!r} of {player!r}.")
+            check_instance(f"utilities[{player!r}]", value, numbers.Real | None, "numbers or None")
         values = tuple(map(_measured, utilities))
         awaited = Awaited(query, self.cost_of(query), self._information_of(query))
         self._told.append(Told(query, values))
@@ -346,9 +356,10 @@ class GamePolicy(abc.ABC):
             return Episode(0.0, 0.0, remaining)
         return Episode(episode.information + information, episode.cost + cost, episode.budget)
 
-    def _check(self, query: Query) -> None:
-        self.actions.check("query.profile", query.profile)
-        self.costs.check("query.levels", query.levels)
+    def _check(self, query: Query, name: str) -> None:
+        check_instance(name, query, Query, "a mfhpo.games.Query, as it was asked for")
+        self.actions.check(f"{name}.profile", query.profile)
+        self.costs.check(f"{name}.levels", query.levels)
 
 
 def _measured(value: float | None) -> float | None:

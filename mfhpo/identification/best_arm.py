@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_nonnegative
+from mfhpo._validation import check_choice, check_count, check_instance, check_nonnegative
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, BiasAudit, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
@@ -40,6 +40,7 @@ _MOST_TO_AUDIT = 60.0
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
     """Whether cheap fidelities are no evidence, for lack of bounds on their bias."""
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
     return problem.bias is None and estimated_bias == "steer"
 
 
@@ -100,16 +101,12 @@ class BestArmPolicy(RacingPolicy):
         estimated_bias: EstimatedBias = "steer",
         **options: Any,
     ) -> None:
-        if estimated_bias not in get_args(EstimatedBias):
-            raise ValueError(
-                f"estimated_bias must be 'steer' or 'eliminate', got {estimated_bias!r}."
-            )
+        check_choice("estimated_bias", estimated_bias, get_args(EstimatedBias))
         self._measure = check_count("measure", measure, 0)
         self._steers = only_steers(problem, estimated_bias)
         if self._target_only:
             problem = replace(problem, bias=Bias.order(*[0.0] * problem.n_fidelities))
-        if audit not in (True, False, "bias"):
-            raise ValueError(f"audit must be True, False or 'bias', got {audit!r}.")
+        check_choice("audit", audit, (True, False, "bias"))
         self._declared_audit = audit
         self._audit = bool(audit) and not self._target_only
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)

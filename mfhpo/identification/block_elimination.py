@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_nonnegative
+from mfhpo._validation import MOST_AT_ONCE, check_count, check_instance, check_nonnegative
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
 from mfhpo.identification.likelihood.blocks import LEAST_ARMS, MOST_RATIO_OF_PAIRS, PRIOR
 from mfhpo.knowledge.arrays import FloatArray, IntArray
@@ -75,6 +75,7 @@ class BlockElimination(BlockPolicy):
     _certificate_reason = "no other arm can be better by more than epsilon on the same replicates"
 
     def __init__(self, problem: Problem, *, epsilon: float | None = 0.0, **options: Any) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         # The arms of the round under way, and those that the leader may have to be told from.
         self._design: IntArray = np.arange(problem.n_arms)
         # Blocks in which the winner and its closest rival are compared at the end, and whether they
@@ -114,8 +115,7 @@ class BlockElimination(BlockPolicy):
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Propose pulls (see `Policy.ask`), each with its block."""
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}.")
+        check_count("n", n, 1, MOST_AT_ONCE)
         taken = self._taken(pending)
         if not self.active.size:
             return []
@@ -158,8 +158,7 @@ class BlockElimination(BlockPolicy):
 
     def _taken(self, pending: Sequence[Pull]) -> dict[int, set[int]]:
         taken: dict[int, set[int]] = {}
-        for pull in pending:
-            self._check(pull)
+        for pull in self._checked(pending):
             if pull.block is not None:
                 taken.setdefault(int(pull.arm), set()).add(pull.block)
         return taken

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_flag, check_instance, check_number, shown
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
@@ -39,7 +40,7 @@ class Elimination(BestArmPolicy):
     _certificate_reason = "its lower bound is within epsilon of every remaining arm's upper bound"
 
     def __init__(self, problem: Problem, *, preselect: bool = True, **options: Any) -> None:
-        self._preselect = preselect
+        self._preselect = check_flag("preselect", preselect)
         super().__init__(problem, **options)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
@@ -128,6 +129,7 @@ class IISE(Elimination):
     """
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_variant(variant, problem.bias)
         self._kind = variant or "order"
         super().__init__(problem, **options)
@@ -157,8 +159,8 @@ class MaximumFidelityExploit(IISE):
     """
 
     def __init__(self, problem: Problem, *, fraction: float = 0.1, **options: Any) -> None:
-        if not 0.0 < fraction <= 1.0:
-            raise ValueError(f"fraction must be in (0, 1], got {fraction!r}.")
+        if not 0.0 < check_number("fraction", fraction) <= 1.0:
+            raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
         self._fraction = fraction
         super().__init__(problem, **options)
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_choice, check_count, check_instance, check_positive
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.identification.top_two import MFTopTwo
@@ -63,13 +63,12 @@ class MFGrad(MFTopTwo):
         max_arms: int = 32,
         **options: Any,
     ) -> None:
-        if stop not in ("mixture", "published"):
-            raise ValueError(f"stop must be 'mixture' or 'published', got {stop!r}.")
-        a_number = isinstance(learning_rate, Real) and not isinstance(learning_rate, bool)
-        if learning_rate != "adaptive" and not (a_number and 0.0 < float(learning_rate) < math.inf):
-            raise ValueError(
-                f"learning_rate must be 'adaptive' or a positive number, got {learning_rate!r}."
-            )
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        check_choice("stop", stop, ("mixture", "published"))
+        if isinstance(learning_rate, Real):
+            check_positive("learning_rate", learning_rate, "; try 0.25")
+        else:
+            check_choice("learning_rate", learning_rate, ("adaptive",), " or a positive number")
         self._learning_rate = learning_rate
         self._published_stop = stop == "published"
         self._max_arms = check_count("max_arms", max_arms, 2)

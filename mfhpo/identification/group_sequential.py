@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from mfhpo._validation import check_count
+from mfhpo._validation import MOST_AT_ONCE, check_count
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
 from mfhpo.identification.likelihood.ties import Samples, usual_step
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
@@ -153,8 +153,7 @@ class GroupSequential(BlockPolicy):
         """Propose pulls (see `Policy.ask`), in blocks each with its own."""
         if not self._in_blocks:
             return super().ask(n, pending)
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}.")
+        check_count("n", n, 1, MOST_AT_ONCE)
         pulls: list[Pull] = []
         while len(pulls) < n and (pull := self._open_pull([*pending, *pulls])) is not None:
             pulls.append(pull)

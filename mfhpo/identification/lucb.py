@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_choice, check_finite
 from mfhpo.identification.best_arm import BestArmPolicy, only_steers
 from mfhpo.identification.explore import (
     BY_INDEX,
@@ -33,7 +34,6 @@ from mfhpo.racing.answer import surest_by
 from mfhpo.racing.options import Explore
 
 _EXPLORE = {"A": BY_INDEX, "B": BY_SWEEP, "C": BY_RADIUS, "AB": INDEX_AND_SWEEP, "top": TARGET_ONLY}
-_NUMBERS = (int, float, np.integer, np.floating)
 
 
 class FidelityExhaustedWarning(UserWarning):
@@ -90,11 +90,9 @@ class MFLUCB(BestArmPolicy):
         second_at_least: float | None = None,
         **options: Any,
     ) -> None:
-        if explore not in _EXPLORE:
-            raise ValueError(f"explore must be one of {', '.join(_EXPLORE)}, got {explore!r}.")
-        for name, value in (("best_at_most", best_at_most), ("second_at_least", second_at_least)):
-            if value is not None and not (isinstance(value, _NUMBERS) and math.isfinite(value)):
-                raise ValueError(f"{name} must be a finite number or None, got {value!r}.")
+        check_choice("explore", explore, _EXPLORE)
+        check_finite("best_at_most", best_at_most)
+        check_finite("second_at_least", second_at_least)
         highest = math.inf if best_at_most is None else best_at_most
         if highest <= (-math.inf if second_at_least is None else second_at_least):
             raise ValueError(

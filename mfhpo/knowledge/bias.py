@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from scipy.special import ndtr, stdtrit
 
-from mfhpo._validation import check_nonnegative
+from mfhpo._validation import check_choice, check_nonnegative, check_numbers
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, pulls_until
 
@@ -66,9 +66,9 @@ class Bias:
     source: Literal["declared", "estimated", "widened"] = "declared"
 
     def __post_init__(self) -> None:
-        if self.kind not in ("max", "order"):
-            raise ValueError(f"kind must be 'max' or 'order', got {self.kind!r}.")
-        bounds = tuple(float(bound) for bound in self.bounds)
+        check_choice("kind", self.kind, get_args(Kind))
+        check_choice("source", self.source, ("declared", "estimated", "widened"))
+        bounds = tuple(check_numbers("bias", self.bounds, "one number for each fidelity"))
         if not bounds:
             raise ValueError("bias must have one bound per fidelity, got none.")
         for position, bound in enumerate(bounds):
@@ -117,9 +117,8 @@ class Bias:
 
 
 def check_variant(variant: Kind | None, declared: Bias | None) -> None:
-    """Raise ValueError if a variant is no kind of bounds, or not that of the declared ones."""
-    if variant not in (None, "max", "order"):
-        raise ValueError(f"variant must be 'max' or 'order', got {variant!r}.")
+    """Raise if a variant is no kind of bounds, or not that of the declared ones."""
+    check_choice("variant", variant, (None, *get_args(Kind)))
     if declared is not None and variant not in (None, declared.kind):
         raise ValueError(
             f"variant={variant!r} but the declared bounds are of kind {declared.kind!r}; leave "

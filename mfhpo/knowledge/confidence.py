@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import lambertw, zeta
 
-from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo._validation import (
+    check_instance,
+    check_nonnegative,
+    check_positive,
+    check_probability,
+    check_sequence,
+)
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Bounded, Noise, SubGaussian
 
@@ -211,8 +217,7 @@ class StudentMixtureRadius(Radius):
     needs_squares = True
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.prior < math.inf:
-            raise ValueError(f"prior must be positive and finite, got {self.prior!r}; try 1.")
+        check_positive("prior", self.prior, "; try 1")
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
@@ -240,7 +245,9 @@ class TightestRadius(Radius):
     radii: Sequence[Radius]
 
     def __post_init__(self) -> None:
-        radii = tuple(self.radii)
+        radii = tuple(check_sequence("radii", self.radii, "a list of mfhpo.Radius"))
+        for position, radius in enumerate(radii):
+            check_instance(f"radii[{position}]", radius, Radius, "a mfhpo.Radius")
         if not radii:
             raise ValueError("radii must hold at least one radius, got none.")
         facts = {

@@ -9,7 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mfhpo._validation import check_increasing, check_numbers, is_number
+from mfhpo._validation import (
+    check_costs,
+    check_increasing,
+    check_name,
+    check_numbers,
+    check_sequence,
+    is_number,
+)
 from mfhpo.knowledge.bias import Bias
 
 # Geometric levels are a third of each other, the factor of successive halving, and at most six.
@@ -57,29 +64,20 @@ class Fidelity:
     bias: Bias | Sequence[float] | None = None
 
     def __post_init__(self) -> None:
-        if not self.name or not isinstance(self.name, str):
-            raise ValueError(f"name must be a parameter's name, got {self.name!r}.")
-        if isinstance(self.costs, str):
-            if self.costs != "measured":
-                raise ValueError(f"costs must be numbers, 'measured' or None, got {self.costs!r}.")
-        elif self.costs is not None:
+        check_name("name", self.name, "a parameter's name")
+        is_measured = isinstance(self.costs, str) and self.costs == "measured"
+        if self.costs is not None and not is_measured:
             right = "one number for each level, 'measured' or None"
-            object.__setattr__(self, "costs", tuple(check_numbers("costs", self.costs, right)))
-            check_increasing("costs", self.costs)
-            if self.costs[0] <= 0.0:
-                raise ValueError(f"costs must be positive, got {list(self.costs)}.")
+            object.__setattr__(self, "costs", check_costs(self.costs, right))
         if self.bias is not None and not isinstance(self.bias, Bias):
             right = "one number for each level, a mfhpo.Bias or None"
             bounds = check_numbers("bias", self.bias, right)
             Bias.max(*bounds)  # raises for bounds that no kind of bias may have
             object.__setattr__(self, "bias", tuple(bounds))
         if self.levels is not None:
-            if isinstance(self.levels, str) or not isinstance(self.levels, (Sequence, np.ndarray)):
-                raise TypeError(
-                    f"levels must be a list of values such as [1, 3, 9] or None, got "
-                    f"{self.levels!r}."
-                )
-            object.__setattr__(self, "levels", tuple(native(level) for level in self.levels))
+            right = "a list of values such as [1, 3, 9] or None"
+            levels = check_sequence("levels", self.levels, right)
+            object.__setattr__(self, "levels", tuple(native(level) for level in levels))
             self.check_levels(self.levels)
 
     def costs_of(self, levels: Sequence[Any]) -> tuple[float, ...] | None:

@@ -3,11 +3,12 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, TypeAlias
 
 from scipy.special import chdtri
 
-from mfhpo._validation import check_nonnegative
+from mfhpo._validation import check_nonnegative, check_number, check_sequence, shown
 from mfhpo.knowledge.state import restore, saved
 
 
@@ -27,10 +28,14 @@ class SubGaussian:
 
     def __post_init__(self) -> None:
         sigma: float | Sequence[float]
-        if isinstance(self.sigma, Sequence):
-            sigma = tuple(check_nonnegative("sigma", value) for value in self.sigma)
-        else:
+        if isinstance(self.sigma, Real):
             sigma = check_nonnegative("sigma", self.sigma)
+        else:
+            right = "a number or one for each level"
+            listed = check_sequence("sigma", self.sigma, right)
+            sigma = tuple(check_nonnegative(f"sigma[{m}]", value) for m, value in enumerate(listed))
+            if not sigma:
+                raise ValueError(f"sigma must be {right}, not empty, got {shown(self.sigma)}.")
         object.__setattr__(self, "sigma", sigma)
 
     def at(self, fidelity: int, n_fidelities: int) -> float:
@@ -69,7 +74,8 @@ class Bounded:
     high: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        low, high = check_number("low", self.low), check_number("high", self.high)
+        if not -math.inf < low < high < math.inf:
             raise ValueError(
                 f"low must be below high and both finite, got low={self.low!r}, high={self.high!r}."
             )

@@ -9,7 +9,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
-from mfhpo._validation import check_count
+from mfhpo._validation import MOST_ARMS, check_count, check_numbers, shown
 from mfhpo.knowledge.arrays import BoolArray, FloatArray
 from mfhpo.knowledge.conditions import Question, explain
 
@@ -41,9 +41,10 @@ class Numeric:
     width = 1  # number of features
 
     def __post_init__(self) -> None:
-        places = np.array([0.0, *self.places, 1.0])
+        inner = check_numbers("places", self.places, "a tuple of numbers from 0 to 1")
+        places = np.array([0.0, *inner, 1.0])
         if not (np.diff(places[1:-1]) > 0.0).all() or not (np.diff(places) >= 0.0).all():
-            raise ValueError(f"places must increase and be from 0 to 1, got {self.places!r}.")
+            raise ValueError(f"places must increase and be from 0 to 1, got {shown(self.places)}.")
 
     @classmethod
     def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
@@ -79,7 +80,7 @@ class OneOf:
     n: int
 
     def __post_init__(self) -> None:
-        check_count("n", self.n, 1)
+        check_count("n", self.n, 1, MOST_ARMS)
 
     def snapped(self, places: FloatArray) -> FloatArray:
         """The indices of the choices at places from 0 to 1."""

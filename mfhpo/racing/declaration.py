@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
 
-from mfhpo._validation import check_number, check_numbers
+from mfhpo._validation import check_name, check_numbers
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
@@ -15,9 +15,6 @@ from mfhpo.problem import Problem
 
 BiasLike: TypeAlias = Bias | Sequence[float] | None
 SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
-
-# Options of policies that are numbers, or None for what the policy makes of it.
-_NUMBERS = ("budget", "delta", "epsilon", "rho")
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,6 @@ class Declaration:
         `make` makes the policy of a problem, a sign and options; `levels` is empty while they are
         not known; `signs` are the directions that the objective may have.
         """
-        check_options(options)
         errors: list[Exception] = []
         for sign in signs:
             try:
@@ -103,13 +99,6 @@ class Declaration:
         return mirrored_noise(self.noise) if sign < 0.0 else self.noise
 
 
-def check_options(options: Mapping[str, Any]) -> None:
-    """Raise TypeError where an option of a policy must be a number and is none."""
-    for name in _NUMBERS:
-        if options.get(name) is not None:
-            check_number(name, options[name])
-
-
 def mirrored_noise(noise: Noise) -> Noise:
     """The same noise for values with the opposite sign."""
     return Bounded(-noise.high, -noise.low) if isinstance(noise, Bounded) else noise
@@ -117,11 +106,9 @@ def mirrored_noise(noise: Noise) -> Noise:
 
 def as_fidelity(fidelity: str | Fidelity) -> Fidelity:
     """The fidelity as a user gives it, by its name alone or as a `Fidelity`."""
-    if isinstance(fidelity, str):
-        return Fidelity(fidelity)
-    if not isinstance(fidelity, Fidelity):
-        raise TypeError(f"fidelity must be a name or a Fidelity, got {fidelity!r}.")
-    return fidelity
+    if isinstance(fidelity, Fidelity):
+        return fidelity
+    return Fidelity(check_name("fidelity", fidelity, "a name or a mfhpo.Fidelity"))
 
 
 def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
@@ -144,7 +131,7 @@ def as_noise(sigma: SigmaLike) -> Noise:
         return EstimatedNoise()
     if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
         return sigma
-    if isinstance(sigma, Real) and not isinstance(sigma, bool):
-        return SubGaussian(float(sigma))
-    right = "a number, one for each level, a noise such as mfhpo.Gaussian() or None"
-    return SubGaussian(check_numbers("sigma", sigma, right))
+    if not isinstance(sigma, Real):
+        right = "a number, one for each level, a noise such as mfhpo.Gaussian() or None"
+        sigma = check_numbers("sigma", sigma, right)
+    return SubGaussian(sigma)

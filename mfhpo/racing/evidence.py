@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import shown
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.confidence import (
@@ -291,7 +292,7 @@ def _checked_radii(radius: Radius | Sequence[Radius] | None, problem: Problem) -
     if isinstance(radius, Radius):
         return [radius] * n_fidelities
     if not isinstance(radius, Sequence) or not all(isinstance(one, Radius) for one in radius):
-        raise TypeError(f"radius must be a mfhpo.Radius or several, got {radius!r}.")
+        raise TypeError(f"radius must be a mfhpo.Radius or several, got {shown(radius)}.")
     if len(radius) != n_fidelities:
         raise ValueError(
             f"radius has {len(radius)} entries but there are {n_fidelities} fidelities; "

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
+from mfhpo._validation import check_choice
 from mfhpo.knowledge.bias import Kind
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 
@@ -18,6 +19,15 @@ Aim = Literal["best arm", "reward per cost", "reward per pull"]
 EstimatedBias = Literal["steer", "eliminate"]
 Explore = Literal["A", "B", "C", "AB", "top"]
 LearningRate: TypeAlias = float | Literal["adaptive"]
+
+# What options may be that are one of some names.
+_CHOICES = {
+    "aim": get_args(Aim),
+    "estimated_bias": get_args(EstimatedBias),
+    "explore": get_args(Explore),
+    "stop": ("mixture", "published"),
+    "variant": (None, "max", "order", "se", "mfe"),
+}
 
 
 class _RunsPolicy(Protocol):
@@ -272,9 +282,11 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
 
 def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[str, Any]:
     """All options of a class that `runs` a policy; a TypeError names one that it does not have."""
-    for name in options:
+    for name, value in options.items():
         if name not in cls._defaults:
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}")
+        if name in _CHOICES:
+            check_choice(name, value, _CHOICES[name])
     return {**cls._defaults, **options}
 
 

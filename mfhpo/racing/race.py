@@ -14,14 +14,27 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_nonnegative, check_probability
+from mfhpo._validation import (
+    MOST_AT_ONCE,
+    MOST_SEED,
+    check_count,
+    check_index,
+    check_instance,
+    check_limit,
+    check_probability,
+)
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.noise import NoiseContradictedWarning, within_range
 from mfhpo.knowledge.state import restore, saved
 from mfhpo.policy import Policy
-from mfhpo.problem import Observation, Problem, Pull, Recommendation
+from mfhpo.problem import (
+    Observation,
+    Problem,
+    Pull,
+    Recommendation,
+)
 from mfhpo.racing.answer import (
     bias_condition,
     bias_in_words,
@@ -82,19 +95,19 @@ class RacingPolicy(Policy):
         radius: Radius | Sequence[Radius] | None = None,
         seed: int = 0,
     ) -> None:
-        if budget is not None and not budget > 0.0:
-            raise ValueError(f"budget must be positive or None, got {budget!r}.")
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
+        budget = check_limit("budget", budget, "")
         self.problem = problem
         self.delta = check_probability("delta", delta)
-        self.budget = math.inf if budget is None else float(budget)
+        self.budget = math.inf if budget is None else budget
         self._max_failures = check_count("max_failures", max_failures, 1)
-        self.seed = seed
+        self.seed = check_count("seed", seed, 0, MOST_SEED)
         n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
         order = np.random.default_rng(seed).permutation(n_arms)
         self._pilot = Pilot(
             tuple(order.tolist()),
             check_count("pilot_arms", pilot_arms, 2),
-            check_count("pilot_pulls", pilot_pulls, 2),
+            check_count("pilot_pulls", pilot_pulls, 2, MOST_AT_ONCE),
             self._pilot_fidelities(),
         )
         self._piloting = self._needs_pilot()
@@ -229,13 +242,12 @@ class RacingPolicy(Policy):
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Propose pulls (see `Policy.ask`)."""
-        if n < 1:
-            raise ValueError(f"n must be at least 1, got {n}.")
+        check_count("n", n, 1, MOST_AT_ONCE)
         counts = self._evidence.counts
+        pending = self._checked(pending)
         if pending or n > 1:
             counts = counts.copy()
         for pull in pending:
-            self._check(pull)
             counts[pull.arm, pull.fidelity] += 1
         pulls: list[Pull] = []
         for _ in range(n):
@@ -249,6 +261,7 @@ class RacingPolicy(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from one observation (see `Policy.tell`)."""
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._check(pull)
         arm, fidelity = int(pull.arm), int(pull.fidelity)
         self._pay(fidelity, observation)
@@ -284,9 +297,11 @@ class RacingPolicy(Policy):
 
         The arms that it had eliminated come back, unless it is the same as another one.
         """
-        self._check(Pull(arm, 0))
+        check_index("arm", arm, self.problem.n_arms)
         if duplicate_of is None:
             self._roster.withdraw(arm)
+        elif check_index("duplicate_of", duplicate_of, self.problem.n_arms) == arm:
+            raise ValueError(f"duplicate_of must be another arm than arm {arm}.")
         else:
             self._roster.merge(arm, duplicate_of)
         if self._piloting:
@@ -388,15 +403,15 @@ class RacingPolicy(Policy):
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of what was observed of an arm at a fidelity."""
+        self._check(Pull(arm, fidelity))
         return self._evidence.summary(arm, fidelity)
 
     # Pulls.
 
-    def _check(self, pull: Pull) -> None:
-        if not 0 <= pull.arm < self.problem.n_arms:
-            raise ValueError(f"arm must be 0 to {self.problem.n_arms - 1}, got {pull.arm}.")
-        if not 0 <= pull.fidelity <= self.problem.target:
-            raise ValueError(f"fidelity must be 0 to {self.problem.target}, got {pull.fidelity}.")
+    def _check(self, pull: Pull, name: str = "pull") -> None:
+        super()._check(pull, name)
+        check_index("arm", pull.arm, self.problem.n_arms)
+        check_index("fidelity", pull.fidelity, self.problem.n_fidelities)
 
     def _next_pull(self, counts: IntArray) -> Pull | None:
         arms = self.active
@@ -467,7 +482,7 @@ class RacingPolicy(Policy):
     def _paid_for(self, fidelity: int, observation: Observation) -> float | None:
         """What a pull has cost, None if nobody knows, as of a worker that died; or ValueError."""
         if observation.cost is not None:
-            return check_nonnegative("cost", float(observation.cost))
+            return float(observation.cost)
         if self.problem.costs is not None:
             return self.problem.costs[fidelity]
         if observation.has_value:

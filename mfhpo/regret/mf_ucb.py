@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_positive
+from mfhpo._validation import check_instance, check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
@@ -60,6 +60,7 @@ class MFUCB(RewardPolicy):
     """
 
     def __init__(self, problem: Problem, *, rho: float = 2.0, **options: Any) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "

@@ -4,6 +4,7 @@ import abc
 
 import numpy as np
 
+from mfhpo._validation import check_instance
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
@@ -28,6 +29,7 @@ class RewardPolicy(RacingPolicy):
         pilot_arms: int = 10,
         pilot_pulls: int = 2,
     ) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         self._declared_sigmas = declared_sigmas(problem.noise, problem.n_fidelities)
         radii = _radii(problem.noise, self._declared_sigmas, problem.n_fidelities)
         super().__init__(

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from mfhpo._validation import check_number
+from mfhpo._validation import check_choice, check_limit, check_number, shown
 from mfhpo.identification.group_sequential import FIRST_LOOK, LEAST_FIRST_LOOK
 from mfhpo.knowledge.space import Point
 from mfhpo.problem import Observation, Pull
@@ -47,12 +47,10 @@ class Budget:
         measured: bool,
         search: SearchPolicy,
     ) -> None:
-        if amount is not None and not check_number("budget", amount, " or None") > 0.0:
-            raise ValueError(f"budget must be positive or None, got {amount!r}.")
-        if unit not in ("cost", "evaluations"):
-            raise ValueError(f"unit must be 'cost' or 'evaluations', got {unit!r}.")
+        check_limit("budget", amount, "")
+        check_choice("unit", unit, get_args(BudgetUnit))
         if not 0.0 <= check_number("certify_share", share) < 1.0:
-            raise ValueError(f"certify_share must be in [0, 1), got {share!r}.")
+            raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
         self.evaluations = 0
         self.failures = 0

@@ -8,7 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_number
+from mfhpo._validation import (
+    MOST_AT_ONCE,
+    check_count,
+    check_flag,
+    check_instance,
+    check_probability,
+)
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification, MakeCertifier
@@ -17,7 +23,7 @@ from mfhpo.knowledge.arrays import IntArray
 from mfhpo.knowledge.space import Point
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull, Recommendation
-from mfhpo.racing.declaration import SigmaLike, check_options
+from mfhpo.racing.declaration import SigmaLike
 from mfhpo.search.budget import Budget, BudgetUnit
 from mfhpo.search.policy import FEWEST_FIRST, Begin, Replicate, SearchPolicy
 from mfhpo.search.recommendation import chance_in_words, left_in_words
@@ -146,13 +152,13 @@ class BudgetedSearch(Policy):
         chance: float | None = None,
         certifier: MakeCertifier | None = None,
     ) -> None:
-        check_options({"delta": delta, "epsilon": epsilon})
+        check_instance("search", search, SearchPolicy, "a search such as mfhpo.search.ModelSearch")
         self.search = search
         self.shortlist: tuple[int, ...] = ()
         self.begun = search.n_given
         usual_share, usual_top = _USUAL_OF_GIVEN if search.n_given else _USUAL
         share = usual_share if certify_share is None else certify_share
-        self._budget = Budget(budget, unit, share, measured, search)
+        self._budget = Budget(budget, unit, share, check_flag("measured", measured), search)
         self.top = check_count("top", usual_top if top is None else top, 2)
         self._options: dict[str, Any] = {
             "delta": delta,
@@ -161,16 +167,14 @@ class BudgetedSearch(Policy):
             "max_failures": check_count("max_failures", max_failures, 1),
             "seed": search._seed,
         }
-        if chance is not None and not 0.0 < check_number("chance", chance, " or None") < 1.0:
-            raise ValueError(f"chance must be between 0 and 1, or None, got {chance!r}.")
-        if chance is not None and epsilon is None:
+        if chance is not None and check_probability("chance", chance) and epsilon is None:
             raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
         self._wanted_chance = chance
         self._stopped_at: float | None = None  # the chance by which the search has ended
         self._sign = sign
         self._params = params
+        self._in_blocks = check_flag("blocks", blocks)
         self._certifier = None if blocks else certifier
-        self._in_blocks = blocks
         self._most_blocks: int | None = None
         self._certification: Certification | None = None
         self._replicates: list[tuple[Replicate, float | None]] = []
@@ -180,6 +184,8 @@ class BudgetedSearch(Policy):
 
     def tell(self, pull: Pull, observation: Observation) -> None:
         """Learn from an evaluation; the first `Replicate` decides on the shortlist, see `agree`."""
+        self._check(pull)
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._budget.pay(pull, observation)
         self.begun = max(self.begun, pull.arm + 1)
         if not isinstance(pull, Replicate):
@@ -259,7 +265,8 @@ class BudgetedSearch(Policy):
 
     def ask(self, n: int = 1, pending: Sequence[Pull] = ()) -> list[Pull]:
         """Return what to evaluate next: up to `n` pulls, none when the race is over."""
-        check_count("n", n, 1)
+        check_count("n", n, 1, MOST_AT_ONCE)
+        pending = self._checked(pending)
         pulls: list[Pull] = []
         self._asked = {}
         for _ in range(n):

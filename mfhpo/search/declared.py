@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any, TypeAlias, TypedDict
 
-from mfhpo._validation import check_count, check_number
+from mfhpo._validation import (
+    MOST_ARMS,
+    check_configurations,
+    check_count,
+    check_dictionaries,
+    check_flag,
+    check_limit,
+    check_sequence,
+    shown,
+)
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity, native
@@ -15,7 +24,7 @@ from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import Declaration, SigmaLike, as_noise
+from mfhpo.racing.declaration import Declaration, SigmaLike, as_fidelity, as_noise
 from mfhpo.search.budgeted import (
     LEAST_OF_FINALISTS,
     MOST_FINALISTS,
@@ -145,40 +154,33 @@ class DeclaredSearch:
         all_three = {"budget": budget, "trials": trials, "seconds": seconds}
         budgets = {name: value for name, value in all_three.items() if value is not None}
         if len(budgets) > 1:
-            words = " and ".join(f"{name}={value!r}" for name, value in budgets.items())
+            words = " and ".join(f"{name}={shown(value)}" for name, value in budgets.items())
             both = "both" if len(budgets) == 2 else "all"
             raise ValueError(f"{words} {both} say what may be spent; give one.")
         if trials is not None:
             options |= {"budget": float(check_count("trials", trials, 1)), "unit": "evaluations"}
         elif seconds is not None:
-            if not check_number("seconds", seconds, " or None") > 0.0:
-                raise ValueError(f"seconds must be positive or None, got {seconds!r}.")
-            options["budget"] = seconds
+            options["budget"] = check_limit("seconds", seconds, "")
         else:
             options["budget"] = budget
-        if not isinstance(checkpoints, bool):
-            raise TypeError(f"checkpoints must be True or False, got {checkpoints!r}.")
+        check_flag("checkpoints", checkpoints)
         known = _fidelity_of(fidelity, seconds is not None)
         if replicate is not None:
             check_blocks(replicate, known.name, {})
         if options.get("chance") is not None and (candidates is None or replicate is not None):
             raise ValueError(
-                f"chance={options['chance']!r} ends a search among candidates whose evaluations "
-                f"have noise of their own; give candidates and no replicate, or leave it out."
+                f"chance={shown(options['chance'])} ends a search among candidates whose "
+                f"evaluations have noise of their own; give candidates and no replicate, or leave "
+                f"it out."
             )
-        given = None if candidates is None else configurations_of(candidates)
-        for row in given if isinstance(given, list) else []:
-            for name in row.keys() & {known.name, replicate}:
-                raise ValueError(
-                    f"candidates contain {name!r}, which is the fidelity or the replicate: the "
-                    f"search chooses it; leave it out of the candidates."
-                )
+        owned = [known.name, *([] if replicate is None else [replicate])]
+        given = None if candidates is None else configurations_of(candidates, owned)
         declared = cls(known, checkpoints, replicate, given, options)
         is_named = isinstance(given, list) and not space_of(given)[0].parameters
         if options.get("chance") is not None and is_named:
             raise ValueError(
-                f"chance={options['chance']!r} is a model's estimate, and the candidates have no "
-                f"parameters that a model could learn from; leave it out."
+                f"chance={shown(options['chance'])} is a model's estimate, and the candidates "
+                f"have no parameters that a model could learn from; leave it out."
             )
         declared.race(known.levels or (), seed=0, sign=1.0)
         return declared
@@ -353,17 +355,17 @@ def has_levels(fidelity: Fidelity) -> bool:
 def _fidelity_of(fidelity: str | Fidelity | None, in_seconds: bool) -> Fidelity:
     if fidelity is None:
         return _TIMED_LEVEL if in_seconds else _ONE_LEVEL
-    named = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
-    if not isinstance(named, Fidelity):
-        raise TypeError(f"fidelity must be a name or a Fidelity or None, got {fidelity!r}.")
+    named = as_fidelity(fidelity)
     return named.in_seconds() if in_seconds else named
 
 
-def configurations_of(candidates: CandidatesLike) -> int | list[dict[str, Any]]:
+def configurations_of(
+    candidates: CandidatesLike, owned: Sequence[str] = ()
+) -> int | list[dict[str, Any]]:
     """Take what a user gives: at least two configurations, all of them different.
 
     Cells of a table that are NaN or None stand for parameters that do not apply. Raises TypeError
-    or ValueError if it is anything else.
+    or ValueError if it is anything else, or has parameters that are `owned`: the search sets them.
 
     Examples
     --------
@@ -371,25 +373,20 @@ def configurations_of(candidates: CandidatesLike) -> int | list[dict[str, Any]]:
     [{'lr': 0.1, 'depth': 3}, {'lr': 0.2, 'depth': 4}]
     """
     if isinstance(candidates, Integral) and not isinstance(candidates, bool):
-        return check_count("candidates", int(candidates), 2)
+        return check_count("candidates", int(candidates), 2, MOST_ARMS)
+    right = "a number, a list of dictionaries, a dictionary of columns or a DataFrame"
     rows = candidates
     if hasattr(candidates, "to_dict"):
         rows = candidates.to_dict(orient="records")
     elif isinstance(candidates, Mapping):
-        lengths = {name: len(column) for name, column in candidates.items()}
+        columns = {
+            name: check_sequence(f"candidates[{name!r}]", column, "a column of values")
+            for name, column in candidates.items()
+        }
+        lengths = {name: len(column) for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ValueError(f"candidates must have columns of one length, got {lengths}.")
-        rows = [
-            dict(zip(candidates, row, strict=True))
-            for row in zip(*candidates.values(), strict=True)
-        ]
-    if isinstance(rows, str) or not isinstance(rows, Sequence):
-        rows = None
-    if rows is None or not all(isinstance(row, Mapping) for row in rows):
-        raise TypeError(
-            f"candidates must be a number, a list of dictionaries, a dictionary of columns or a "
-            f"DataFrame, got {candidates!r}."
-        )
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     is_table = rows is not candidates
     listed = [
         {
@@ -397,23 +394,13 @@ def configurations_of(candidates: CandidatesLike) -> int | list[dict[str, Any]]:
             for name, value in row.items()
             if not (is_table and (value is None or value != value))
         }
-        for row in rows
+        for row in check_dictionaries("candidates", rows, right)
     ]
     if is_table:
         _restore_integers(listed)
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")
-    seen: dict[Any, int] = {}
-    for position, row in enumerate(listed):
-        try:
-            first = seen.setdefault(frozenset(row.items()), position)
-        except TypeError:  # lists and the like
-            first = seen.setdefault(repr(sorted(row.items())), position)
-        if first != position:
-            raise ValueError(
-                f"candidates[{first}] and candidates[{position}] are equal: {row}; equal ones can "
-                f"never be told apart, remove one."
-            )
+    check_configurations("candidates", listed, owned=owned)
     return listed
 
 

@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_increasing
+from mfhpo._validation import (
+    MOST_SEED,
+    check_costs,
+    check_count,
+    check_flag,
+    check_index,
+    check_instance,
+)
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
 from mfhpo.problem import Observation, Pull
@@ -102,11 +109,8 @@ class SearchPolicy(abc.ABC):
         initial: int | None = None,
         seed: int = 0,
     ) -> None:
-        check_increasing("costs", costs)
-        if costs[0] <= 0.0:
-            raise ValueError(f"costs must be positive, got {list(costs)}.")
-        self.costs = tuple(float(cost) for cost in costs)
-        self.continues = continues
+        self.costs: tuple[float, ...] = check_costs(costs)
+        self.continues = check_flag("continues", continues)
         self.prices: Prices | None = None
         self.worth = 1.0
         self.affordable = math.inf
@@ -117,7 +121,7 @@ class SearchPolicy(abc.ABC):
         self._initial = self._usual_initial() if initial is None else initial
         check_count("initial", self._initial, 2)
         self._most_at_first = math.inf  # a cost, or a number of evaluations
-        self._seed = check_count("seed", seed, 0)
+        self._seed = check_count("seed", seed, 0, MOST_SEED)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
         self._failures: dict[int, int] = {}
@@ -248,10 +252,10 @@ class SearchPolicy(abc.ABC):
         where costs are declared, or if no limit is large enough (an infinite one): what is like it
         would be stopped as well.
         """
-        if not 0 <= pull.fidelity < len(self.costs):
-            raise ValueError(
-                f"fidelity must be 0 to {self.target}, the index of a level, got {pull.fidelity}."
-            )
+        check_instance("pull", pull, Pull, "a mfhpo.Pull, as it was asked for")
+        check_count("arm", pull.arm, 0)
+        check_index("fidelity", pull.fidelity, len(self.costs))
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._told += 1
         self._changes += 1
         if observation.has_value and observation.value is not None:

@@ -5,9 +5,10 @@ from typing import Any, TypeAlias
 
 from optuna.distributions import BaseDistribution
 
-from mfhpo._validation import check_positive, check_probability
+from mfhpo._validation import check_flag, check_positive, check_probability, shown
 from mfhpo.games import MFUCBPNE, UCBPNE, GamePolicy
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import as_fidelity
 from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna.study.levels import levels_in
 
@@ -24,7 +25,7 @@ class Players:
             "{'row': ['x'], 'column': ['y']}"
         )
         if not isinstance(owned, Mapping):
-            raise TypeError(f"{right}, got {owned!r}.")
+            raise TypeError(f"{right}, got {shown(owned)}.")
         if not owned:
             raise ValueError(f"{right}, got none.")
         self.owned: dict[str, tuple[str, ...]] = {}
@@ -138,12 +139,7 @@ class GameFidelity:
 
 
 def _fidelity(declared: FidelityLike) -> Fidelity:
-    fidelity = Fidelity(declared) if isinstance(declared, str) else declared
-    if not isinstance(fidelity, Fidelity):
-        raise TypeError(
-            f"fidelity must be a name, a Fidelity, a mapping from players to them, or None, got "
-            f"{declared!r}."
-        )
+    fidelity = as_fidelity(declared)
     if fidelity.costs == "measured":
         raise ValueError(
             "costs='measured' cannot be had for games: what a query will cost must be known before "
@@ -169,9 +165,7 @@ class DeclaredGame:
         self.budget = check_positive("budget", budget)
         self.probability = check_probability("probability", probability)
         self._beta = check_positive("beta", beta)
-        if not isinstance(averaging, bool):
-            raise TypeError(f"averaging must be True or False, got {averaging!r}.")
-        if averaging and not self.fidelity.fidelities:
+        if check_flag("averaging", averaging) and not self.fidelity.fidelities:
             raise ValueError(
                 "averaging=True says how the levels of a fidelity differ, but there is none; leave "
                 "it out."

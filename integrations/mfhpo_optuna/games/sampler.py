@@ -10,6 +10,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.trial import FrozenTrial, TrialState
 
+from mfhpo._validation import check_instance
 from mfhpo.games import Query
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_optuna.games.declared import DeclaredGame
@@ -151,6 +152,7 @@ class NashSampler(StudySampler[NashStudy]):
         study is of another game, parameters are missing or out of range, or no trial has given
         values yet.
         """
+        check_instance("params", params, Mapping, "a dictionary of parameters")
         with self._lock:
             return deviations_of(self._playable(self._read(study)), params)
 

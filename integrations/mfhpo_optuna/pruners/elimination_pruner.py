@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 import numpy as np
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_count, check_nonnegative, check_number
+from mfhpo._validation import check_count, check_nonnegative
 from mfhpo.identification.curves.curve_elimination import BoundedCurves, PhasedCurves
 from mfhpo.identification.curves.curves import Verdict
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
@@ -133,7 +133,7 @@ class MFEliminationPruner(CurvePruner):
         if bias is not None and not callable(bias):
             bias = checked_bounds(bias, lambda step: check_count("bias: step", step, 0))
         self._bias = bias
-        self._noise = check_nonnegative("noise", check_number("noise", noise))
+        self._noise = check_nonnegative("noise", noise)
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
         super().__init__(

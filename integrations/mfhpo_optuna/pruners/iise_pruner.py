@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_number, check_probability
+from mfhpo._validation import check_probability
 from mfhpo.identification.curves.curves import CurveRace, Verdict
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.pruners.curve_pruner import CurveHistory, CurvePruner
@@ -113,7 +113,7 @@ class IISEPruner(CurvePruner):
             final_step=final_step,
             replicate_params=replicate_params,
         )
-        self._coverage = check_probability("coverage", check_number("coverage", coverage))
+        self._coverage = check_probability("coverage", coverage)
 
     def _new_history(self, sign: float) -> CurveHistory:
         return _FinishedCurves(self, sign)

@@ -6,7 +6,7 @@ import optuna
 from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_limit
+from mfhpo._validation import check_instance, check_limit
 from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, write_attribute
 from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
@@ -68,8 +68,7 @@ class TimeLimitPruner(BasePruner):
     """
 
     def __init__(self, limit: float | None = None, pruner: BasePruner | None = None) -> None:
-        if pruner is not None and not isinstance(pruner, BasePruner):
-            raise TypeError(f"pruner must be a pruner of Optuna or None, got {pruner!r}.")
+        check_instance("pruner", pruner, BasePruner | None, "a pruner of Optuna or None")
         self._limit = check_limit("limit", limit)
         self._pruner = pruner
 

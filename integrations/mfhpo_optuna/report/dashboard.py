@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 import optuna
 
+from mfhpo._validation import check_instance
 from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.games.sampler import NashSampler
@@ -86,8 +87,7 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     >>> summary.sentence in optuna_dashboard.get_note(study)
     True
     """
-    if not isinstance(study, optuna.Study):
-        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     dashboard = _dashboard()
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))

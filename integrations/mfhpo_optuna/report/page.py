@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo import __version__
+from mfhpo._validation import check_instance
 from mfhpo._validation.missing import missing
 from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
@@ -87,8 +88,8 @@ def write_report(
     ...     write_report(study, f"{folder}/report.html").status
     'certified'
     """
-    if not isinstance(study, optuna.Study):
-        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
+    check_instance("path", path, str | PathLike, "the name of a file")
     environment, plotly_js = _environment(), _plotly_js()
     reading = read_study(study, sampler)
     ledger = ledger_of(reading)

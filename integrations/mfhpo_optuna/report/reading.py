@@ -10,6 +10,7 @@ from typing import Any
 import optuna
 from optuna.trial import FrozenTrial
 
+from mfhpo._validation import shown
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
@@ -75,7 +76,7 @@ def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> St
     if sampler is not None and not isinstance(sampler, ReadingSampler):
         raise TypeError(
             "sampler must be a sampler of mfhpo such as SearchSampler(...) or None, "
-            f"got {sampler!r}."
+            f"got {shown(sampler)}."
         )
     without = ""
     if sampler is None and isinstance(study.sampler, ReadingSampler):

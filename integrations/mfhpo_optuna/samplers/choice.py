@@ -86,8 +86,8 @@ class MFSampler(DeclaredSampler):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[_Options]
     ) -> None:
-        check_parts(options)
         super().__init__(fidelity, arms, options)
+        check_parts(options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
         """Which policy was chosen for a study, and why.

@@ -12,6 +12,7 @@ from optuna.pruners import HyperbandPruner
 from optuna.samplers import BaseSampler, BruteForceSampler, GridSampler
 from optuna.trial import FrozenTrial, TrialState
 
+from mfhpo._validation import check_instance, shown
 from mfhpo_optuna.samplers.answer import (
     Answer,
     add_answer,
@@ -80,7 +81,7 @@ class PolicySampler(StudySampler[RaceT]):
         if arm_sampler is not None and not isinstance(arm_sampler, BaseSampler):
             raise TypeError(
                 f"{self._drawn_by} must be a sampler of Optuna such as TPESampler() or None, got "
-                f"{arm_sampler!r}."
+                f"{shown(arm_sampler)}."
             )
         if isinstance(arm_sampler, (GridSampler, BruteForceSampler)):
             raise TypeError(
@@ -263,6 +264,7 @@ class PolicySampler(StudySampler[RaceT]):
     def objection_to(self, study: optuna.Study) -> str:
         """Why the sampler cannot run the study, and what to do; "" if it can."""
         name = type(self).__name__
+        check_instance("study", study, optuna.Study, "an optuna.Study")
         if len(study.directions) > 1:
             return (
                 f"{name} is for one objective, and the study is multi-objective: it has "

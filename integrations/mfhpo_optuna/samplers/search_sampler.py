@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import optuna
 from optuna.samplers import BaseSampler
 
+from mfhpo._validation import check_instance
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
@@ -203,6 +204,7 @@ def training_of(trial: optuna.Trial) -> str:
     trial
         The trial that is under way.
     """
+    check_instance("trial", trial, optuna.Trial, "an optuna.Trial")
     tag = trial.user_attrs.get(ARM_KEY)
     if tag is None:
         raise ValueError(

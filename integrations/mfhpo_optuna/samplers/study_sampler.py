@@ -14,7 +14,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_count, check_limit
+from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo_optuna.arguments import Settings
 from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER, parameters_before
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
@@ -47,7 +47,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def __init__(self, lease: float | None, progress: ProgressLike, seed: int | None) -> None:
         self._lease = check_limit("lease", lease)
-        self._seed = None if seed is None else check_count("seed", seed, 0)
+        self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
         # The storage is kept along, so that no other one can take its identity.
         self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
@@ -213,6 +213,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def _of(self, study: optuna.Study) -> ReadT:
         """What is known of a study, as it was last read; the lock is held, as in `_anew`."""
+        check_instance("study", study, optuna.Study, "an optuna.Study")
         key = (study._study_id, id(study._storage))
         if key not in self._read_studies:
             self._read_studies[key] = (study._storage, self._new(study))

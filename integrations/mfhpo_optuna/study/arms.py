@@ -16,7 +16,15 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from mfhpo._validation import check_count
+from mfhpo._validation import (
+    MOST_ARMS,
+    check_configurations,
+    check_count,
+    check_dictionaries,
+    check_instance,
+    check_name,
+    shown,
+)
 from mfhpo.knowledge.fidelity import native
 from mfhpo_optuna.study.places import from_unit
 
@@ -50,11 +58,22 @@ def draw_arms(
     >>> [round(arm["lr"], 1) for arm in draw_arms({"lr": FloatDistribution(0, 4)}, n=2, seed=1)]
     [3.6, 0.1]
     """
+    check_instance("distributions", distributions, Mapping, "a dictionary of distributions")
+    if not distributions:
+        raise ValueError("distributions must not be empty; give {name: distribution, ...}.")
+    check_count("n", n, 1, MOST_ARMS)
+    return _drawn("distributions", distributions, n, check_count("seed", seed, 0))
+
+
+def _drawn(
+    argument: str, distributions: Mapping[str, BaseDistribution], n: int, seed: int
+) -> list[Params]:
     for name, distribution in distributions.items():
+        check_name(f"a parameter of {argument}", name)
         if not isinstance(distribution, BaseDistribution):
             raise TypeError(
-                f"arms[{name!r}] must be a distribution such as FloatDistribution(0, 1), got "
-                f"{distribution!r}; give configurations as a list of dictionaries."
+                f"{argument}[{name!r}] must be a distribution such as FloatDistribution(0, 1), got "
+                f"{shown(distribution)}; give configurations as a list of dictionaries."
             )
     grid_size = math.prod(_size(distribution) for distribution in distributions.values())
     if grid_size <= n:
@@ -199,27 +218,19 @@ class Arms:
 
 def _listed(arms: ArmsLike, owned: Collection[str], seed: int) -> list[Params]:
     if isinstance(arms, Integral) and not isinstance(arms, bool):
-        return [{} for _ in range(check_count("arms", int(arms), 1))]
-    if not isinstance(arms, Mapping) and not (
-        isinstance(arms, Sequence) and all(isinstance(arm, Mapping) for arm in arms)
-    ):
-        raise TypeError(
-            f"arms must be a number, a list of parameter dictionaries or a dictionary of "
-            f"distributions, got {arms!r}."
-        )
-    names: set[str] = set(arms) if isinstance(arms, Mapping) else set().union(*arms)
-    for name in sorted(names & set(owned)):
-        raise ValueError(
-            f"arms contain {name!r}, which is the fidelity or the replicate: the sampler chooses "
-            f"it; leave it out of the arms."
-        )
+        return [{} for _ in range(check_count("arms", int(arms), 1, MOST_ARMS))]
     if isinstance(arms, Mapping):
         if not arms:
             raise ValueError("arms={} has no parameters; give {name: distribution, ...}.")
-        return draw_arms(arms, seed=seed)
-    listed = [{name: native(value) for name, value in arm.items()} for arm in arms]
-    if not listed:
+        check_configurations("arms", [arms], owned=owned)
+        return _drawn("arms", arms, _DEFAULT_NUMBER, seed)
+    right = "a number, a list of parameter dictionaries or a dictionary of distributions"
+    rows = check_dictionaries("arms", arms, right)
+    if not rows:
         raise ValueError("arms=[] is empty; give at least one configuration.")
+    listed = [{name: native(value) for name, value in arm.items()} for arm in rows]
+    check_configurations("arms", listed, owned=owned)
+    names: set[str] = set().union(*listed)
     for position, arm in enumerate(listed):
         if set(arm) != names:
             missing = ", ".join(repr(name) for name in sorted(names - set(arm)))
@@ -230,12 +241,6 @@ def _listed(arms: ArmsLike, owned: Collection[str], seed: int) -> list[Params]:
                 stacklevel=4,
             )
             break
-    for position, arm in enumerate(listed):
-        if arm in listed[:position]:
-            raise ValueError(
-                f"arms[{listed.index(arm)}] and arms[{position}] are equal: {arm}; equal arms can "
-                f"never be told apart, remove one."
-            )
     return listed
 
 

@@ -13,7 +13,7 @@ from optuna.distributions import (
 )
 from optuna.trial import FrozenTrial
 
-from mfhpo._validation import is_number
+from mfhpo._validation import is_number, shown
 from mfhpo.knowledge.fidelity import Fidelity, geometric_levels
 from mfhpo.knowledge.replicate import replicate_of
 
@@ -93,8 +93,8 @@ class Replicates:
             return len(distribution.choices)
         if not isinstance(distribution, IntDistribution):
             raise TypeError(
-                f"replicate={self.name!r} must be suggested as a whole number or as one of several "
-                f"values, such as trial.suggest_int({self.name!r}, 0, 2**31 - 1), got "
+                f"replicate={shown(self.name)} must be suggested as a whole number or as one of "
+                f"several values, such as trial.suggest_int({shown(self.name)}, 0, 2**31 - 1), got "
                 f"{distribution}."
             )
         return (distribution.high - distribution.low) // distribution.step + 1
@@ -106,10 +106,10 @@ class Replicates:
         """
         if self.name not in trial.params:
             raise ValueError(
-                f"replicate={self.name!r}, but the objective did not ask for it in trial "
+                f"replicate={shown(self.name)}, but the objective did not ask for it in trial "
                 f"{trial.number}; it asked for {sorted(trial.params)}. Call "
-                f"trial.suggest_int({self.name!r}, 0, 2**31 - 1) in the objective, and name that "
-                f"parameter.{did_you_mean(self.name, trial.params, 'replicate=')}"
+                f"trial.suggest_int({shown(self.name)}, 0, 2**31 - 1) in the objective, and name "
+                f"that parameter.{did_you_mean(self.name, trial.params, 'replicate=')}"
             )
         found: bool = trial.params[self.name] == self.of(block, trial.distributions[self.name])
         return found

@@ -15,9 +15,10 @@ from optuna.distributions import (
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_instance, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.racing.declaration import as_fidelity
 from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
 from mfhpo_optuna.study.levels import contains, did_you_mean
 
@@ -63,11 +64,8 @@ def shortlist_of(
     study: optuna.Study, top: int, fidelity: str | Fidelity | None, replicate: str | None = None
 ) -> StudyShortlist:
     """The `top` best configurations; arguments and errors are those of `mfhpo_optuna.certify`."""
-    if not isinstance(study, optuna.Study):
-        raise TypeError(f"study must be an optuna.Study, got {study!r}.")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     top = check_count("top", top, 2)
-    if fidelity is not None and not isinstance(fidelity, (str, Fidelity)):
-        raise TypeError(f"fidelity must be a name, a Fidelity or None, got {fidelity!r}.")
     if len(study.directions) > 1:
         raise ValueError(
             f"study {study.study_name!r} has {len(study.directions)} objectives, so it has no "
@@ -76,7 +74,7 @@ def shortlist_of(
     trials = study.get_trials(deepcopy=False)
     if fidelity is None:  # a race says which parameter it is
         fidelity = study.user_attrs.get(FIDELITY_KEY)
-    chosen = Fidelity(fidelity) if isinstance(fidelity, str) else fidelity
+    chosen = None if fidelity is None else as_fidelity(fidelity)
     eligible = _eligible(trials, chosen)
     configurations = _group(study, eligible, chosen, replicate)
     if len(configurations) < 2:
@@ -191,9 +189,9 @@ def _group(
             if fidelity.name not in params:
                 hint = did_you_mean(fidelity.name, params, "fidelity=")
                 raise ValueError(
-                    f"fidelity={fidelity.name!r} is no parameter of trial {trial.number} of study "
-                    f"{study.study_name!r}, which has {sorted(params)}; leave it out to replay "
-                    f"trials as they were.{hint}"
+                    f"fidelity={shown(fidelity.name)} is no parameter of trial {trial.number} of "
+                    f"study {study.study_name!r}, which has {sorted(params)}; leave it out to "
+                    f"replay trials as they were.{hint}"
                 )
             distribution = trial.distributions[fidelity.name]
             level = params[fidelity.name]
@@ -207,7 +205,7 @@ def _group(
         targets = {repr(group.params[fidelity.name]) for group in groups.values()}
         if len(targets) > 1:
             raise ValueError(
-                f"fidelity={fidelity.name!r} has several upper bounds in study "
+                f"fidelity={shown(fidelity.name)} has several upper bounds in study "
                 f"{study.study_name!r}: {', '.join(sorted(targets))}. Say which is the target: "
                 f"fidelity=Fidelity({fidelity.name!r}, levels=[...]), whose last level counts."
             )

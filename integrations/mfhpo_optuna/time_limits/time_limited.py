@@ -10,13 +10,13 @@ import signal
 import sys
 import warnings
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import optuna
 from optuna.trial import BaseTrial
 
-from mfhpo._validation import check_limit
+from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
     CENSORED_KEY,
@@ -158,22 +158,14 @@ class TimeLimited:
                 "time_limited needs a POSIX system (Linux, macOS, or WSL on Windows), because it "
                 "forks processes; TimeLimitPruner works everywhere, for objectives that report."
             )
-        if not callable(objective):
-            raise TypeError(f"objective must be a function of a trial, got {objective!r}.")
+        check_instance("objective", objective, Callable, "a function of a trial")
         self._objective = objective
         self._limit = check_limit("limit", limit)
-        self._memory_limit = check_limit("memory_limit", memory_limit, "bytes")
+        self._memory_limit = check_limit("memory_limit", memory_limit, " of bytes")
         if start_method is None:
             start_method = "spawn" if sys.platform == "darwin" else "fork"
-        if start_method not in _START_METHODS:
-            raise ValueError(
-                f"start_method must be one of {', '.join(map(repr, _START_METHODS))} or None, got "
-                f"{start_method!r}."
-            )
-        self._start_method = start_method
-        if not isinstance(warm, bool):
-            raise TypeError(f"warm must be True or False, got {warm!r}.")
-        self._warm = warm
+        self._start_method = check_choice("start_method", start_method, _START_METHODS, " or None")
+        self._warm = check_flag("warm", warm)
         self._warned = False
         self._suspects_fork = start_method == "fork"
         if start_method != "fork":

@@ -4,13 +4,14 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
+from mfhpo._validation import check_choice, check_name
+
 
 def check_aim(metric: Any, mode: Any) -> None:
     """Raise TypeError or ValueError for what is no metric's name, or no direction."""
-    if metric is not None and not isinstance(metric, str):
-        raise TypeError(f"metric must be the name of one metric or None, got {metric!r}.")
-    if mode not in (None, "max", "min"):
-        raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
+    if metric is not None:
+        check_name("metric", metric, "the name of one metric or None")
+    check_choice("mode", mode, (None, "max", "min"))
 
 
 def check_key(name: str, value: Any) -> None:

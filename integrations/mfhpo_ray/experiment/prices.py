@@ -5,7 +5,7 @@ from typing import Any
 
 from ray.tune.experiment import Trial
 
-from mfhpo._validation import check_nonnegative
+from mfhpo._validation import check_instance, check_nonnegative, shown
 
 
 class Prices:
@@ -18,16 +18,17 @@ class Prices:
         self._prices: dict[str, float] | None = None
         if prices is None:
             return
+        check_instance("prices", prices, Mapping, "a dictionary by resource or None")
         if costs != "measured":
             raise ValueError(
-                f"prices={dict(prices)!r} are for measured seconds, but costs={costs!r}; give "
+                f"prices={shown(prices)} are for measured seconds, but costs={costs!r}; give "
                 f"costs='measured', or leave prices out."
             )
         self._prices = {
             name: check_nonnegative(f"prices[{name!r}]", price) for name, price in prices.items()
         }
         if not any(self._prices.values()):
-            raise ValueError(f"prices={dict(prices)!r} make everything free; give one above 0.")
+            raise ValueError(f"prices={shown(prices)} make everything free; give one above 0.")
 
     def of(self, resources: Mapping[str, float]) -> float:
         """What a second costs that holds these resources."""

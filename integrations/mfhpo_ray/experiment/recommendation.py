@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
+from mfhpo._validation import shown
 from mfhpo.censored.recommendation import UserLimitRecommendation
 from mfhpo.racing.recommendation import UserRecommendation, params_in_words
 from mfhpo.search.recommendation import UserSearchRecommendation
@@ -147,8 +148,8 @@ def recommendation(what: Any) -> Answer:
             return found
         searcher = getattr(searcher, "searcher", None)  # what Tune wraps searchers in
     raise TypeError(
-        f"recommendation() takes a searcher or a scheduler of mfhpo_ray, or the ResultGrid of "
-        f"Tuner.fit, got {what!r}."
+        f"what must be a searcher or a scheduler of mfhpo_ray, or the ResultGrid of Tuner.fit, got "
+        f"{shown(what)}."
     )
 
 

@@ -21,7 +21,7 @@ from ray.tune.search import BasicVariantGenerator
 from ray.tune.utils import flatten_dict
 
 from mfhpo import Recommendation
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_names
 from mfhpo_ray.experiment.checkpoints import can_be_saved
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import of_this_version
@@ -80,14 +80,12 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
     ) -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
         check_aim(metric, mode)
-        if not isinstance(replicate, Collection) or not all(isinstance(k, str) for k in replicate):
-            raise TypeError(
-                f"replicate must be a key of the configuration or several: {replicate!r}."
-            )
         self._metric = metric
         self._mode = mode
         self._n_arms = None if arms is None else check_count("arms", arms, 2)
-        self._replicate_keys = (replicate,) if isinstance(replicate, str) else tuple(replicate)
+        keys = (replicate,) if isinstance(replicate, str) else replicate
+        right = "a key of the configuration or several"
+        self._replicate_keys = check_names("replicate", keys, right)
         # Tune's Repeater numbers its repeats under this key.
         self._runs = Runs((*self._replicate_keys, "__trial_index__"))
         self._busy: dict[str, Run] = {}

@@ -9,7 +9,13 @@ import numpy as np
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import TrialScheduler
 
-from mfhpo._validation import check_count, check_increasing, check_nonnegative, check_number
+from mfhpo._validation import (
+    check_count,
+    check_increasing,
+    check_name,
+    check_nonnegative,
+    check_number,
+)
 from mfhpo.identification.curves.gains import Bound, checked_bounds, gains_of
 from mfhpo.identification.curves.staged_elimination import (
     BoundedElimination,
@@ -20,7 +26,6 @@ from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
 from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause, saved_metrics
 from mfhpo_ray.experiment.losses import is_tried_again
-from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
@@ -107,8 +112,7 @@ class MFEliminationScheduler(ArmScheduler):
         limit: float | None = None,
     ) -> None:
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
-        check_key("time_attr", time_attr)
-        self._time_attr = time_attr
+        self._time_attr = check_name("time_attr", time_attr, "the key of a result")
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is None or callable(bias):
             self._bias = bias
@@ -123,7 +127,7 @@ class MFEliminationScheduler(ArmScheduler):
                 f"nothing would ever be stopped with levels {self._levels}: they must be above 0, "
                 f"with at least one before the last. Give a larger max_t, or levels=..."
             )
-        self._noise = check_nonnegative("noise", check_number("noise", noise))
+        self._noise = check_nonnegative("noise", noise)
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)

@@ -12,13 +12,13 @@ from ray.tune.search import Repeater
 from ray.tune.utils import flatten_dict
 
 from mfhpo import IISE, Labels, Observation, Pull
-from mfhpo._validation import check_count
+from mfhpo._validation import check_count, check_name
 from mfhpo.certification.choice import make_elimination
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.racing.declaration import Declaration, check_options
+from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.losses import is_tried_again, with_losses
 from mfhpo_ray.experiment.open_pulls import with_waiting
@@ -129,6 +129,7 @@ class IISEScheduler(ArmScheduler):
         own = with_defaults(type(self), options)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
         given = levels_of(levels, max_t)
+        check_name("time_attr", time_attr, "the key of a result")
         self._fidelity = Fidelity(time_attr, given, costs)
         self._meter = Meter(self._fidelity, prices)
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
@@ -137,7 +138,6 @@ class IISEScheduler(ArmScheduler):
         if own["measure"] is not None:
             check_count("measure", own["measure"], 1)
         self._options = {**own, "seed": seed}
-        check_options(self._options)
         self._make_policy(2, None)  # raises for what is wrong before any trial runs
         self._race: LevelRace  # from `_open` on
         self._n_observed = 0

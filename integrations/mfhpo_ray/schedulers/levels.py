@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo._validation import check_count, check_number
+from mfhpo._validation import check_count, check_number, check_numbers, shown
 from mfhpo.identification.curves.curves import check_steps
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
@@ -19,11 +19,11 @@ _LEVEL_RATIO = 3.0  # of a geometric level to the one before
 def levels_of(levels: Sequence[float] | None, max_t: int | None) -> tuple[float, ...]:
     """Return the levels of a time attribute: as given, or geometric up to `max_t`."""
     if levels is not None and max_t is None:
-        return tuple(levels)
+        return tuple(check_numbers("levels", levels, "a list of numbers or None"))
     if max_t is None or levels is not None:
         raise ValueError(
             f"give either max_t, the time at which a trial is complete, or levels, got "
-            f"max_t={max_t!r} and levels={levels!r}."
+            f"max_t={shown(max_t)} and levels={shown(levels)}."
         )
     return check_steps(check_count("max_t", max_t, 1), _LEVEL_RATIO)
 

@@ -11,9 +11,9 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.stopper import NoopStopper, TimeoutStopper
 from ray.tune.utils import flatten_dict
 
+from mfhpo._validation import check_name
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
-from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
 from mfhpo_ray.experiment.time_limits import (
@@ -74,9 +74,8 @@ class PullScheduler(FIFOScheduler):
 
     def __init__(self, limit: float | None = None, limit_key: str = "time_limit_s") -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        check_key("limit_key", limit_key)
         self._limit = finite_limit("limit", limit)
-        self._limit_key = limit_key
+        self._limit_key = check_name("limit_key", limit_key, "a key of the configuration")
         self._clock = time.monotonic
         self._limits = TimeLimits(self._now)
         self._censored = 0

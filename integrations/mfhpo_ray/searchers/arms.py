@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, TypeAlias
 
-from mfhpo._validation import check_count
+from mfhpo._validation import MOST_ARMS, check_configurations, check_count, check_dictionaries
 from mfhpo.knowledge.fidelity import native
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.space import Config, fingerprint, has, with_values_of
@@ -18,31 +18,15 @@ ArmsLike: TypeAlias = int | Sequence[Mapping[str, Any]]
 def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
     """Return the number of arms, or the arms themselves."""
     if isinstance(arms, Integral) and not isinstance(arms, bool):
-        return check_count("arms", int(arms), 1)
-    if not isinstance(arms, Sequence) or not all(isinstance(arm, Mapping) for arm in arms):
-        raise TypeError(
-            f"arms must be a number or a list of configurations, got {arms!r}; to draw from a "
-            f"search space, give the number, and the space as space=... or to the Tuner."
-        )
-    if not arms:
+        return check_count("arms", int(arms), 1, MOST_ARMS)
+    right = (
+        "a list of configurations, or a number to draw from a search space, which is given as "
+        "space=... or to the Tuner"
+    )
+    listed = [_native(arm) for arm in check_dictionaries("arms", arms, right)]
+    if not listed:
         raise ValueError("arms=[] is empty; give at least one configuration.")
-    seen: dict[str, int] = {}
-    listed = []
-    for position, arm in enumerate(arms):
-        for name in owned:
-            if has(arm, name):
-                raise ValueError(
-                    f"arms[{position}] contains {name!r}, which the search itself sets in every "
-                    f"trial; leave it out of the arms."
-                )
-        config = _native(arm)
-        first = seen.setdefault(fingerprint(config), position)
-        if first != position:
-            raise ValueError(
-                f"arms[{first}] and arms[{position}] are equal: {dict(arm)}; equal arms can never "
-                f"be told apart, remove one."
-            )
-        listed.append(config)
+    check_configurations("arms", listed, owned=owned, contains=has, key=fingerprint)
     return listed
 
 

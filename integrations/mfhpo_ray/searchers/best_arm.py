@@ -219,9 +219,9 @@ class MFSearch(DeclaredSearch):
     def __init__(
         self, fidelity: str | Fidelity, arms: ArmsLike = 32, **options: Unpack[MFSearchOptions]
     ) -> None:
-        check_parts(options)
         self._choice: PolicyChoice | None = None
         super().__init__(fidelity, arms, options)
+        check_parts(options)
 
     @property
     def choice(self) -> PolicyChoice:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ray.tune.utils import flatten_dict
 
+from mfhpo._validation import check_instance
 from mfhpo.search import Numeric, OneOf, Point
 from mfhpo_ray.experiment.encoding import decode, differ, encode
 from mfhpo_ray.experiment.space import (
@@ -33,8 +34,7 @@ class Candidates:
         self._given = check_arms(arms, keys)
         self._keys = tuple(keys)
         self._tuner_space: dict[str, Any] = {}
-        if space is not None and not isinstance(space, Mapping):
-            raise TypeError(f"space must be a dictionary of Tune's domains or None, got {space!r}.")
+        check_instance("space", space, Mapping | None, "a dictionary of Tune's domains or None")
         if space is not None and isinstance(self._given, list):
             raise ValueError(
                 "space and arms=[...] are given, but arms come from one of them; leave the other "

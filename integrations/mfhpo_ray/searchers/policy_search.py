@@ -13,12 +13,12 @@ from typing import Any, Generic, TypeVar
 from ray.tune.search import Searcher
 
 from mfhpo import Labels, Observation, Policy, Pull
-from mfhpo._validation import check_count
+from mfhpo._validation import MOST_SEED, check_count, check_dictionaries, check_name, shown
 from mfhpo.knowledge.replicate import replicate_of
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.losses import Losses
-from mfhpo_ray.experiment.metric import as_number, check_aim, check_key
+from mfhpo_ray.experiment.metric import as_number, check_aim
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
 from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed, scalars
@@ -64,7 +64,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> None:
         check_aim(metric, mode)
         if seed_key is not None:
-            check_key("seed_key", seed_key)
+            check_name("seed_key", seed_key, "a key of the configuration or None")
         if seed_key == owned:
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)
@@ -75,7 +75,9 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._keys = tuple(key for key in (owned, seed_key, replicate) if key is not None)
         self._candidates = Candidates(arms, space, self._keys)
         # Without a seed, one is drawn here, and saved with the experiment.
-        self._seed = secrets.randbits(31) if seed is None else check_count("seed", seed, 0)
+        self._seed = (
+            secrets.randbits(31) if seed is None else check_count("seed", seed, 0, MOST_SEED)
+        )
         self._most: int | None = None
         self._clock = time.monotonic
         self._arms = Arms()  # until the race begins
@@ -165,6 +167,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> bool:
         """Take metric, mode and search space; False if something to draw is not the search's."""
         check_aim(metric, mode)
+        check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
         self._take("mode", mode)
         if spec.get("stop"):
@@ -435,8 +438,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         own = getattr(self, f"_{name}")
         if value and own and value != own:
             raise ValueError(
-                f"{name}={value!r} of TuneConfig or of the saved search is not the {own!r} of this "
-                f"search; give the same, or only one of them."
+                f"{name}={shown(value)} of TuneConfig or of the saved search is not the {own!r} "
+                f"of this search; give the same, or only one of them."
             )
         setattr(self, f"_{name}", own or value)
 

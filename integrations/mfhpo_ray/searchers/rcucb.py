@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Observation, Pull
+from mfhpo._validation import check_name
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from mfhpo.censored.options import check_limits, mirrored
 from mfhpo.racing.options import runs, with_defaults
-from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.pulls import UnderWay
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
@@ -42,7 +42,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         own = with_defaults(type(self), options) | explicit
         host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
-        check_key("limit_key", limit_key)
+        check_name("limit_key", limit_key, "a key of the configuration such as 'time_limit_s'")
         super().__init__(arms=arms, owned=limit_key, **host)
         self._options = own
         self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Observation, Policy, Problem, Pull
+from mfhpo._validation import shown
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.options import runs, with_defaults
 from mfhpo.search import (
@@ -126,12 +127,13 @@ class SpaceSearch(FidelitySearch):
         own = with_defaults(type(self), options)
         if own["seconds"] is not None and prices is not None:
             raise ValueError(
-                f"seconds={own['seconds']!r} counts seconds alone, prices={prices!r} what they "
-                f"cost; leave prices out, or give budget=... for a fidelity with costs='measured'."
+                f"seconds={shown(own['seconds'])} counts seconds alone, "
+                f"prices={shown(prices)} what they cost; leave prices out, or give budget=... for "
+                f"a fidelity with costs='measured'."
             )
         if prices is not None and fidelity is None:
             raise ValueError(
-                f"prices={prices!r} are for measured seconds, but without a fidelity a budget "
+                f"prices={shown(prices)} are for measured seconds, but without a fidelity a budget "
                 f"counts trials; leave prices out."
             )
         self._declared = DeclaredSearch.of(fidelity, **own)

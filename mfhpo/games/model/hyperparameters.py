@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo._validation import check_array, shown
 from mfhpo.knowledge.arrays import FloatArray
 
 # Noise is no smaller than this share of the utilities' variance: what is evaluated twice must not
@@ -51,9 +52,11 @@ class Hyperparameters:
     offsets: FloatArray
 
     def __post_init__(self) -> None:
-        n_levels = len(self.scales)
+        for name in ("length_scales", "correlations", "scales", "noise", "offsets"):
+            object.__setattr__(self, name, check_array(name, getattr(self, name), "numbers"))
+        n_levels = self.scales.size
         shapes = {
-            "length_scales": (n_levels, self.length_scales.shape[-1]),
+            "length_scales": (n_levels, (0, *self.length_scales.shape)[-1]),
             "correlations": (n_levels - 1,),
             "scales": (n_levels,),
             "noise": (n_levels,),
@@ -62,7 +65,7 @@ class Hyperparameters:
         for name, shape in shapes.items():
             given = getattr(self, name)
             if given.shape != shape or not np.isfinite(given).all():
-                raise ValueError(f"{name} must be finite and of shape {shape}, got {given!r}.")
+                raise ValueError(f"{name} must be finite and of shape {shape}, got {shown(given)}.")
         within = (self.correlations >= 0.0) & (self.correlations <= 1.0)
         for name, fits, words in (
             ("length_scales", self.length_scales > 0.0, "positive"),
@@ -71,7 +74,7 @@ class Hyperparameters:
             ("noise", self.noise >= 0.0, "at least 0"),
         ):
             if not fits.all():
-                raise ValueError(f"{name} must be {words}, got {getattr(self, name)!r}.")
+                raise ValueError(f"{name} must be {words}, got {shown(getattr(self, name))}.")
         object.__setattr__(self, "noise", np.maximum(self.noise, self.least_noise))
 
     @classmethod

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mfhpo._validation import check_instance, check_sequence
 from mfhpo.games.model.fitting import drawn_hyperparameters, first_guess, fit
 from mfhpo.games.model.hyperparameters import Hyperparameters
 from mfhpo.games.model.marginal_likelihood import Assumptions
@@ -116,14 +117,15 @@ def checked(
     """Declared hyperparameters of each player, or raise; None for what is to be fitted."""
     if hyperparameters is None:
         return [None] * len(assumptions)
+    right = "one mfhpo.games.Hyperparameters for each player"
+    hyperparameters = check_sequence("hyperparameters", hyperparameters, right)
     if len(hyperparameters) != len(assumptions):
         raise ValueError(
             f"hyperparameters must be one for each of the {len(assumptions)} players, got "
             f"{len(hyperparameters)}."
         )
     for known in hyperparameters:
-        if not isinstance(known, Hyperparameters):
-            raise TypeError(f"hyperparameters must be of Hyperparameters, got {known!r}.")
+        check_instance("hyperparameters", known, Hyperparameters, right)
     for position, (known, of_player) in enumerate(zip(hyperparameters, assumptions, strict=True)):
         shape = (of_player.n_levels, len(of_player.groups))
         if known.length_scales.shape != shape:

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation import check_nonnegative, check_probability
+from mfhpo._validation import (
+    check_array,
+    check_instance,
+    check_nonnegative,
+    check_probability,
+)
 from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
     costs_of_precision,
@@ -248,6 +253,7 @@ def _paid(pulls: FloatArray, costs: FloatArray) -> float:
 
 def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
     """Costs (M,), bias and noise scales (M,) of a problem that declares them, or raise."""
+    check_instance("problem", problem, Problem, "a mfhpo.Problem")
     for name, value in (("costs", problem.costs), ("bias", problem.bias)):
         if value is None:
             raise ValueError(
@@ -267,7 +273,7 @@ def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
 def checked_means(problem: Problem, means: npt.ArrayLike) -> FloatArray:
     """Means at all fidelities as an array of shape (M, K), or raise."""
     shape = (problem.n_fidelities, problem.n_arms)
-    table = np.array(means, dtype=np.float64)
+    table = check_array("means", means, "numbers")
     if table.shape != shape or not np.isfinite(table).all():
         raise ValueError(
             f"means must be finite and have shape (fidelities, arms) = {shape}, got "
@@ -288,7 +294,7 @@ def _means(
     if means is not None:
         table = checked_means(problem, means)
         return table, table[:, [int(np.argmax(table[-1]))]] - table
-    given = np.array(gaps, dtype=np.float64)
+    given = check_array("gaps", gaps, "numbers")
     if given.shape == (problem.n_arms - 1,):
         given = np.concatenate(([0.0], given))
     if given.shape != (problem.n_arms,) or not (given >= 0.0).all() or given.min() > 0.0:

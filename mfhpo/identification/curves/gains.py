@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from mfhpo._validation import check_number, check_numbers
+from mfhpo._validation import check_number, check_numbers, shown
 from mfhpo.identification.curves.curve_elimination import check_gains
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -33,7 +33,7 @@ def checked_bounds(bias: Any, check_step: Callable[[Any], StepT]) -> dict[StepT,
     if not isinstance(bias, Mapping) or not bias:
         raise ValueError(
             f"bias must be {{step: bound}} with at least one step, a function of the step, "
-            f"or None; got {bias!r}."
+            f"or None; got {shown(bias)}."
         )
     bounds = {check_step(step): bias[step] for step in bias}
     bounds = {step: bounds[step] for step in sorted(bounds)}

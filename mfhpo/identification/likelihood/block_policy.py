@@ -2,10 +2,12 @@
 
 import math
 from functools import lru_cache
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_instance
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.likelihood.blocks import BLOCK_CONDITIONS, Blocks
 from mfhpo.knowledge.arrays import IntArray
@@ -37,6 +39,7 @@ class BlockPolicy(BestArmPolicy):
     _expects_spread = False  # coarse scores are often equal on a few replicates
 
     def __init__(self, problem: Problem, **options: Any) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         self._blocks = Blocks(problem.n_arms)
         super().__init__(problem, **options)
 
@@ -46,8 +49,9 @@ class BlockPolicy(BestArmPolicy):
         In blocks, what counts is the first value of an arm in each, at the target; none in a void
         block or beyond `most_blocks`. A ValueError says that the pull has no block.
         """
+        check_instance("observation", observation, Observation, "a mfhpo.Observation")
         self._check(pull)
-        if self._in_blocks and (pull.block is None or pull.block < 0):
+        if self._in_blocks and (not isinstance(pull.block, Integral) or pull.block < 0):
             raise ValueError(
                 f"block must be at least 0, got {pull.block!r}: tell the pull as asked."
             )

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mfhpo._validation import check_instance
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.likelihood.likelihood import (
     OrderBiasLikelihood,
@@ -101,6 +102,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
     _certificate_reason = "the observations speak against any other arm being better by epsilon"
 
     def __init__(self, problem: Problem, *, variant: Kind | None = None, **options: Any) -> None:
+        check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_variant(variant, problem.bias)
         self._kind = variant or "order"
         if options.pop("radius", None) is not None:

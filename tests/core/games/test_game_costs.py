@@ -39,7 +39,7 @@ def test_what_a_query_costs():
     [
         ({"row": (1, 8)}, False, r"entry for each of the players \['row', 'column'\]"),
         ({"row": (1, 8), "column": (3, 2)}, False, r"costs\['column'\] must increase strictly"),
-        ({"row": (0, 8), "column": (2, 3)}, False, r"costs\['row'\]\[0\]"),
+        ({"row": (0, 8), "column": (2, 3)}, False, r"costs\['row'\] must be positive"),
         (COSTS, True, "one run serves all players"),
         ((), False, "must not be empty"),
     ],

@@ -230,7 +230,7 @@ def test_a_variant_that_contradicts_the_bounds_is_named():
     order = Problem(3, (1.0, 10.0), Bias.order(0.1, 0.0))
     with pytest.raises(ValueError, match=r"leave variant out, or declare .* Bias.max\(...\)"):
         IISE(order, variant="max")
-    with pytest.raises(ValueError, match="variant must be 'max' or 'order', got 'both'"):
+    with pytest.raises(ValueError, match="variant must be one of None, 'max', 'order', got 'both'"):
         IISE(PROBLEM, variant="both")
     assert IISE(order, variant="order").bias == order.bias
 

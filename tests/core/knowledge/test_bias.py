@@ -32,7 +32,7 @@ def test_errors_name_the_bound(bounds, message):
     for make in (Bias.max, Bias.order, Bias.underestimating):
         with pytest.raises(ValueError, match=message):
             make(*bounds)
-    with pytest.raises(ValueError, match="kind must be 'max' or 'order'"):
+    with pytest.raises(ValueError, match="kind must be one of 'max', 'order'"):
         Bias("mean", (0.0,))
 
 

@@ -109,7 +109,9 @@ def test_what_a_table_lacks_does_not_apply():
 
 
 def test_what_the_search_decides_is_no_part_of_a_candidate():
-    with pytest.raises(ValueError, match="candidates contain 'epochs', which is the fidelity"):
+    with pytest.raises(
+        ValueError, match=r"candidates\[0\] contains 'epochs', which the search itself sets"
+    ):
         DeclaredSearch.of("epochs", candidates=[{"epochs": 1, "x": 1}, {"epochs": 2, "x": 2}])
 
 

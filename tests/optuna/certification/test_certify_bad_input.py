@@ -84,12 +84,3 @@ def test_an_empty_study_of_another_direction_is_no_record(study):
 def test_another_objective(study, other, words, request):
     with pytest.raises(ValueError, match=words):
         certify(study, other, top=2, name=request.node.callspec.id)
-
-
-def test_what_is_no_study_and_what_is_no_function(study):
-    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got \[\]"):
-        certify([], objective)
-    with pytest.raises(TypeError, match=r"objective must be a function of a trial, got 0\.5"):
-        certify(study, 0.5)
-    with pytest.raises(ValueError, match="has 2 objectives"):
-        certify(optuna.create_study(directions=["minimize", "maximize"]), objective)

@@ -16,7 +16,6 @@ from mfhpo_optuna import (
     MFLUCBSampler,
     MFSampler,
     MFTopTwoSampler,
-    MFUCBSampler,
     RCUCBSampler,
     SearchSampler,
     ZoomingRCUCBSampler,
@@ -55,7 +54,6 @@ def check(error, words, make, *args, **options):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: levels(9, 3, 1), ["levels", "9", "3", "sort"]),
         (lambda: levels(1, 3, 3), ["levels", "3", "drop repeats"]),
         (lambda: levels(), ["levels", "epochs", "empty"]),
         (lambda: levels(1, 3, costs=[2, 1]), ["costs", "2", "1", "sort"]),
@@ -113,7 +111,6 @@ PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
         (IISESampler, {"arms": [{"x": 1, "epochs": 3}]}, ValueError, ["arms", "'epochs'"]),
         (MFLUCBSampler, MEANS, ValueError, ["best_no_better_than=1.0", "no part in explore='C'"]),
         (MFLUCBSampler, MEANS | {"explore": "top"}, ValueError, ["no part in explore='top'"]),
-        (MFUCBSampler, {"rho": 0.0}, ValueError, ["rho", "0.0", "try 2"]),
         (MFSampler, PER_COST | {"epsilon": 0.1}, ValueError, ["epsilon=0.1", "leave it out"]),
         (MFSampler, PER_PULL | {"bias": [0.1, 0]}, ValueError, ["bias=[0.1, 0]", "per pull"]),
         (MFSampler, PER_PULL | {"measure": 10}, ValueError, ["measure=10", "no part"]),
@@ -140,7 +137,6 @@ def test_bad_arguments_of_one_sampler(cls, options, error, words):
         (RCUCBSampler, {"splits": 2}, TypeError, ["RCUCBSampler", "'splits'"]),
         (RCUCBSampler, {"arm_sampler": GRID}, TypeError, ["GridSampler"]),
         (ZoomingRCUCBSampler, {"cost": falling}, ValueError, ["cost", "decrease"]),
-        (ZoomingRCUCBSampler, {"limits": [1.0]}, TypeError, ["ZoomingRCUCBSampler", "'limits'"]),
     ],
 )
 def test_bad_arguments_of_samplers_of_limits(cls, options, error, words):

@@ -201,5 +201,5 @@ def test_a_bias_of_the_fidelity_has_no_part_in_blocks():
 
 
 def test_the_replicate_is_no_parameter_of_an_arm():
-    with pytest.raises(ValueError, match="arms contain 'split'"):
+    with pytest.raises(ValueError, match=r"arms\[0\] contains 'split'"):
         MFSampler("epochs", [{"x": 0.0, "split": 1}], replicate="split")

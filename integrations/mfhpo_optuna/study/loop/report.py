@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import optuna
 
+from mfhpo._validation import check_choice
 from mfhpo_optuna.study.loop.state import Progress
 
 ProgressLike: TypeAlias = bool | None
@@ -32,8 +33,7 @@ class ProgressReport:
     """
 
     def __init__(self, wanted: ProgressLike) -> None:
-        if not (wanted is None or isinstance(wanted, bool)):
-            raise TypeError(f"progress must be True, False or None, got {wanted!r}.")
+        check_choice("progress", wanted, (True, False, None))
         self._wanted = wanted
         self._is_shown = self._has_line = False
         self._is_over = False

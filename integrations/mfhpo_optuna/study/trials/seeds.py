@@ -3,6 +3,7 @@
 import numpy as np
 from optuna.trial import BaseTrial
 
+from mfhpo._validation import check_instance
 from mfhpo_optuna.study.attributes import ARM_KEY
 
 # What a seed counts: a study's trials, or the blocks that share a replicate.
@@ -46,6 +47,7 @@ def seed_of(trial: BaseTrial) -> int:
     >>> seed_of(study.ask()), seed_of(study.ask())
     (2005345954, 2142080211)
     """
+    check_instance("trial", trial, BaseTrial, "what an objective is called with")
     study = getattr(trial, "study", None)
     name = "" if study is None else study.study_name
     block = trial.user_attrs.get(ARM_KEY, {}).get("block")

@@ -1,0 +1,147 @@
+"""One public function or class: how it is called rightly, and how it takes wrong arguments."""
+
+import contextlib
+import inspect
+import resource
+import signal
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.contract.arguments.wrong_values import WRONG, Kind
+
+# Seconds of the process: a call that is right takes at most one, machines may be slow.
+_MOST_SECONDS = 20.0
+_MOST_BYTES = 6 * 1024**3  # of address space more than now
+
+
+def _unused(made: Any) -> None:
+    """Do nothing with what was made."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """How a public function, class or method is called.
+
+    `valid` gives right arguments, new ones for each call; `use` does something with what came of
+    it; `kinds` says what its parameters allow where their names do not (`KINDS` of the table).
+    `signature_of` has the parameters if `call` does not show them; those in `apart` are not tried.
+    `known_as` says how messages name a parameter that users give under another name.
+    """
+
+    call: Callable[..., Any]
+    valid: Callable[[], Mapping[str, Any]] = dict
+    use: Callable[[Any], Any] = _unused
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    signature_of: Callable[..., Any] | None = None
+    apart: frozenset[str] = frozenset()
+    known_as: Mapping[str, str] = field(default_factory=dict)
+
+    def parameters(self) -> list[str]:
+        """Return the names of all that it takes, also of what it hands on to its bases."""
+        names = parameters_of(self.call if self.signature_of is None else self.signature_of)
+        return [name for name in names if name not in self.apart]
+
+
+def parameters_of(called: Callable[..., Any]) -> list[str]:
+    found: dict[str, None] = {}
+    for each in _handed_on_to(called):
+        for parameter in inspect.signature(each).parameters.values():
+            if parameter.name != "self" and parameter.kind not in (
+                parameter.VAR_KEYWORD,
+                parameter.VAR_POSITIONAL,
+            ):
+                found[parameter.name] = None
+    return list(found)
+
+
+def _handed_on_to(called: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
+    yield called
+    if not isinstance(called, type):
+        return
+    bases = [base for base in called.__mro__ if "__init__" in vars(base)]
+    for base in bases:
+        constructor = vars(base)["__init__"]
+        if base is object or not base.__module__.startswith("mfhpo"):
+            return
+        signature = inspect.signature(constructor)
+        yield constructor
+        if all(each.kind is not each.VAR_KEYWORD for each in signature.parameters.values()):
+            return
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """Let a call neither take much time nor much memory."""
+
+    def expire(signum: int, frame: Any) -> None:
+        raise TimeoutError(f"took more than {_MOST_SECONDS:g} seconds")
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    with open("/proc/self/statm", encoding="ascii") as statistics:
+        used = int(statistics.read().split()[0]) * resource.getpagesize()
+    before = signal.signal(signal.SIGPROF, expire)
+    resource.setrlimit(resource.RLIMIT_AS, (used + _MOST_BYTES, hard))
+    signal.setitimer(signal.ITIMER_PROF, _MOST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+def outcomes(call: Call, kinds: Mapping[str, Kind]) -> tuple[Counter[str], list[str]]:
+    """Give every parameter every wrong value; return how often what came, and what is unclear."""
+    seen: Counter[str] = Counter()
+    unclear: list[str] = []
+    all_kinds = {**kinds, **call.kinds}
+    with warnings.catch_warnings(), limited():
+        warnings.simplefilter("ignore")
+        made = call.call(**call.valid())
+        call.use(made)
+    for name in call.parameters():
+        for title, make in WRONG.items():
+            value = make()
+            began = time.process_time()
+            with warnings.catch_warnings(), limited():
+                warnings.simplefilter("ignore")
+                outcome = _outcome(call, name, value, all_kinds[name])
+            if time.process_time() - began > _MOST_SECONDS:
+                outcome = "slow"
+            seen[outcome if outcome in ("clear", "allowed") else "unclear"] += 1
+            if outcome not in ("clear", "allowed"):
+                unclear.append(f"{name}={title}: {outcome}")
+    return seen, unclear
+
+
+def _outcome(call: Call, name: str, value: Any, kind: Kind) -> str:
+    word = call.known_as.get(name, name)
+    try:
+        made = call.call(**{**call.valid(), name: value})
+    except (ValueError, TypeError) as error:
+        # Subclasses such as UnicodeDecodeError and LinAlgError come from elsewhere.
+        words = f"{type(error).__name__}: {str(error)[:160]}"
+        return "clear" if _is_clear(error, word) else words
+    except BaseException as error:
+        return f"{type(error).__name__}: {str(error)[:160]}"
+    if not kind(value):
+        return "accepted"
+    try:
+        call.use(made)
+    except BaseException as error:
+        # Some can only be told once the levels are known, or the space.
+        is_clear = isinstance(error, (ValueError, TypeError)) and _is_clear(error, word)
+        words = f"accepted, then {type(error).__name__}: {str(error)[:160]}"
+        return "clear" if is_clear else words
+    return "allowed"
+
+
+def _is_clear(error: Exception, name: str) -> bool:
+    text = str(error)
+    if type(error).__name__ == "InvalidParameterError":  # scikit-learn's own words
+        return name in text
+    return name in text and "x" * 500 not in text and "got an unexpected keyword" not in text

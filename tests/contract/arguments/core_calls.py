@@ -1,0 +1,411 @@
+"""What users call of the core, and what its arguments may be."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import mfhpo
+from mfhpo import Bias, Observation, Problem, Pull, SubGaussian, censored, games, search
+from mfhpo.search import HalvingSearch, ModelSearch, Numeric, OneOf
+from tests.contract.arguments.calls import Call
+from tests.contract.arguments.wrong_values import (
+    FINITE,
+    FLAG,
+    NONNEGATIVE,
+    POSITIVE,
+    PROBABILITY,
+    UNLIMITED,
+    Kind,
+    count,
+    either,
+    function,
+    named,
+    never,
+    nothing,
+    number,
+    one_of,
+    optional,
+    sequence_of,
+    text,
+)
+
+# Whole numbers up to which memory and time are no trouble.
+MOST_ARMS = 1_000_000
+
+# By name, what arguments may be wherever they have it.
+KINDS: dict[str, Kind] = named(
+    (count(0, 1), "arm fidelity"),
+    (one_of(True, False, "bias"), "audit"),
+    (FLAG, "averaging blocks checkpoints continues joint measured preselect safeguard"),
+    (count(0), "begun measure"),
+    (optional(FINITE), "best_at_most second_at_least"),
+    (POSITIVE, "beta exploration learning_rate prior rho smoothness"),
+    (nothing, "bias chance cost hyperparameters penalty radius"),
+    (NONNEGATIVE, "bound"),
+    (optional(UNLIMITED), "budget limit seconds"),
+    (optional(count(2, MOST_ARMS)), "candidates"),
+    (optional(NONNEGATIVE), "epsilon"),
+    (optional(number(0, to="[]")), "censored_at"),
+    (optional(number(0, 1, to="[)")), "certify_share"),
+    (one_of("kl", "kl+", "bernstein", "printed", "published curves"), "confidence"),
+    (sequence_of(POSITIVE, 1), "costs"),
+    (PROBABILITY, "delta probability ratio"),
+    (optional(count(0, 1)), "duplicate_of"),
+    (one_of("steer", "eliminate"), "estimated_bias"),
+    (number(0, 1, to="(]"), "eta fraction"),
+    (one_of("A", "B", "C", "AB", "top"), "explore"),
+    (FINITE, "high low"),
+    (optional(count(1)), "horizon trials"),
+    (one_of("target", "level"), "information"),
+    (optional(count(2)), "initial top"),
+    (either(count(1, 1_000), sequence_of(POSITIVE, 1)), "limits"),
+    (optional(POSITIVE), "longest"),
+    (count(2), "max_arms pilot_arms pilot_pulls"),
+    (count(1), "max_failures"),
+    (count(1, 100_000), "n"),
+    (count(1, MOST_ARMS), "n_arms"),
+    (never, "observation players points policy problem profile pull query radii search"),
+    (sequence_of(never), "pending"),
+    (text, "reason"),
+    (optional(text), "replicate"),
+    (optional(never), "reward_range"),
+    (one_of(None, "pulls", "rounds"), "schedule"),
+    (count(0, float("inf")), "seed"),
+    (optional(either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))), "sigma"),
+    (count(2, 1_000), "splits"),
+    (one_of("mixture", "published"), "stop"),
+    (one_of("kaplan-meier", "count"), "survival"),
+    (one_of("cost", "evaluations"), "unit"),
+    (sequence_of(lambda value: value is None or isinstance(value, int), 2), "utilities"),
+    (one_of(None, "max", "order"), "variant"),
+    (either(sequence_of(count(0, 1)), lambda value: isinstance(value, set)), "without"),
+)
+
+# What the library makes for its users, what is checked where it is told, what only subclasses
+# and hosts call, and names of types.
+NOT_CALLED = {
+    "mfhpo": {"BestArmPolicy", "CostPrediction", "Elimination", "LimitRecommendation", "Noise"}
+    | {"Policy", "Radius", "Recommendation", "__version__", "EstimatedNoise", "Gaussian"}
+    | {"Labels", "Observation", "Pull"},
+    "mfhpo.search": {"Begin", "BudgetUnit", "DeclaredSearch", "Point", "SearchOptions"}
+    | {"Replicate", "SearchPolicy", "SearchSpace", "has_levels", "place_in_range"},
+    "mfhpo.games": {"Deviation", "Dissatisfaction", "Equilibrium", "GamePolicy", "Utility"}
+    | {"Query", "MultiOutputGP"},
+    "mfhpo.censored": {"CensoredPolicy", "Charge", "Confidence", "Draw", "LimitRecommendation"}
+    | {"Survival", "SurvivalPoint"},
+}
+
+_PROBLEM = Problem(2, costs=(1.0, 3.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
+_PLAYERS = {"row": {"x": Numeric()}, "column": {"y": OneOf(2)}}
+_QUERY = games.Query({"x": 0.5, "y": 1}, (0, 0))
+
+
+def _play(policy: Any) -> None:
+    for _ in range(3):
+        for pull in policy.ask():
+            seconds = getattr(pull, "limit", None)
+            policy.tell(pull, Observation(0.3 + 0.1 * pull.arm, cost=seconds or 1.0))
+    policy.recommend()
+
+
+def _play_search(made: search.SearchPolicy) -> None:
+    for arm in range(2):
+        step = made.ask(arm)
+        made.tell(Pull(arm, step.fidelity), Observation(0.5))
+
+
+def _play_game(policy: games.GamePolicy) -> None:
+    query = policy.ask()
+    policy.tell(query, [0.1, 0.2])
+    policy.recommend()
+
+
+def _vector(value: Any) -> bool:
+    is_sequence = isinstance(value, (list, tuple)) or (
+        isinstance(value, np.ndarray) and value.ndim == 1
+    )
+    return is_sequence and len(value) > 0
+
+
+def _read(radius: mfhpo.Radius) -> None:
+    spread = np.ones(2)
+    radius(np.array([2, 3]), 0.05, spread, spread)
+
+
+def policies(make: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
+    """Return the calls of a policy: its class and the methods that users call."""
+    valid = {"problem": _PROBLEM}
+    cls = make
+
+    def fresh() -> Any:
+        return cls(**valid)
+
+    return {"": Call(cls, lambda: dict(valid), _play, kinds), **_methods(fresh)}
+
+
+def _methods(fresh: Callable[[], Any]) -> dict[str, Call]:
+    pull = fresh().ask()[0]
+    return {
+        ".ask": Call(lambda **given: fresh().ask(**given), signature_of=fresh().ask),
+        ".tell": Call(
+            lambda **given: fresh().tell(**given),
+            lambda: {"pull": pull, "observation": Observation(0.5, cost=1.0)},
+            signature_of=fresh().tell,
+        ),
+        ".tell(Pull(...))": Call(
+            lambda arm, fidelity: fresh().tell(
+                Pull(arm, fidelity, pull.limit, pull.block), Observation(0.5, cost=1.0)
+            ),
+            lambda: {"arm": pull.arm, "fidelity": pull.fidelity},
+            kinds={"fidelity": count(0, 0)} if pull.limit is not None else {},
+        ),
+        ".tell(Observation(...))": Call(
+            lambda cost, censored_at: fresh().tell(pull, Observation(0.5, cost, censored_at)),
+            lambda: {"cost": 1.0, "censored_at": None},
+            kinds={"cost": optional(NONNEGATIVE)},
+        ),
+        ".withdraw": Call(
+            lambda **given: fresh().withdraw(**given),
+            lambda: {"arm": 1},
+            signature_of=fresh().withdraw,
+            kinds={"duplicate_of": optional(count(0, 0))},
+        ),
+        ".summary": Call(
+            lambda **given: fresh().summary(**given),
+            lambda: {"arm": 1, "fidelity": 0},
+            signature_of=fresh().summary,
+            kinds={"fidelity": count(0, 0)} if pull.limit is not None else {},
+        ),
+    }
+
+
+def _censored(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
+    charge = optional(function)
+    kinds = {"cost": charge, "penalty": charge, "reward_range": optional(never)}
+    if "longest" in valid:
+        kinds |= {"longest": POSITIVE, "confidence": one_of("kl", "bernstein", "printed")}
+    return {
+        "": Call(cls, lambda: dict(valid), _play, kinds),
+        **_methods(lambda: cls(**valid)),
+    }
+
+
+def _game(cls: Callable[..., Any], **kinds: Kind) -> dict[str, Call]:
+    valid = {"players": _PLAYERS, "costs": (1.0,), "budget": 100.0}
+
+    def fresh() -> Any:
+        return cls(**valid)
+
+    observed = fresh()
+    _play_game(observed)
+
+    kinds = {"budget": number(2, to="[)"), "sigma": optional(POSITIVE), **kinds}
+    return {
+        "": Call(cls, lambda: dict(valid), _play_game, kinds),
+        ".ask": Call(lambda **given: fresh().ask(**given), signature_of=fresh().ask),
+        ".tell": Call(
+            lambda **given: fresh().tell(**given),
+            lambda: {"query": _QUERY, "utilities": [0.1, 0.2]},
+            signature_of=fresh().tell,
+        ),
+        ".deviations": Call(
+            lambda **given: observed.deviations(**given),
+            lambda: {"profile": {"x": 0.5, "y": 1}},
+            signature_of=fresh().deviations,
+        ),
+    }
+
+
+def _search(cls: Callable[..., Any]) -> dict[str, Call]:
+    def fresh() -> Any:
+        return cls((1.0, 3.0))
+
+    return {
+        "": Call(cls, lambda: {"costs": (1.0, 3.0)}, _play_search),
+        ".tell": Call(
+            lambda **given: fresh().tell(**given),
+            lambda: {"pull": Pull(0, 0), "observation": Observation(0.5)},
+            signature_of=fresh().tell,
+        ),
+    }
+
+
+def _budgeted(**valid: Any) -> search.BudgetedSearch:
+    return search.BudgetedSearch(**{"search": ModelSearch((1.0, 3.0)), "budget": 100.0} | valid)
+
+
+def _of(module: str, **calls: Call | Mapping[str, Call]) -> dict[str, Call]:
+    found = {}
+    for name, given in calls.items():
+        if isinstance(given, Call):
+            given = {"": given}
+        found |= {f"{module}.{name}{method}": call for method, call in given.items()}
+    return found
+
+
+def _radius(cls: Callable[..., Any], **valid: Any) -> Call:
+    return Call(cls, lambda: dict(valid), _read, {"sigma": NONNEGATIVE})
+
+
+def _bounds(cls: Callable[..., Any], use: Callable[[Any], None] = lambda made: None) -> Call:
+    kinds = {"low": number(-np.inf, 1, to="()"), "high": number(0, to="()")}
+    return Call(cls, lambda: {"low": 0.0, "high": 1.0}, use, kinds)
+
+
+_COSTS_KINDS: dict[str, Kind] = {
+    "gaps": either(nothing, sequence_of(NONNEGATIVE, 1)),
+    "means": either(nothing, lambda value: isinstance(value, np.ndarray)),
+    "epsilon": NONNEGATIVE,
+}
+_GAPS = {"problem": _PROBLEM, "delta": 0.05, "gaps": [0.0, 0.2]}
+
+_HYPERPARAMETERS = {
+    "length_scales": np.ones((3, 3)),
+    "correlations": np.full(2, 0.5),
+    "scales": np.ones(3),
+    "noise": np.ones(3),
+    "offsets": np.zeros(3),
+}
+
+CALLS: dict[str, Call] = {
+    **_of(
+        "mfhpo",
+        IISE=policies(mfhpo.IISE),
+        MFLUCB=policies(mfhpo.MFLUCB),
+        MFUCB=policies(mfhpo.MFUCB),
+        MFElimination=policies(mfhpo.MFElimination),
+        MFGrad=policies(
+            mfhpo.MFGrad, learning_rate=either(POSITIVE, one_of("adaptive", "decreasing"))
+        ),
+        MFTopTwo=policies(mfhpo.MFTopTwo),
+        BlockElimination=policies(mfhpo.BlockElimination),
+        SuccessiveElimination=policies(mfhpo.SuccessiveElimination),
+        MaximumFidelityExploit=policies(mfhpo.MaximumFidelityExploit),
+        RCUCB=_censored(mfhpo.RCUCB, n_arms=2, limits=(1.0, 2.0)),
+        ZoomingRCUCB=_censored(mfhpo.ZoomingRCUCB, n_arms=2, longest=2.0),
+        Bias=Call(
+            Bias,
+            lambda: {"kind": "max", "bounds": (0.1, 0.0)},
+            lambda bias: bias.margins,
+            {
+                "kind": one_of("max", "order"),
+                "bounds": never,
+                "source": one_of("declared", "estimated", "widened"),
+            },
+            known_as={"bounds": "bias"},
+        ),
+        Bounded=_bounds(mfhpo.Bounded),
+        EmpiricalBernsteinRadius=_bounds(mfhpo.EmpiricalBernsteinRadius, _read),
+        Fidelity=Call(
+            mfhpo.Fidelity,
+            lambda: {"name": "epochs", "levels": [1, 3]},
+            lambda fidelity: fidelity.guessed_costs([1, 3]),
+            {"name": text, "levels": either(nothing, _vector), "costs": nothing},
+        ),
+        HoeffdingRadius=_radius(mfhpo.HoeffdingRadius, sigma=0.1),
+        MixtureRadius=_radius(mfhpo.MixtureRadius, sigma=0.1),
+        StudentMixtureRadius=_radius(mfhpo.StudentMixtureRadius),
+        TightestRadius=_radius(mfhpo.TightestRadius, radii=[mfhpo.MixtureRadius(0.1)]),
+        Problem=Call(
+            Problem,
+            lambda: {"n_arms": 2, "costs": (1.0, 3.0)},
+            lambda problem: _play(mfhpo.IISE(problem)),
+            {"noise": never, "n_fidelities": count(0, 0)},
+        ),
+        SubGaussian={
+            "": Call(
+                SubGaussian,
+                lambda: {"sigma": 0.1},
+                kinds={"sigma": either(NONNEGATIVE, sequence_of(NONNEGATIVE, 1))},
+            )
+        },
+        PolicyChoice={
+            ".make": Call(
+                lambda **given: mfhpo.recommend_policy(_PROBLEM).make(**given),
+                lambda: {"problem": _PROBLEM, "delta": 0.1},
+                _play,
+                signature_of=lambda problem, delta, epsilon: None,
+            )
+        },
+        cost_lower_bound=Call(mfhpo.cost_lower_bound, lambda: dict(_GAPS), kinds=_COSTS_KINDS),
+        predict_cost=Call(mfhpo.predict_cost, lambda: dict(_GAPS), kinds=_COSTS_KINDS),
+        recommend_policy=Call(
+            mfhpo.recommend_policy,
+            lambda: {"problem": _PROBLEM},
+            kinds={"aim": one_of("best arm", "reward per cost", "reward per pull")},
+        ),
+    ),
+    "mfhpo.Problem, costs measured": Call(
+        Problem,
+        lambda: {"n_arms": 2, "costs": None, "n_fidelities": 2},
+        lambda problem: mfhpo.IISE(problem).ask(),
+        {"noise": never, "n_fidelities": count(1, 1_000), "costs": nothing},
+    ),
+    "mfhpo.cost_lower_bound, means": Call(
+        mfhpo.cost_lower_bound,
+        lambda: {"problem": _PROBLEM, "delta": 0.05, "means": [[0.1, 0.2], [0.3, 0.4]]},
+        kinds=_COSTS_KINDS,
+    ),
+    "mfhpo.IISE, estimated": Call(
+        mfhpo.IISE,
+        lambda: {"problem": Problem(3, None, n_fidelities=2), "estimated_bias": "eliminate"},
+        _play,
+    ),
+    "mfhpo.MFLUCB, A": Call(
+        mfhpo.MFLUCB,
+        lambda: {"problem": _PROBLEM, "explore": "A"},
+        _play,
+    ),
+    **_of(
+        "mfhpo.search",
+        BudgetedSearch={
+            "": Call(
+                _budgeted,
+                lambda: {"search": ModelSearch((1.0, 3.0))},
+                _play,
+                signature_of=search.BudgetedSearch,
+                apart=frozenset({"certifier", "params", "sign"}),  # for hosts
+            ),
+            **{
+                name: call
+                for name, call in _methods(_budgeted).items()
+                if name in (".ask", ".tell")
+            },
+        },
+        HalvingSearch=_search(HalvingSearch),
+        ModelSearch=_search(ModelSearch),
+        Numeric=Call(
+            Numeric,
+            kinds={"places": sequence_of(number(0, 1))},
+            use=lambda made: made.snapped(np.array([0.5])),
+        ),
+        OneOf=Call(OneOf, lambda: {"n": 2}, lambda made: made.snapped(np.array([0.5]))),
+    ),
+    **_of(
+        "mfhpo.games",
+        Hyperparameters=Call(
+            games.Hyperparameters,
+            lambda: dict(_HYPERPARAMETERS),
+            lambda made: games.MultiOutputGP(made),
+            dict.fromkeys(_HYPERPARAMETERS, never),
+        ),
+        MFUCBPNE=_game(games.MFUCBPNE),
+        UCBPNE=_game(games.UCBPNE),
+    ),
+    **_of(
+        "mfhpo.censored",
+        Linear=Call(
+            censored.Linear,
+            lambda: {"slope": 0.1},
+            lambda made: made(np.ones(2)),
+            {"slope": NONNEGATIVE},
+        ),
+        par=Call(
+            censored.par,
+            lambda: {"factor": 10},
+            lambda made: made(np.ones(2)),
+            {"factor": NONNEGATIVE},
+        ),
+    ),
+}

@@ -1,0 +1,173 @@
+"""What users call of mfhpo_ray, and what its arguments may be."""
+
+from collections.abc import Callable
+from typing import Any
+
+from ray import tune
+
+import mfhpo_ray
+from mfhpo_ray import PullScheduler
+from tests.contract.arguments import core_calls, optuna_calls
+from tests.contract.arguments.calls import Call
+from tests.contract.arguments.wrong_values import (
+    FINITE,
+    FLAG,
+    NONNEGATIVE,
+    PROBABILITY,
+    UNLIMITED,
+    Kind,
+    anything,
+    count,
+    either,
+    empty_set,
+    function,
+    mapping_of,
+    named,
+    never,
+    nothing,
+    number,
+    one_of,
+    optional,
+    sequence_of,
+    text,
+)
+
+_NAMES = either(text, sequence_of(text), empty_set)
+
+KINDS: dict[str, Kind] = core_calls.KINDS | named(
+    (optuna_calls.KINDS["aim"], "aim"),
+    (count(1, core_calls.MOST_ARMS), "arms"),
+    (optional(FINITE), "best_no_better_than second_no_worse_than"),
+    (optional(FLAG), "breadth_first"),
+    (mapping_of(text, anything), "config"),
+    (optional(function), "cost penalty"),
+    (nothing, "costs levels prices"),
+    (text, "fidelity limit_key time_attr training_key"),
+    (optional(count(1, 9)), "grace_period"),
+    (optional(UNLIMITED), "limit"),
+    (optuna_calls.KINDS["limits"], "limits"),
+    (count(1), "max_concurrent"),
+    (count(2), "max_t"),
+    (optional(count(0)), "measure n_startup_trials seed"),
+    (optional(text), "metric replicate seed_key"),
+    (one_of(None, "max", "min"), "mode"),
+    (NONNEGATIVE, "noise"),
+    (optional(number(1, to="()")), "reduction_factor"),
+    (either(nothing, lambda value: isinstance(value, dict)), "space"),
+    (FLAG, "stop_surplus"),
+    (one_of(None, "max", "order", "se", "mfe"), "variant"),
+    (never, "what"),
+)
+
+NOT_CALLED = {
+    "mfhpo_ray": {"Luckiest", "TuneLimitRecommendation", "TuneRecommendation"}
+    | {"TuneSearchRecommendation"}
+}
+
+_ARMS = [{"x": 0.1}, {"x": 0.5}]
+_SPACE = {
+    "x": tune.uniform(0, 1),
+    "epochs": tune.randint(1, 9),
+    **{name: tune.randint(1, 9) for name in ("3", "text", "x" * 5_000)},
+}
+
+
+def _search(cls: Callable[..., Any], **valid: Any) -> dict[str, Call]:
+    valid = {"metric": "loss", "mode": "min", **valid}
+
+    def fresh() -> Any:
+        return cls(**valid)
+
+    def use(search: Any) -> None:
+        metric = "loss" if search.metric is None else None
+        mode = "min" if search.mode is None else None
+        search.set_search_properties(metric, mode, _SPACE)
+        search.suggest("a")
+
+    kinds: dict[str, Kind] = {}
+    if "longest" in valid:
+        kinds = {
+            "longest": core_calls.POSITIVE,
+            "confidence": one_of("kl", "bernstein", "printed"),
+        }
+    return {
+        "": Call(cls, lambda: dict(valid), use, kinds),
+        ".scheduler": Call(
+            lambda **given: fresh().scheduler(**given),
+            signature_of=fresh().scheduler,
+            kinds={"limit": nothing} if "limits" in valid or "longest" in valid else {},
+        ),
+        ".set_search_properties": Call(
+            lambda **given: fresh().set_search_properties(**given),
+            lambda: {"metric": "loss", "mode": "min", "config": dict(_SPACE)},
+            signature_of=fresh().set_search_properties,
+            known_as={"config": "space"},
+        ),
+        ".set_max_concurrency": Call(
+            lambda **given: fresh().set_max_concurrency(**given),
+            lambda: {"max_concurrent": 2},
+            signature_of=fresh().set_max_concurrency,
+        ),
+    }
+
+
+_FIDELITY = {"fidelity": "epochs"}
+
+CALLS: dict[str, Call] = core_calls._of(
+    "mfhpo_ray",
+    IISEScheduler=Call(
+        mfhpo_ray.IISEScheduler,
+        lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
+        kinds={
+            "arms": optional(count(2)),
+            "measure": optional(count(1)),
+            "replicate": _NAMES,
+            "seed": count(0),
+        },
+    ),
+    IISESearch=_search(mfhpo_ray.IISESearch, **_FIDELITY),
+    MFEliminationScheduler=Call(
+        mfhpo_ray.MFEliminationScheduler,
+        lambda: {"max_t": 9, "metric": "loss", "mode": "min"},
+        kinds={
+            "arms": optional(count(2)),
+            "bias": either(nothing, function),
+            "replicate": _NAMES,
+        },
+    ),
+    MFGradSearch=_search(mfhpo_ray.MFGradSearch, **_FIDELITY),
+    MFLUCBSearch=_search(mfhpo_ray.MFLUCBSearch, **_FIDELITY),
+    MFSearch=_search(mfhpo_ray.MFSearch, **_FIDELITY),
+    PullScheduler=Call(PullScheduler),
+    RCUCBScheduler=Call(
+        mfhpo_ray.RCUCBScheduler,
+        lambda: {"metric": "loss", "mode": "min"},
+        kinds={"arms": optional(count(2)), "replicate": _NAMES},
+    ),
+    RCUCBSearch=_search(mfhpo_ray.RCUCBSearch, limits=[0.5, 2.0]),
+    SpaceSearch={
+        **_search(mfhpo_ray.SpaceSearch),
+        ", of candidates": Call(
+            mfhpo_ray.SpaceSearch,
+            lambda: {"candidates": _ARMS, "epsilon": 0.1, "budget": 10, "fidelity": "epochs"},
+            kinds={
+                "chance": optional(PROBABILITY),
+                "epsilon": optional(NONNEGATIVE),
+                "fidelity": optional(text),
+            },
+        ),
+    },
+    ZoomingRCUCBSearch=_search(mfhpo_ray.ZoomingRCUCBSearch, arms=2, longest=2.0),
+    recommendation=Call(
+        mfhpo_ray.recommendation,
+        lambda: {"what": _begun()},
+    ),
+)
+CALLS["mfhpo_ray.SpaceSearch"].kinds["fidelity"] = optional(text)
+
+
+def _begun() -> Any:
+    search = mfhpo_ray.IISESearch(**_FIDELITY, metric="loss", mode="min")
+    search.set_search_properties(None, None, _SPACE)
+    search.suggest("a")
+    return search
