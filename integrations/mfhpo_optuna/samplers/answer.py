@@ -1,25 +1,24 @@
 """The trials that a sampler adds so that ``study.best_trial`` shows the answer of its race.
 
 Optuna changes no finished trial, and its best trial is the feasible one with the best value. Single
-evaluations are infeasible, and answers are not. So a later answer takes the place of all earlier
-ones by its value. That is what the answer promises; where an earlier one has promised as much or
-more, it is the next number beyond that. For an arm that leads is believed to be no worse than those
-that led before, and these were worth what they promised. Where that is wrong, because an early
-promise was (with a small probability) or because a better arm left for its failures, the best trial
-still is the newest answer, and its attributes have the mean and the interval.
+evaluations are infeasible, and answers are not. The value of an answer is what it promises: the
+certificate's mean, or the pessimistic end of the interval where nothing is certified. Each answer
+stays in the study for good, so that a later one which promises less could not be shown with its own
+value. It gets the next number beyond the earlier one then, and its attributes have the mean and the
+interval.
 
-Until the race is over, an answer is not certified, and promises the pessimistic end of the leader's
-interval (`cautious_value` while that is infinite). There is one from the first value at the target
-on, and another one is added
+So a race that is after a certificate adds as few answers as can be: one at its end, and one where
+`optimize` ends before. Under ask and tell, which have no end, and where the trials themselves are
+to be good, there are answers meanwhile: from the first value at the target on, and another one
 
 - if another arm leads;
 - if the same arm promises more, and there are twice as many evaluations as behind the last answer.
 
 That is looked at after each of the first 50 evaluations, and then whenever there are a fiftieth
-more, so that the number of answers grows as the logarithm of the number of evaluations. It depends
-on the study alone, not on which worker looks or when it was resumed. Of several workers, one that
-knows of fewer evaluations than are behind the last answer adds none. Nothing takes the place of a
-certified answer but another answer at the end of a race.
+more. It depends on the study alone, not on which worker looks or when it was resumed. Of several
+workers, one that knows of fewer evaluations than are behind the last answer adds none. While the
+leader's interval is infinite, such an answer promises `cautious_value`. Nothing takes the place of
+a certified answer but another answer at the end of a race.
 
 Several workers may find at the same moment that a race is over. Each notes that on the trial that
 it has under way, and the one with the first trial answers. A worker learns of its trial before the
@@ -85,7 +84,7 @@ def is_news(race: StudyRace) -> bool:
     """Whether the answer so far is to be added; where there is one, it looks now and then only."""
     is_due = _looks(race.n_told) > _looks(race.n_told_before) or not race.certificates
     race.n_told_before = race.n_told
-    return is_due and race.may_promise and _promise_so_far(race) is not None
+    return is_due and _promise_so_far(race) is not None
 
 
 def _looks(evaluations: int) -> int:
@@ -107,7 +106,7 @@ def _promise_so_far(race: StudyRace) -> float | None:
     """The value of the answer so far; None if there is none, or it is not to be added."""
     shown = _shown(race)
     certificate = {} if shown is None else shown.user_attrs[CERTIFICATE_KEY]
-    if race.policy is None or certificate.get("certified"):
+    if race.policy is None or not race.may_promise or certificate.get("certified"):
         return None
     arm, mean, interval, _ = race.policy.leader()
     sure = race.sure_value(interval[0])

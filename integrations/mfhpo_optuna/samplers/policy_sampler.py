@@ -4,6 +4,7 @@ import abc
 import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 import optuna
@@ -35,6 +36,7 @@ from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
 from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.trials.processes import is_surely_alive
 
 RaceT = TypeVar("RaceT", bound=StudyRace)
 
@@ -253,7 +255,7 @@ class PolicySampler(StudySampler[RaceT]):
                     stop(study)
             elif race.answer_is_stale:
                 self._conclude(study, race, trial, finish)
-            elif is_news(race):
+            elif not (race.certifies and study._thread_local.in_optimize_loop) and is_news(race):
                 race = self._read(study)  # other workers may have said it meanwhile
                 add_answer_so_far(study, race, self._answer(race))
 
@@ -284,6 +286,16 @@ class PolicySampler(StudySampler[RaceT]):
 
     def _check(self, study: optuna.Study, race: RaceT) -> None:
         """Raise or warn if the race cannot go on as it is."""
+
+    def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
+        super()._ended(study, error)
+        with self._lock, suppress(Exception) if error else nullcontext():
+            race = self._read(study)
+            if race.policy is None or not race.certifies or self._is_over(race):
+                return
+            # Whoever ends last leaves the answer so far.
+            if not any(is_surely_alive(worker) for _, worker, _ in race.chosen_by(-1)):
+                add_answer_so_far(study, race, self._answer(race))
 
     def _say_if_cut_short(self, read: RaceT) -> None:
         if read.policy is None or self._is_over(read) or _CUT_SHORT in read.warned:
