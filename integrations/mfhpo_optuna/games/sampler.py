@@ -19,10 +19,10 @@ from mfhpo_optuna.games.equilibrium import (
     answer_of,
     deviations_of,
 )
-from mfhpo_optuna.games.queries import QUERY_KEY, tag_of
+from mfhpo_optuna.games.queries import tag_of
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
-from mfhpo_optuna.study.attributes import write_attribute
+from mfhpo_optuna.study.attributes import QUERY_KEY, write_attribute
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 

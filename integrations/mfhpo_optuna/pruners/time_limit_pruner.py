@@ -7,7 +7,13 @@ from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_limit
-from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, write_attribute
+from mfhpo_optuna.study.attributes import (
+    CENSORED_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    read_attribute,
+    write_attribute,
+)
 from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
 
@@ -74,15 +80,13 @@ class TimeLimitPruner(BasePruner):
         self._pruner = pruner
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether to stop a trial; see `optuna.pruners.BasePruner.prune`.
-
-        Raises TypeError or ValueError if the limit that the sampler tells is no positive number.
-        """
-        if LIMIT_KEY in trial.user_attrs and ENFORCER_KEY not in trial.user_attrs:
+        """Return whether to stop a trial; see `optuna.pruners.BasePruner.prune`."""
+        limited = read_attribute(trial, LIMIT_KEY) is not None
+        if limited and read_attribute(trial, ENFORCER_KEY) is None:
             write_attribute(study, trial, ENFORCER_KEY, "TimeLimitPruner")
-        limit = limit_of(trial.user_attrs, trial.number, self._limit)
+        limit = limit_of(trial, self._limit)
         if limit is not None and _seconds(trial) > limit:
-            if CENSORED_KEY not in trial.user_attrs:
+            if read_attribute(trial, CENSORED_KEY) is None:
                 write_attribute(study, trial, CENSORED_KEY, limit)
             return True
         return self._pruner is not None and self._pruner.prune(study, trial)

@@ -39,10 +39,10 @@ from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
     CERTIFICATE_KEY,
     FIDELITY_KEY,
     SECONDS_KEY,
+    pull_note,
     write_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
@@ -302,7 +302,7 @@ class DeclaredSampler(FidelitySampler):
         if self._fidelity.levels is not None:
             return tuple(self._fidelity.levels)
         for trial in study.get_trials(deepcopy=False):
-            if self._fidelity.name in trial.distributions and ARM_KEY in trial.user_attrs:
+            if self._fidelity.name in trial.distributions and pull_note(trial):
                 return levels_in(self._fidelity, trial.distributions[self._fidelity.name])
         return ()
 

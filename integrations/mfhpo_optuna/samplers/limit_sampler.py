@@ -21,6 +21,7 @@ from mfhpo_optuna.study.attributes import (
     ENFORCER_KEY,
     LIMIT_KEY,
     SECONDS_KEY,
+    read_attribute,
     write_attribute,
 )
 from mfhpo_optuna.study.limited_race import LimitedRace
@@ -95,9 +96,9 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def _seconds_of(
         self, study: optuna.Study, race: LimitedRace, trial: FrozenTrial, state: TrialState
     ) -> float | None:
-        seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
+        seconds: float | None = read_attribute(trial, SECONDS_KEY)
         # Others may have noted it before the trial ended; a trial that is tried again inherits it.
-        if seconds is None or trial.user_attrs.get(ENFORCER_KEY) != "time_limited":
+        if seconds is None or read_attribute(trial, ENFORCER_KEY) != "time_limited":
             seconds = race.seconds_since_beginning(trial)
             if seconds is not None:
                 # Who reads the trial later is to read the same.

@@ -17,16 +17,18 @@ from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    SAMPLER_KEY,
+    read_attribute,
+)
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import Replicates, contains
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.shortlist import StudyShortlist
 from mfhpo_optuna.study.study_race import FORGOTTEN, StudyRace
-
-# In the tag of a pull: that it is for a certificate, and begins anew.
-CERTIFIES = "certifies"
 
 
 class Replicate(optuna.Trial):
@@ -105,12 +107,13 @@ class ReplicateRace(StudyRace):
         """The user attributes that tell of a pull: which candidate, and for other workers."""
         candidate = self.certification.candidates[pull.arm]
         block = {} if pull.block is None else {"block": pull.block}
-        tag = {"arm": pull.arm, **block, CERTIFIES: True}
+        tag = {"arm": pull.arm, **block, "certifies": True}
         return {"mfhpo:candidate": candidate.name, ARM_KEY: tag}
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        tag = trial.user_attrs[ARM_KEY]
-        return Pull(int(tag["arm"]), 0, block=tag.get("block"))
+        note = self._note_of(trial)
+        assert note is not None
+        return Pull(note.arm, 0, block=note.block)
 
     def _take_in(
         self,
@@ -188,7 +191,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         and others raise ValueError.
         """
         with self._lock:
-            race, noted = self._read(study), study.user_attrs.get(SAMPLER_KEY)
+            race, noted = self._read(study), read_attribute(study, SAMPLER_KEY)
             others = self._others(race.chosen_by(-1))
             objection = self._settings.objection_to(noted, () if is_reader else others)
             if objection:

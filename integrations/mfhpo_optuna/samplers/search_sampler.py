@@ -21,8 +21,7 @@ from mfhpo.search import (
 )
 from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.replicates import CERTIFIES
-from mfhpo_optuna.study.attributes import ARM_KEY, FIDELITY_KEY
+from mfhpo_optuna.study.attributes import FIDELITY_KEY, pull_note
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.search_study import SearchStudy
@@ -198,13 +197,13 @@ def training_of(trial: optuna.Trial) -> str:
     Studies are told apart by their names: delete the checkpoints with a study. Call it after the
     trial's first suggestion: before, and in studies of other samplers, it raises ValueError.
     """
-    tag = trial.user_attrs.get(ARM_KEY)
-    if tag is None:
+    note = pull_note(trial)
+    if note is None:
         raise ValueError(
             f"trial {trial.number} belongs to no configuration of a race: call this after the "
             f"first trial.suggest_*, in a study with a sampler such as SearchSampler."
         )
     study = f"study-{zlib.crc32(trial.study.study_name.encode()):08x}"
-    if CERTIFIES in tag or "shortlist" in tag:
+    if note.certifies or note.shortlist is not None:
         return f"{study}-replicate-{trial.number}"
-    return f"{study}-configuration-{tag['arm']}"
+    return f"{study}-configuration-{note.arm}"

@@ -16,7 +16,14 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_count, check_limit
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER, parameters_before
+from mfhpo_optuna.study.attributes import (
+    ARGUMENTS,
+    SAMPLER_KEY,
+    WORKER,
+    parameters_before,
+    read_attribute,
+    write_note,
+)
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.trials.processes import described, worker_name
@@ -139,7 +146,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         refusal = ""
         try:
             if key not in self._noted and self._arguments:
-                refusal = self._settings.objection_to(study.user_attrs.get(SAMPLER_KEY), ())
+                refusal = self._settings.objection_to(read_attribute(study, SAMPLER_KEY), ())
             if not refusal:
                 known = self._read(study)
                 refusal = self._objection_to_others(study, trial, known)
@@ -165,8 +172,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         others = self._others(known.chosen_by(trial.number))
         if key in self._noted and not others:
             return ""
-        before = study.user_attrs
-        noted = before.get(SAMPLER_KEY)
+        noted = read_attribute(study, SAMPLER_KEY)
         if mine.changes(noted) and dict(noted or {}).get(WORKER) != worker_name():
             # Those that were there may just be between two trials.
             until = time.monotonic() + _BETWEEN_TRIALS
@@ -177,8 +183,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         if objection:
             return f"study {study.study_name!r} {objection}"
         for name, note in self._notes().items():
-            if before.get(name) != note:
-                study.set_user_attr(name, note)
+            if read_attribute(study, name) != note:
+                write_note(study, name, note)
         self._noted[key] = study._storage
         return ""
 

@@ -20,6 +20,7 @@ from mfhpo_optuna.study.attributes import (
     LIMIT_KEY,
     MEMORY_KEY,
     parameters_before,
+    read_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.levels import Replicates
@@ -37,6 +38,7 @@ class SearchStudy(FidelityRace):
 
     arms: OpenArms
     avoids_repeats = True
+    has_open_arms = True
     arms_option = "candidates"
 
     def __init__(
@@ -159,7 +161,10 @@ class SearchStudy(FidelityRace):
 
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
         # A larger limit of time may be worth it, one of memory there will not be.
-        return math.inf if MEMORY_KEY in trial.user_attrs else trial.user_attrs.get(CENSORED_KEY)
+        if read_attribute(trial, MEMORY_KEY) is not None:
+            return math.inf
+        stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
+        return stopped_at
 
     def _has_turns(self, pull: Pull) -> bool:
         return isinstance(pull, Replicate)  # the search itself certifies nothing
@@ -226,12 +231,12 @@ class SearchStudy(FidelityRace):
             self.race.agree(self._shortlist[1])
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        pull = replace(super()._noted(trial), limit=trial.user_attrs.get(LIMIT_KEY))
+        pull = replace(super()._noted(trial), limit=read_attribute(trial, LIMIT_KEY))
         self.arms.make_room(pull.arm)
-        shortlist = trial.user_attrs[ARM_KEY].get("shortlist")
-        if shortlist is not None:
-            self._agree(trial.number, tuple(shortlist))
-            agreed = tuple(shortlist)
+        note = self._note_of(trial)
+        if note is not None and note.shortlist is not None:
+            agreed = note.shortlist
+            self._agree(trial.number, agreed)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
         if trial.state == TrialState.RUNNING and not self._under_way.is_overdue(
             trial.number, pull, trial.datetime_start

@@ -18,12 +18,14 @@ from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_limit
 from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
     CENSORED_KEY,
     ENFORCER_KEY,
     LIMIT_KEY,
     MEMORY_KEY,
     SECONDS_KEY,
+    pull_note,
+    read_attribute,
+    write_note,
 )
 from mfhpo_optuna.time_limits.crew import Crew
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
@@ -191,10 +193,10 @@ class TimeLimited:
             If its process ended by itself.
         """
         limit = self._limit_for(trial)
-        if LIMIT_KEY in trial.user_attrs:
-            trial.set_user_attr(ENFORCER_KEY, "time_limited")
+        if read_attribute(trial, LIMIT_KEY) is not None:
+            write_note(trial, ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
-        trial.set_user_attr(SECONDS_KEY, end.seconds)
+        write_note(trial, SECONDS_KEY, end.seconds)
         if isinstance(end.how, PackedValue | PackedError):
             self._suspects_fork = False
             value: float | Sequence[float] = end.how.unpack()
@@ -205,9 +207,9 @@ class TimeLimited:
                 f"{_how_it_ended(end.how.status)}, instead of returning a value."
             )
         if math.isfinite(limit):
-            trial.set_user_attr(CENSORED_KEY, limit)
+            write_note(trial, CENSORED_KEY, limit)
         if isinstance(end.how, OutOfMemory):
-            trial.set_user_attr(MEMORY_KEY, self._memory_limit)
+            write_note(trial, MEMORY_KEY, self._memory_limit)
             raise optuna.TrialPruned(
                 f"stopped after {end.seconds:.3g} s at its memory limit of "
                 f"{self._memory_limit:.4g} bytes; it held {end.how.used:.4g}"
@@ -268,7 +270,7 @@ class TimeLimited:
         )
 
     def _limit_for(self, trial: BaseTrial) -> float:
-        limit = limit_of(trial.user_attrs, trial.number, self._limit)
+        limit = limit_of(trial, self._limit)
         if limit is not None:
             return limit
         if self._memory_limit is None and not self._warned:
@@ -292,8 +294,8 @@ def _check_picklable(objective: Objective, start_method: str) -> None:
 
 
 def _how_to_limit(trial: BaseTrial) -> str:
-    arm = trial.user_attrs.get(ARM_KEY)
-    if arm is not None and "fidelity" not in arm:  # of a sampler that chooses limits
+    note = pull_note(trial)
+    if note is not None and note.fidelity is None:  # of a sampler that chooses limits
         return (
             "its sampler derives its limits from the first trials, which none of them stops; give "
             "the sampler longest=60, or time_limited(objective, limit=60), for 60 seconds"

@@ -3,7 +3,7 @@
 import numpy as np
 from optuna.trial import BaseTrial
 
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.attributes import pull_note
 
 # What a seed counts: a study's trials, or the blocks that share a replicate.
 _BY_TRIAL, _BY_BLOCK = 0, 1
@@ -48,7 +48,8 @@ def seed_of(trial: BaseTrial) -> int:
     """
     study = getattr(trial, "study", None)
     name = "" if study is None else study.study_name
-    block = trial.user_attrs.get(ARM_KEY, {}).get("block")
-    key = (_BY_TRIAL, trial.number) if block is None else (_BY_BLOCK, block)
+    note = pull_note(trial)
+    is_of_block = note is not None and note.block is not None
+    key = (_BY_BLOCK, note.block) if is_of_block else (_BY_TRIAL, trial.number)
     seeds = np.random.SeedSequence(int.from_bytes(name.encode(), "little"), spawn_key=key)
     return int(seeds.generate_state(1)[0]) >> 1
