@@ -49,9 +49,9 @@ class SearchSampler(FidelitySampler):
     objective asks for like any other parameter. No pruner is needed: a `MedianPruner`, which is
     Optuna's default, is switched off, and `HyperbandPruner` does not go with it. When the budget is
     spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer. Its
-    value is the certificate's mean if it is certified, and else the end of the interval that is
-    sure. Where there is no certificate, it is the search's own mean, which is a lucky one. Before
-    the end it is the answer so far, not certified, with a cautious value: see `IISESampler`.
+    value is the certificate's mean if it is certified, and else the pessimistic end of its
+    interval. Where there is no certificate, it is the search's own mean, which is a lucky one. For
+    a study that ended before, or goes on afterwards, see `IISESampler`.
 
     Parameters
     ----------
