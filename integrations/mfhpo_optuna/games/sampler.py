@@ -154,21 +154,13 @@ class NashSampler(StudySampler[NashStudy]):
 
     # What Optuna calls.
 
-    def sample_independent(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """The profile's value of a parameter, or a level at which it is to be evaluated."""
-        self._check_objectives(study)
-        self._check_admitted(study, trial)
-        with self._lock:
-            game = self._playable(self._of(study))
-            if trial.number in game.over:
-                raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
-            return game.value_for(trial, param_name, param_distribution)
+        game = self._playable(self._of(study))
+        if trial.number in game.over:
+            raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
+        return game.value_for(trial, name, distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the query that the trial evaluates, and note it where other workers see it."""
@@ -202,7 +194,7 @@ class NashSampler(StudySampler[NashStudy]):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial; when the budget is spent, stop the study."""
-        self._check_objectives(study)
+        self._check_study(study)
         mark_if_spoilt(study, trial, state)
         with self._lock:
             if self._refusal(study, trial):
@@ -282,11 +274,10 @@ class NashSampler(StudySampler[NashStudy]):
         return game
 
     def _new(self, study: optuna.Study) -> NashStudy:
-        self._check_objectives(study)
+        self._check_study(study)
         return NashStudy(study, self._declared, self._seed_of(study), self._lease)
 
-    def _check_objectives(self, study: optuna.Study) -> None:
-        """Raise ValueError unless the study has one objective for each player."""
+    def _check_study(self, study: optuna.Study) -> None:
         names = self._declared.players.names
         if len(study.directions) != len(names):
             raise ValueError(

@@ -125,6 +125,29 @@ class StudySampler(BaseSampler, Generic[ReadT]):
             for name, distribution in search_space.items()
         }
 
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Return the value of a parameter: the configuration's, or what the sampler decides."""
+        self._check_study(study)
+        self._check_admitted(study, trial)
+        with self._lock:
+            return self._value_for(study, trial, param_name, param_distribution)
+
+    @abc.abstractmethod
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Any:
+        """The value of a parameter that a trial asks for; the lock is held."""
+
+    @abc.abstractmethod
+    def _check_study(self, study: optuna.Study) -> None:
+        """Raise ValueError for a study that the sampler cannot run."""
+
     def reseed_rng(self) -> None:
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 

@@ -19,7 +19,7 @@ from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import ARM_KEY, parameters_before
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.state import Progress
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.study_race import End, StudyRace
 from mfhpo_optuna.study.trials.under_way import Running
 
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
@@ -70,17 +70,12 @@ class FidelityRace(StudyRace):
     def _is_single(self, trial: FrozenTrial) -> bool:
         return self.policy is not None and self.fidelity.name in trial.params
 
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
-        stopped_at = self._stopped_at(trial) if state == TrialState.PRUNED else None
-        if state == TrialState.PRUNED and stopped_at is None and trial.number not in self.over:
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
+        is_pruned = end.state == TrialState.PRUNED
+        stopped_at = self._stopped_at(trial) if is_pruned else None
+        if is_pruned and stopped_at is None and trial.number not in self.over:
             self._warn_of_pruning(trial, "at the level it was to be evaluated at")
+        value, seconds = end.value, end.seconds
         succeeded = value is not None
         asked = trial.distributions.get(self.fidelity.name)
         if asked is not None:

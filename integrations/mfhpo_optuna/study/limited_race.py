@@ -21,7 +21,7 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.loop.state import Progress
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.study_race import End, StudyRace
 
 MakePolicy = Callable[[int, float], CensoredPolicy]
 
@@ -67,15 +67,9 @@ class LimitedRace(StudyRace):
     def _has_turns(self, pull: Pull) -> bool:
         return False  # nothing is certified
 
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
-        observation = self._observed(trial, state, value, seconds, pull)
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
+        observation = self._observed(trial, pull, end)
+        value, seconds = end.value, end.seconds
         whole = value is not None
         if not whole:
             # A trial that was stopped tells what its arm is, as far as it came.
@@ -97,16 +91,10 @@ class LimitedRace(StudyRace):
         self._tell(trial, pull, observation)
         return True
 
-    def _observed(
-        self,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-        pull: Pull,
-    ) -> Observation:
+    def _observed(self, trial: FrozenTrial, pull: Pull, end: End) -> Observation:
         """What came back from a pull: a value, that it was stopped, or a failure."""
-        if state == TrialState.PRUNED:
+        value, seconds = end.value, end.seconds
+        if end.state == TrialState.PRUNED:
             limit = self._stopped_at(trial, pull)
             failed_for_memory = read_attribute(trial, MEMORY_KEY) is not None
             if limit is None and not failed_for_memory and trial.number not in self.over:

@@ -27,6 +27,7 @@ from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
+from mfhpo_optuna.study.study_race import End
 from mfhpo_optuna.study.trials.processes import is_surely_alive
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.
@@ -203,20 +204,13 @@ class SearchStudy(FidelityRace):
             return None
         return self.race.limited(pull, pending)
 
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
         if not isinstance(pull, Replicate) and pull.block not in (None, SEARCH_BLOCK):
             # It began before it was known that this is a search. The certificate is to see new
             # replicates, so that this value counts for nothing.
             self._remember(pull, trial)
             return True
-        return super()._take_in(trial, pull, state, value, seconds)
+        return super()._take_in(trial, pull, end)
 
     def _remember(self, pull: Pull, trial: FrozenTrial) -> None:
         super()._remember(pull, trial)

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import optuna
@@ -55,6 +55,15 @@ FORGOTTEN = "forgotten replicate"  # among what the user was warned about
 _OTHERS_DECIDE = "what is to be evaluated next depends on trials under way"
 
 Listener = Callable[[int, Pull, Observation], None]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a trial ended: with a value only if it is COMPLETE."""
+
+    state: TrialState
+    value: float | None
+    seconds: float | None
 
 
 class StudyRace(abc.ABC):
@@ -168,15 +177,8 @@ class StudyRace(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
-        """Learn from a finished pull, without a value if it is not COMPLETE; see `finish`."""
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
+        """Learn from a finished pull; see `finish`."""
 
     def _default_lease(self, pull: Pull) -> float:
         """Seconds after which a running pull is no longer waited for, if the user gave none."""
@@ -221,9 +223,8 @@ class StudyRace(abc.ABC):
             if trial.number not in self._under_way.running and is_pull:
                 self._under_way.n_begun += 1
                 self.resumed = True
-            self.finish(
-                trial, trial.state, trial.value if trial.values else None, seconds_of(trial)
-            )
+            value = trial.value if trial.state == TrialState.COMPLETE else None
+            self.finish(trial, End(trial.state, value, seconds_of(trial)))
         self.settle()
         return True
 
@@ -237,14 +238,12 @@ class StudyRace(abc.ABC):
         running[number] = self._as_seen(running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
-    ) -> bool:
+    def finish(self, trial: FrozenTrial, end: End) -> bool:
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         if not trial.state.is_finished():
-            self._order.note_early(trial.number, state)
+            self._order.note_early(trial.number, end.state)
         self._under_way.end(trial)
-        if is_spoilt(trial, state) and self._passes_over(trial):
+        if is_spoilt(trial, end.state) and self._passes_over(trial):
             return False
         if certificate_of(trial) is not None:
             self.certificates.append(trial)
@@ -252,14 +251,12 @@ class StudyRace(abc.ABC):
         if self._note_of(trial) is None:
             return self._is_single(trial)
         self._note_replicates(trial.distributions)
-        self._look_for_replicate(trial, value if state == TrialState.COMPLETE else None)
+        self._look_for_replicate(trial, end.value)
         pull = self._noted(trial)
         self.begun_by.setdefault(pull.arm, trial)
-        if state != TrialState.COMPLETE:
-            value = None
-        elif value is not None:
+        if end.value is not None:
             self._spoilt.pop(pull.arm, None)
-        return self._take_in(trial, pull, state, value, seconds)
+        return self._take_in(trial, pull, end)
 
     def _look_for_replicate(self, trial: FrozenTrial, value: float | None) -> None:
         """Warn once of a parameter that may be a replicate, if none was declared."""
