@@ -62,22 +62,9 @@ class MFUCBSampler(DeclaredSampler):
 
     Examples
     --------
-    >>> import numpy as np, optuna
     >>> from mfhpo_optuna import MFUCBSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> def revenue(trial):
-    ...     price = trial.suggest_categorical("price", [3, 4, 5])
-    ...     visitors = trial.suggest_int("visitors", 10, 90)
-    ...     return {3: 0.2, 4: 0.9, 5: 0.4}[price] + rng.normal() / visitors**0.5
-    >>> sampler = MFUCBSampler(
-    ...     "visitors", [{"price": 3}, {"price": 4}, {"price": 5}], bias=[0, 0, 0], budget=3000,
-    ... )
-    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
-    >>> study.optimize(revenue)
-    >>> answer = sampler.recommendation(study)
-    >>> answer.params, answer.certified, answer.cost <= 3000, study.best_params["price"]
-    ({'price': 4}, False, True, 4)
+    >>> prices = [{"price": 3}, {"price": 4}, {"price": 5}]
+    >>> sampler = MFUCBSampler("visitors", prices, bias=[0, 0, 0], budget=3000)
     """
 
     def __init__(
