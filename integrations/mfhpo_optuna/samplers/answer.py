@@ -14,11 +14,11 @@ to be good, there are answers meanwhile: from the first value at the target on, 
 - if another arm leads;
 - if the same arm promises more, and there are twice as many evaluations as behind the last answer.
 
-That is looked at after each of the first 50 evaluations, and then whenever there are a fiftieth
-more. It depends on the study alone, not on which worker looks or when it was resumed. Of several
-workers, one that knows of fewer evaluations than are behind the last answer adds none. While the
-leader's interval is infinite, such an answer promises `cautious_value`. Nothing takes the place of
-a certified answer but another answer at the end of a race.
+There are at least a fiftieth more evaluations behind each than behind the last one, so that their
+number grows as the logarithm of the number of evaluations, and a worker that knows of fewer adds
+none. It depends on the study alone when they are added. While the leader's interval is infinite,
+such an answer promises `cautious_value`. Nothing takes the place of a certified answer but another
+answer at the end of a race.
 
 Several workers may find at the same moment that a race is over. Each notes that on the trial that
 it has under way, and the one with the first trial answers. A worker learns of its trial before the
@@ -51,14 +51,12 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 
-# For so many evaluations each is looked at, and then every so many times as many.
-_EACH, _GROWTH = 50, 1.02
-
 # Seconds that a worker is given to answer, since it may have died, and between two looks at it.
 _ANSWERING, _PERIOD = 2.0, 0.2
 
-# How many times as many evaluations an arm needs to answer once more because it promises more.
-_MANY_MORE = 2.0
+# How many times as many evaluations another arm needs to answer, and the same one that promises
+# more.
+_FEW_MORE, _MANY_MORE = 1.02, 2.0
 
 
 # Whether an earlier answer says all that another one says, both as they are recorded.
@@ -85,17 +83,8 @@ def pessimistic(interval: tuple[float, float], sign: float) -> float:
 
 
 def is_news(race: StudyRace) -> bool:
-    """Whether the answer so far is to be added; where there is one, it looks now and then only."""
-    is_due = _looks(race.n_told) > _looks(race.n_told_before) or not race.certificates
-    race.n_told_before = race.n_told
-    return is_due and _promise_so_far(race) is not None
-
-
-def _looks(evaluations: int) -> int:
-    """How often it was looked whether the answer so far is news, after so many evaluations."""
-    if evaluations <= _EACH:
-        return evaluations
-    return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
+    """Return whether the answer so far is to be added."""
+    return _promise_so_far(race) is not None
 
 
 def add_answer_so_far(study: optuna.Study, race: StudyRace, answer: Answer) -> None:
@@ -112,19 +101,22 @@ def _promise_so_far(race: StudyRace) -> float | None:
     certificate = (None if shown is None else certificate_of(shown)) or {}
     if race.policy is None or not race.may_promise or certificate.get("certified"):
         return None
+    behind = certificate.get("trials", 0)
+    if shown is not None:
+        behind = read_attribute(shown, SO_FAR_KEY) or behind
+        if race.n_told <= _FEW_MORE * behind:
+            return None
     arm, mean, interval, _ = race.policy.leader()
     sure = race.sure_value(interval[0])
     if arm is None or math.isnan(mean) or sure is None:
         return None
     if shown is None:
         return race.sign * sure
-    behind = read_attribute(shown, SO_FAR_KEY) or 0
-    if arm != certificate.get("arm"):
-        says_more = race.n_told > behind
-    else:
+    if arm == certificate.get("arm"):
         is_better = sure > race.sign * _value_of(shown)
-        says_more = is_better and race.n_told >= _MANY_MORE * behind
-    return race.sign * sure if says_more and math.isfinite(sure) else None
+        if not is_better or race.n_told < _MANY_MORE * behind:
+            return None
+    return race.sign * sure if math.isfinite(sure) else None
 
 
 def add_answer(

@@ -69,20 +69,6 @@ class LimitSampler(PolicySampler[LimitedRace]):
             raise ValueError(f"there is no best limit yet: {answer.reason}.")
         return answer.limit
 
-    def conclude(self, study: optuna.Study) -> None:
-        """Add the answer of this moment to the study, so that ``study.best_trial`` shows it.
-
-        That is done without being asked when the horizon is reached, and now and then before.
-        Raises ValueError if there is no answer yet, or it means nothing: no `reward_range` was
-        declared, and no two different values were seen.
-        """
-        with self._lock:
-            self.best_limit(study)
-            race = self._read(study)
-            if not race.policy.range_is_known:
-                raise ValueError(f"there is no answer yet: {_UNKNOWN_RANGE}. {_DECLARE_RANGE}")
-            self._conclude(study, race)
-
     # Helpers.
 
     def _new(self, study: optuna.Study) -> LimitedRace:

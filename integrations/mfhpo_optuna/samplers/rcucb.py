@@ -74,7 +74,7 @@ class RCUCBSampler(LimitSampler):
     trial is added: the configuration that is surest to gain much, with the pessimistic end of its
     interval, charges included, for a value, and its limit among its user attributes (the rest is in
     ``mfhpo:certificate``). Others follow now and then, if another configuration leads or more is
-    sure, and once the horizon is reached or `conclude` is called; each takes the place of those
+    sure, and once the horizon is reached; each takes the place of those
     before (see `IISESampler`). Where all trials of the configuration hang before they suggest
     anything, it has no parameters, and `recommendation` alone names the configuration. There is no
     answer while limits are derived, or while no `reward_range` is declared and no two different

@@ -67,7 +67,7 @@ class SearchSampler(FidelitySampler):
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
     **options
         See `mfhpo.search.SearchOptions`. Without a budget, the search goes on as long as the study
-        does; see `conclude`, and `certify`. A study that is run again with a larger budget goes on
+        does; see `certify`. A study that is run again with a larger budget goes on
         with the search if that was not over, else with its certificate alone, which is then wrong
         with probability at most `delta` for each budget. A trial that fails is paid for; one whose
         worker dies counts at what others have taken. With `checkpoints`, the objective keeps its
@@ -136,16 +136,6 @@ class SearchSampler(FidelitySampler):
         assert isinstance(answer, SearchRecommendation)
         return answer
 
-    def conclude(self, study: optuna.Study) -> None:
-        """Give the answer as at the budget's end, without waiting for that.
-
-        ``study.best_trial`` then has the value that the final answer would have, and the
-        recommended configuration also if nothing was evaluated at the target yet. Raises ValueError
-        if no trial has told the levels yet.
-        """
-        with self._lock:
-            self._conclude(study, self._race_of(study)[0])
-
     # What differs from a race among given arms.
 
     def _notes(self) -> dict[str, Any]:
@@ -177,12 +167,6 @@ class SearchSampler(FidelitySampler):
         race = super()._read(study, ending)
         assert isinstance(race, SearchStudy)
         return race
-
-    def _race_of(self, study: optuna.Study) -> tuple[SearchStudy, BudgetedSearch]:
-        read = self._read(study)
-        if read.race is None:
-            raise ValueError("no trial has asked for the fidelity yet.")
-        return read, read.race
 
     def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])

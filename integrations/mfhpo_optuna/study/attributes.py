@@ -320,10 +320,10 @@ def _certificate(value: Any) -> Mapping[str, Any] | None:
         trials=_is_whole,
         evaluations=_is_whole,
     )
-    if not is_right or "certified" not in value:
+    if not is_right or "arm" not in value:
         return None
     has_claim = all(_is_number(value.get(name, 0.0)) for name in ("delta", "epsilon"))
-    return value if has_claim or not value["certified"] else None
+    return value if has_claim or not value.get("certified") else None
 
 
 def _sampler(value: Any) -> Mapping[str, Any] | None:

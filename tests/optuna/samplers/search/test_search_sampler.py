@@ -173,22 +173,16 @@ def test_a_study_goes_on_with_fewer_levels():
     assert all(trial.params["epochs"] in (9, 27) for trial in trials[3:])
 
 
-def test_without_a_budget_it_goes_on_until_concluded():
+def test_without_a_budget_it_goes_on_until_optimize_ends():
     sampler = SearchSampler("epochs", seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley, n_trials=20)
     assert len(pulls(study)) == 20
     assert study.best_trial.number == answers_so_far(study)[-1].number
-    sampler.conclude(study)
     answer = sampler.recommendation(study)
     assert study.best_params["x"] == answer.params["x"]
     assert not answer.finished
     assert "nothing is kept for a certificate" in answer.reason
-    sampler.conclude(study)  # says nothing new
-    assert len(answers(study)) == 1
-    study.optimize(valley, n_trials=10)
-    sampler.conclude(study)
-    assert len(answers(study)) == 2
 
 
 def test_a_larger_budget_goes_on_with_the_same_shortlist():
@@ -459,8 +453,6 @@ def test_answers_in_every_phase():
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="nothing to recommend yet"):
         sampler.recommendation(study)
-    with pytest.raises(ValueError, match="no trial has asked for the fidelity yet"):
-        sampler.conclude(study)
     study.optimize(valley, n_trials=1)
     first = sampler.recommendation(study)
     assert (first.tried, first.at_target, first.certificate) == (1, 0, None)
