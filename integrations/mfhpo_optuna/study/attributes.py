@@ -14,6 +14,8 @@ from typing import Any, TypeGuard
 import optuna
 from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
+from mfhpo_optuna.arguments import may_be_arms
+
 # The pull that a trial evaluates, and in it the process that does so, and the digest of the
 # arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
 ARM_KEY = "mfhpo:pull"
@@ -73,9 +75,8 @@ _PIECE = _MOST_BYTES // 2 - 1
 # In what is left of an attribute that goes on in others, "<key>:0" and so on: their number.
 _PIECES = "pieces"
 
-# What nobody exceeds who means it: arms of a race, other whole numbers, characters of a name,
-# entries of a list, and how deep lists and mappings lie in each other.
-MOST_ARMS = 100_000
+# What nobody exceeds who means it: whole numbers, characters of a name, entries of a list, and how
+# deep lists and mappings lie in each other.
 _MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 2_000, 1_000_000, 50
 
 
@@ -330,16 +331,12 @@ def _sampler(value: Any) -> Mapping[str, Any] | None:
     is_right = _is_plain(value) and _has(
         value,
         sampler=_is_name,
-        arguments=lambda given: _has(given, arms=_may_be_arms, candidates=_may_be_arms),
+        arguments=lambda given: _has(given, arms=may_be_arms, candidates=may_be_arms),
         digest=_is_name,
         version=_is_whole,
         **{WORKER: _is_name},
     )
     return value if is_right else None
-
-
-def _may_be_arms(value: Any) -> bool:
-    return not isinstance(value, (int, float)) or value <= MOST_ARMS
 
 
 def _shortlist(value: Any) -> Mapping[str, Any] | None:

@@ -49,7 +49,7 @@ def seed_of(trial: BaseTrial) -> int:
     study = getattr(trial, "study", None)
     name = "" if study is None else study.study_name
     note = pull_note(trial)
-    is_of_block = note is not None and note.block is not None
-    key = (_BY_BLOCK, note.block) if is_of_block else (_BY_TRIAL, trial.number)
+    block = None if note is None else note.block
+    key = (_BY_TRIAL, trial.number) if block is None else (_BY_BLOCK, block)
     seeds = np.random.SeedSequence(int.from_bytes(name.encode(), "little"), spawn_key=key)
     return int(seeds.generate_state(1)[0]) >> 1
