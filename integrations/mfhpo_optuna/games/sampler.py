@@ -89,22 +89,9 @@ class NashSampler(StudySampler[NashStudy]):
     --------
     >>> import optuna
     >>> from mfhpo_optuna import NashSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", 0, 1)
-    ...     y = trial.suggest_float("y", 0, 1)
-    ...     seconds = trial.suggest_int("seconds", 1, 9)  # the sampler decides this one
-    ...     late = (x - 0.5 * y) ** 2 + 0.01 / seconds
-    ...     costs = (y + 0.5 * x - 0.75) ** 2 + 0.01 / seconds
-    ...     return late, costs
-    >>> sampler = NashSampler(
-    ...     {"row": ["x"], "column": ["y"]}, fidelity="seconds", budget=90, seed=0
-    ... )
+    >>> players = {"row": ["x"], "column": ["y"]}
+    >>> sampler = NashSampler(players, fidelity="seconds", budget=90, seed=0)
     >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    >>> study.optimize(objective)
-    >>> answer = sampler.equilibrium(study)
-    >>> round(answer.params["x"], 1), round(answer.params["y"], 1), answer.finished
-    (0.3, 0.6, True)
     """
 
     def __init__(
