@@ -108,8 +108,8 @@ def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
     while not study.trials or not study.sampler.recommendation(study).finished:
         study.sampler = pickle.loads(pickle.dumps(study.sampler))
         study.optimize(valley, n_trials=4)
-    assert [t.params for t in study.trials] == [t.params for t in whole.trials]
-    assert [t.value for t in study.trials] == [t.value for t in whole.trials]
+    assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
+    assert [t.value for t in pulls(study)] == [t.value for t in pulls(whole)]
 
 
 @pytest.mark.parametrize(("budget", "share"), [(0.5, 0.1), (2, 0.0), (8.9, 0.6), (50, 0.1)])
