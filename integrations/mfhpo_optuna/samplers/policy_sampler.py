@@ -280,7 +280,10 @@ class PolicySampler(StudySampler[RaceT]):
         """Raise or warn if the race cannot go on as it is."""
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
+        is_refused = (study._study_id, id(study._storage)) not in self._noted
         super()._ended(study, error)
+        if is_refused:
+            return
         with self._lock, suppress(Exception) if error else nullcontext():
             race = self._read(study)
             if race.policy is None or not race.certifies or self._is_over(race):
