@@ -18,7 +18,7 @@ export RAY_USAGE_STATS_ENABLED ?= 0
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL: # two installations into one environment do not mix
-.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty chance quickstart-cost certificate-cost delta certify peers replay sklearn-search new-data clean
+.PHONY: help quickstart test test-all docs data evidence readme-figures assumptions test-ray test-faults soak size lint format table1 mf-mab mf-grad mf-ucb nash rcucb rcucb-forest rcucb-seconds authors overhead scale time-limit ray-tune bench-hpo bench-hpo-full bench-nas bench-recorded bench-clock small-spaces search-limits certificates certainty chance quickstart-cost certificate-cost baselines fingerprints delta certify peers replay sklearn-search new-data clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -150,6 +150,12 @@ quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's r
 
 certificate-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what a certificate costs, by what is declared; needs make data
 	$(RUN) -m benchmarks.certificate_cost --data "$(DATA)" --output $(RESULTS)/certificate_cost.json $(ARGS)
+
+baselines: $(VENV)/.for-test | $(RESULTS) ## figures of this version that the next ones are compared with, in an hour; needs make data
+	$(RUN) -m benchmarks.baselines --data "$(DATA)" --output $(RESULTS)/baselines.json $(ARGS)
+
+fingerprints: $(VENV)/.for-test ## show which experiments choose otherwise than recorded; ARGS=--write records them
+	$(RUN) -m benchmarks.fingerprints $(ARGS)
 
 delta: $(VENV)/.for-benchmarks | $(RESULTS) ## count wrong answers against delta
 	$(RUN) -m benchmarks.delta_correctness --output $(RESULTS)/delta_correctness.json $(ARGS)

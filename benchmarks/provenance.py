@@ -1,22 +1,25 @@
-"""What makes a result repeatable: the command, the date, the versions, the code."""
+"""What makes a result repeatable: the command, the date, the versions, the choices."""
 
 import platform
 import subprocess
 from collections.abc import Sequence
 from datetime import datetime, timezone
 from importlib.metadata import version
+from pathlib import Path
 
 import mfhpo
-from benchmarks.dependencies import ROOT, code_of
+from benchmarks.fingerprints import fingerprints
+from benchmarks.rests_on import kinds_of
 
+ROOT = Path(__file__).parents[1]
 _PRODUCT = ("mfhpo", "integrations")
 
 
 def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[str, object]:
     """Describe a run of a benchmark.
 
-    "code" is a hash of what was measured, see `benchmarks.dependencies`; "commit" names the state
-    of the repository, if there is one, with a + if the product has been changed since.
+    "fingerprints" says how the experiments chose that the result rests on, by kind; "commit" names
+    the state of the repository, if there is one, with a + if the product has been changed since.
 
     Parameters
     ----------
@@ -38,18 +41,9 @@ def provenance(module: str, arguments: Sequence[str], *packages: str) -> dict[st
             **{name: version(name) for name in ("numpy", "scipy", *packages)},
         },
         "machine": platform.machine(),
-        "code": code_of(*programs(module, arguments)),
+        "fingerprints": fingerprints(kinds_of(module)),
         **({"commit": head + changed} if head else {}),
     }
-
-
-def programs(module: str, arguments: Sequence[str]) -> list[str]:
-    """What `code_of` is asked for: the module, or all files of a folder of tests."""
-    if module != "pytest":
-        return [module]
-    return [
-        file.relative_to(ROOT).as_posix() for file in sorted((ROOT / arguments[0]).glob("*.py"))
-    ]
 
 
 def _git(*arguments: str) -> str:

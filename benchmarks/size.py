@@ -1,4 +1,4 @@
-"""How much there is to read: lines, files, floors of imports, and seconds of tests.
+"""How much there is to read: lines, files, floors of imports, functions that a trial passes.
 
 python -m benchmarks.size             # counts alone
 python -m benchmarks.size --seconds   # runs the tests as well
@@ -13,6 +13,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import grimp
+
+from benchmarks.one_trial import SAMPLERS, functions_of_one_trial
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = {
@@ -57,6 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"| {name} | {files} | {lines} | {deep} | {max(entries(folder).values())} |")
     files, lines = _count(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
     print(f"| product | {files} | {lines} | | |")
+    print("\n| one trial of | functions | files |\n|---|---|---|")
+    for name in SAMPLERS:
+        functions, files = functions_of_one_trial(name)
+        print(f"| {name} | {functions} | {files} |")
     if options.seconds:
         began = time.monotonic()
         done = subprocess.run(["make", "test"], cwd=ROOT, stdout=subprocess.DEVNULL, check=False)

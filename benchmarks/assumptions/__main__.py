@@ -112,7 +112,7 @@ def main(arguments: list[str] | None = None) -> int:
     done = {}
     if options.resume and options.output and options.output.exists():
         earlier = json.loads(options.output.read_text(encoding="utf-8"))
-        if earlier.get("code") == report["code"]:
+        if earlier.get("fingerprints") == report["fingerprints"]:
             done = {_key(row): row for row in earlier["rows"]}
     rows = []
     for scenario in SCENARIOS:

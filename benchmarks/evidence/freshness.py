@@ -1,33 +1,26 @@
-"""Whether a result was measured with the present code."""
+"""Whether a result was measured with code that decides as the present code does."""
 
-import shlex
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from benchmarks.dependencies import code_of
-from benchmarks.hpo.identity import identity_of
-from benchmarks.hpo.methods import OURS
-from benchmarks.provenance import programs
+from benchmarks.fingerprints import recorded
+from benchmarks.hpo.identity import identity_by
+from benchmarks.rests_on import kinds_of
 
 
 def is_of_present_code(report: dict[str, Any]) -> bool:
-    """Whether all that a report tells was measured with the code of today.
+    """Return whether all that a report tells was measured with code that decides as today's.
 
-    A comparison of optimisers says with which code each of our runs was played; every other report
-    has the hash of the code that its command runs, and so have rows that are older than the rest.
-    A report without either is of an earlier version.
+    A comparison of optimisers says by which fingerprints each of our runs was played. Every other
+    report has those that it rests on, and so have rows that are older than the rest. A report
+    without either is of an earlier version.
     """
+    now = recorded()
     if played := list(_identities(report)):
-        return set(played) == {identity_of(OURS)}
-    command = str(report["command"]).partition(" -m ")[2]
-    module, *arguments = shlex.split(command.replace("'", "")) or [""]
-    return set(_codes(report)) == {_code_of(module, *arguments[:1])}
-
-
-@cache
-def _code_of(module: str, *arguments: str) -> str:
-    return code_of(*programs(module, arguments))
+        return set(played) == {identity_by(now)}
+    program = str(report["command"]).partition(" -m ")[2].partition(" ")[0]
+    present = {kind: now[kind] for kind in kinds_of(program)}
+    return all(found == present for found in _fingerprints(report))
 
 
 def _identities(report: dict[str, Any]) -> Iterator[str]:
@@ -39,9 +32,9 @@ def _identities(report: dict[str, Any]) -> Iterator[str]:
         yield from _identities(part)
 
 
-def _codes(report: dict[str, Any]) -> Iterator[str]:
-    yield report.get("code", "")
+def _fingerprints(report: dict[str, Any]) -> Iterator[Mapping[str, str] | None]:
+    yield report.get("fingerprints")
     for rows in report.values():
         for row in rows if isinstance(rows, list) else ():
-            if isinstance(row, dict) and "code" in row:
-                yield row["code"]
+            if isinstance(row, dict) and "fingerprints" in row:
+                yield row["fingerprints"]

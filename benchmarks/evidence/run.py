@@ -22,11 +22,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from benchmarks.data.folder import HOW, data_folder
-from benchmarks.dependencies import ROOT
 from benchmarks.evidence.freshness import is_of_present_code
 from benchmarks.evidence.plan import BENCHMARKS, LEFT_OUT, Benchmark
 from benchmarks.evidence.tables import RESULTS, table
-from benchmarks.provenance import provenance
+from benchmarks.provenance import ROOT, provenance
 from benchmarks.report import progress, write
 
 BROKE = "broke"

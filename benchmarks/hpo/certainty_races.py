@@ -5,14 +5,14 @@ from typing import Literal
 
 import numpy as np
 
-from benchmarks.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.hpo.certainty_answers import Answer, Race
+from benchmarks.simulation.blocks import run_lucb, run_repeats, run_rounds
+from benchmarks.simulation.instances import GaussianInstance
 from mfhpo import Observation
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.identification.lucb import MFLUCB
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.simulation.instances import GaussianInstance
 
 Source = Literal["known", "declared", "estimated", "none"]
 

@@ -6,12 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.dependencies import code_of
+from benchmarks.fingerprints import fingerprints
 from benchmarks.hpo.certificate_outcomes import Outcome
 from benchmarks.hpo.certificate_summary import Row, holds
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
 from benchmarks.provenance import provenance
 from benchmarks.report import write
+from benchmarks.rests_on import kinds_of
 
 _PROGRAM = "benchmarks.hpo.certificates"
 _GROWING = ("runs", "sigma")  # settings of which a report may be given more
@@ -50,8 +51,8 @@ def begun(
         for name in {**report["settings"], **settings}
         if name not in _GROWING and report["settings"].get(name) != settings.get(name)
     ]
-    if report.get("code") != code_of(_PROGRAM):
-        different.append("code")
+    if report.get("fingerprints") != fingerprints(kinds_of(_PROGRAM)):
+        different.append("fingerprints")
     if report["complete"]:
         return outcomes if not different and there < set(wanted) else []
     if different or not there <= set(wanted):

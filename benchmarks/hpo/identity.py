@@ -1,12 +1,14 @@
-"""Which code has played a run: ours by its contents, a peer by its version."""
+"""Which code has played a run: ours by its choices, a peer by its version."""
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from benchmarks.dependencies import code_of
+from benchmarks.fingerprints import fingerprints
 from benchmarks.hpo.methods import OURS
 from benchmarks.hpo.record import Record, Run
+from benchmarks.rests_on import kinds_of
 
 _DISTRIBUTIONS = {
     "ax": "ax-platform",
@@ -14,6 +16,8 @@ _DISTRIBUTIONS = {
     "optuna-gp": "optuna",
     "syne-tune-mobster": "syne-tune",
 }
+
+_KINDS = kinds_of("benchmarks.hpo")
 
 
 def distribution_of(peer: str) -> str:
@@ -40,15 +44,21 @@ def identity_of(peer: str) -> str:
     Returns
     -------
     str
-        The version of a peer's main distribution, "" if it has none; of ours a hash of the code.
-        It stays the same while the process lives, as the code does that it has imported.
+        The version of a peer's main distribution, "" if it has none; of ours a hash of the
+        fingerprints that a search rests on.
     """
     if peer == OURS:
-        return code_of("benchmarks.hpo.ours")
+        return identity_by(fingerprints(_KINDS))
     try:
         return version(distribution_of(peer))
     except PackageNotFoundError:
         return ""
+
+
+def identity_by(found: Mapping[str, str]) -> str:
+    """Return the identity of our methods by the fingerprints of all kinds."""
+    text = " ".join(found[kind] for kind in _KINDS)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def valid_runs(records: Iterable[Record], identity: str | None) -> set[Run]:

@@ -28,14 +28,14 @@ from pathlib import Path
 import numpy as np
 from scipy.special import stdtrit
 
-from benchmarks.blocks import run_rounds
 from benchmarks.data.instances import instance_of, read_yaml
 from benchmarks.papers.iise import policy_of
 from benchmarks.papers.mf_grad import ALGORITHMS as OF_2024
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run
+from benchmarks.simulation.blocks import run_rounds
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.runner import run
 
 _MFE_FRACTION = 0.1  # of the bias, as on the published synthetic instances
 

@@ -22,10 +22,11 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from benchmarks.blocks import run_rounds
 from benchmarks.data.folder import HOW
 from benchmarks.provenance import provenance
 from benchmarks.report import progress
+from benchmarks.simulation.blocks import run_rounds
+from benchmarks.simulation.instances import GaussianInstance, Instance
 from mfhpo.identification.elimination import (
     IISE,
     Elimination,
@@ -34,7 +35,6 @@ from mfhpo.identification.elimination import (
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.confidence import HoeffdingRadius
-from mfhpo.simulation.instances import GaussianInstance, Instance
 
 # The paper's instances.
 

@@ -24,12 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.blocks import run_lucb, run_repeats, run_rounds
 from benchmarks.data.folder import HOW
 from benchmarks.papers.iise import load_instance
 from benchmarks.papers.mf_grad_bound import tight_cost_lower_bound
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, verdict, write
+from benchmarks.simulation.blocks import run_lucb, run_repeats, run_rounds
+from benchmarks.simulation.instances import GaussianInstance, Instance
+from benchmarks.simulation.runner import RunResult, run
 from mfhpo.certification.choice import recommend_policy
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.bounds.lower_bound import cost_lower_bound
@@ -37,8 +39,6 @@ from mfhpo.identification.elimination import IISE, Elimination, SuccessiveElimin
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.lucb import MFLUCB, FidelityExhaustedWarning
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance, Instance
-from mfhpo.simulation.runner import RunResult, run
 
 Row = dict[str, Any]
 Figures = tuple[float, bool, bool, float]

@@ -24,7 +24,7 @@ class Outcome:
 
 
 def _published_reading(algorithm: str, time: str, means: tuple[float, float]) -> dict[str, Any]:
-    options: dict[str, Any] = {"schedule": time, "safeguard": False, "audit": False}
+    options: dict[str, Any] = {"schedule": time, "audit": False}
     if algorithm in ("A", "B", "AB"):
         options |= {"best_at_most": means[0], "second_at_least": means[1]}
     return options

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.blocks import run_lucb
 from benchmarks.parallel import mapped
+from benchmarks.simulation.blocks import run_lucb
+from benchmarks.simulation.instances import BernoulliInstance, Instance
+from benchmarks.simulation.lucb import PublishedLUCB
 from mfhpo.identification.lucb import MFLUCB
-from mfhpo.simulation.instances import BernoulliInstance, Instance
 
 Row = dict[str, Any]
 
@@ -146,7 +147,8 @@ def _run(task: tuple[Races, int, int, int]) -> list[tuple[float, bool, bool, int
 
 def _policy(races: Races, instance: Instance) -> MFLUCB:
     explore: Any = races.algorithm
-    return MFLUCB(instance.problem(), explore=explore, delta=races.delta, **races.options)
+    policy = PublishedLUCB if "schedule" in races.options else MFLUCB
+    return policy(instance.problem(), explore=explore, delta=races.delta, **races.options)
 
 
 def rows_of(all_races: Sequence[Races], settings: Settings) -> Iterator[Row]:

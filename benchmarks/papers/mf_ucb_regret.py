@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from benchmarks.parallel import mapped
+from benchmarks.simulation import mf_elimination, mf_ucb
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance, Instance
 from mfhpo import Bounded
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.regret import MFUCB, MFElimination
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance, Instance
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def _regrets(task: tuple[int, int, int, tuple[float, ...]]) -> FloatArray:
         rng = np.random.default_rng([seed, number, run, place])
         row = []
         for capital in capitals:
-            policy.play(partial(each.running_sums, rng), capital)
+            mf_ucb.play(policy, partial(each.running_sums, rng), capital)
             row.append(regret_per_cost(policy, each, capital))
         rows.append(row)
     return np.array(rows)
@@ -202,7 +203,7 @@ def _elimination_regret(task: tuple[int, int, float, float, int]) -> float:
     total = 0.0
     for _ in range(seeds):
         policy = MFElimination(problem, budget=budget)
-        policy.play(partial(instance.running_sums, rng), budget)
+        mf_elimination.play(policy, partial(instance.running_sums, rng), budget)
         total += regret_per_play(policy, instance, budget)
     return total / seeds
 

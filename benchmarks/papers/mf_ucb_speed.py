@@ -10,9 +10,10 @@ import numpy as np
 
 from benchmarks.papers.mf_ucb_regret import draw_instance
 from benchmarks.report import numba_if_installed
+from benchmarks.simulation.instances import Instance
+from benchmarks.simulation.mf_ucb import play
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.regret import MFUCB
-from mfhpo.simulation.instances import Instance
 
 # Capital of the plays that are timed, and of those of the naive rule, which is slow.
 _TIMED = {1: (1e7, 2e5), 2: (1e7, 4e4), 3: (5e6, 2e5), 4: (1e7, 4e4)}
@@ -37,8 +38,8 @@ def naive_plays(
 ) -> IntArray:
     """MF-UCB by its definition (Algorithm 1): every step looks at every arm and fidelity.
 
-    Returns the plays, arm * M + fidelity. Draws as many values at once as `MFUCB.play` does, so
-    that both see the same values.
+    Returns the plays, arm * M + fidelity. Draws as many values at once as
+    `benchmarks.simulation.mf_ucb.play` does, so that both see the same values.
     """
     n_arms, n_fidelities = instance.n_arms, instance.n_fidelities
     zeta, costs = instance.xi, instance.costs
@@ -82,7 +83,7 @@ def _played(
 ) -> IntArray:
     order: list[IntArray] = []
     source = partial(instance.running_sums, rng)
-    MFUCB(instance.problem()).play(source, capital, compiled=compiled, order=order)
+    play(MFUCB(instance.problem()), source, capital, compiled=compiled, order=order)
     return np.concatenate(order)
 
 

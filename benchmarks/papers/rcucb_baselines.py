@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mfhpo.censored import Charge, Draw
-from mfhpo.censored.draws import Draws
+from benchmarks.simulation.compiled import compiled
+from benchmarks.simulation.draws import Draw, Draws
+from benchmarks.simulation.rcucb_loop import Block
+from mfhpo.censored import Charge
 from mfhpo.censored.gain import GainEstimates
 from mfhpo.censored.history import History
-from mfhpo.censored.kernel import FLOOR, LIMIT, PENALTY, Block
+from mfhpo.censored.upper_bounds import FLOOR, LIMIT, PENALTY
 from mfhpo.knowledge.arrays import FloatArray
-from mfhpo.racing.native import compiled
 
 
 class Pairs(NamedTuple):
@@ -48,7 +49,7 @@ class _PairPolicy(abc.ABC):
         """The loop of rounds, compiled if it can be, and what it needs besides the pairs."""
 
     def play(self, draw: Draw, rounds: int) -> None:
-        """Play rounds; see `mfhpo.censored.RCUCB.play`."""
+        """Play rounds; see `benchmarks.simulation.rcucb.play`."""
         loop, argument = self._loop()
         n_arms = len(self.pairs.first)
         draws = Draws(draw, self._estimates, n_arms)

@@ -22,7 +22,9 @@ from benchmarks.papers.rcucb_instances import (
     positively_correlated,
     published_limits,
 )
-from mfhpo.censored import RCUCB, Charge
+from benchmarks.simulation import rcucb
+from benchmarks.simulation.draws import Draw
+from mfhpo.censored import RCUCB, CensoredPolicy, Charge
 from mfhpo.knowledge.arrays import FloatArray
 
 PUBLISHED_ROUNDS = 100_000
@@ -157,8 +159,18 @@ DEFAULT = "KL+"
 COUNTED = "published curves"
 """The method with which the paper's figures were made; see `benchmarks.papers.rcucb`."""
 
+Player = CensoredPolicy | LimitUCB | LimitThompson
+
 # A method makes a policy from the number of arms, the limits, cost and penalty, and a seed.
-Method = Callable[[int, FloatArray, Charge, Charge, int], RCUCB | LimitUCB | LimitThompson]
+Method = Callable[[int, FloatArray, Charge, Charge, int], Player]
+
+
+def play(policy: Player, draw: Draw, rounds: int) -> None:
+    """Play rounds at once (see `benchmarks.simulation.rcucb.play`)."""
+    if isinstance(policy, CensoredPolicy):
+        rcucb.play(policy, draw, rounds)
+    else:
+        policy.play(draw, rounds)
 
 
 def _rcucb(**options: Any) -> Method:

@@ -32,7 +32,7 @@ import numpy as np
 
 from benchmarks.data.folder import cache_folder
 from benchmarks.papers.rcucb import COLOURS, without_curves
-from benchmarks.papers.rcucb_cases import DEFAULT, METHODS
+from benchmarks.papers.rcucb_cases import DEFAULT, METHODS, play
 from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstance
 from benchmarks.papers.rcucb_runs import checkpoints, one_seed, standard_error
 from benchmarks.parallel import mapped
@@ -228,7 +228,7 @@ def _run(task: tuple[str, int, Settings]) -> tuple[list[float], float, float]:
     # All methods have the same seeds.
     seeds = [settings.seed, repetition]
     policy = METHODS[method](instance.n_arms, limits, capped, PENALTY, one_seed(seeds))
-    policy.play(ArmStreams(instance, seeds), settings.rounds)
+    play(policy, ArmStreams(instance, seeds), settings.rounds)
     history = policy.state_dict()
     earned = np.cumsum([0.0 if reward is None else reward for reward in history["rewards"]])
     played = gains[history["arms"], np.searchsorted(limits, history["limits"])]

@@ -15,6 +15,7 @@ from benchmarks.papers.rcucb_cases import (
     DEFAULT,
     METHODS,
     PUBLISHED_ROUNDS,
+    play,
     problem,
 )
 from benchmarks.papers.rcucb_instances import (
@@ -77,7 +78,7 @@ def _compile(method: str) -> None:
     """Play a little, so that what is compiled is compiled."""
     instance, _ = problem("lock-in")
     policy = METHODS[method](1, np.array(LOCK_IN_LIMITS), PUBLISHED_COST, LOCK_IN_PENALTY, 0)
-    policy.play(ArmStreams(instance, 0), 200)
+    play(policy, ArmStreams(instance, 0), 200)
 
 
 def one_seed(seeds: Sequence[int]) -> int:
@@ -109,7 +110,7 @@ def _run(task: tuple[str, str, int, int, Settings]) -> list[_Run]:
             instance.n_arms, case.limits, PUBLISHED_COST, case.penalty, one_seed(seeds)
         )
         began = time.process_time()
-        policy.play(streams, settings.rounds)
+        play(policy, streams, settings.rounds)
         seconds = time.process_time() - began
         history = policy.state_dict()
         places = np.searchsorted(case.limits, history["limits"])

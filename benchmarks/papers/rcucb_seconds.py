@@ -35,6 +35,7 @@ from benchmarks.hpo.problems.families import FAMILIES, family_problem
 from benchmarks.hpo.problems.surrogate import check_surrogates, scenario_folder, surrogate
 from benchmarks.hpo.problems.table import Table, table_file
 from benchmarks.papers.rcucb_baselines import LimitUCB
+from benchmarks.papers.rcucb_cases import play as play_rounds
 from benchmarks.papers.rcucb_instances import ArmStreams, ReplayedCensoredInstance
 from benchmarks.papers.rcucb_runs import one_seed, standard_error
 from benchmarks.provenance import provenance
@@ -116,7 +117,7 @@ def play(method: str, one: Instance, seed: int, budget: float) -> FloatArray:
         return _halving(one.n_arms, streams, budget)
     policy, spent = METHODS[method](one), np.zeros(0)
     while spent.sum() <= budget:
-        policy.play(streams, max(_FIRST_ROUNDS, policy.pulls))
+        play_rounds(policy, streams, max(_FIRST_ROUNDS, policy.pulls))
         arms, limits, rewards, seconds = History.of(policy.state_dict()).arrays()
         spent = np.minimum(seconds, limits)
     return np.stack([arms, np.nan_to_num(rewards), spent, np.isinf(seconds)], axis=1)

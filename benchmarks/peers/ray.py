@@ -13,7 +13,7 @@ from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.methods import Method
 from benchmarks.hpo.space import same_configuration
 from benchmarks.peers._levels import FACTOR, level_of, step_of
-from mfhpo_ray.simulation import Step, simulate
+from benchmarks.tune_clock import Step, simulate
 
 
 class _Training:

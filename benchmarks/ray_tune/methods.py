@@ -11,15 +11,15 @@ from ray.tune.schedulers import AsyncHyperBandScheduler, FIFOScheduler, HyperBan
 from ray.tune.schedulers import TrialScheduler as Scheduler
 
 from benchmarks.ray_tune.tables import EPOCHS
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.runner import run
+from benchmarks.tune_clock import ReplayedCurves, SimulatedRun, simulate
 from mfhpo import IISE, MFTopTwo, Problem, SuccessiveElimination
 from mfhpo.identification.best_arm import BestArmPolicy
 from mfhpo.identification.elimination import Elimination
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.noise import EstimatedNoise
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler
-from mfhpo_ray.simulation import ReplayedCurves, SimulatedRun, simulate
 
 SLOTS = 8
 LEVELS = (2, 6, 17, 52)

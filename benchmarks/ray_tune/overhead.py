@@ -15,10 +15,10 @@ from ray.tune.schedulers import (
     TrialScheduler,
 )
 
+from benchmarks.tune_clock import ReplayedCurves, simulate
 from mfhpo import Bias
 from mfhpo.censored import Linear
 from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
-from mfhpo_ray.simulation import ReplayedCurves, simulate
 
 Row = dict[str, Any]
 

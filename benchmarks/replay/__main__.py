@@ -4,9 +4,9 @@
     python -m benchmarks.replay --against before.json    # plays again, and tells what differs
 
 Played are our search on the development tasks, the papers' tables from few runs, and small races of
-every sampler, pruner, searcher and scheduler. Each choice, cost and answer must be exactly the
-same, so both times the machine and the versions of packages must be the same. The tables and the
-search need `make data`.
+every sampler, pruner, searcher, scheduler, estimator and policy. Each choice, cost and answer must
+be exactly the same, so both times the machine and the versions of packages must be the same. The
+tables and the search need `make data`.
 """
 
 import argparse
@@ -24,13 +24,17 @@ from benchmarks.data.folder import data_folder
 from benchmarks.parallel import mapped
 from benchmarks.provenance import provenance
 from benchmarks.replay.differences import first_difference
-from benchmarks.replay.experiments import EXPERIMENTS
+from benchmarks.replay.experiments import experiments
+from benchmarks.replay.fits import fits
+from benchmarks.replay.policies import POLICIES
 from benchmarks.replay.searches import SEARCHES
 from benchmarks.replay.studies import STUDIES
 from benchmarks.replay.tables import TABLES
 from benchmarks.report import numba_if_installed, progress, write
 
-_RUNS = TABLES | SEARCHES | EXPERIMENTS | STUDIES  # the longest first
+_RUNS = (
+    TABLES | SEARCHES | experiments(slots=2) | STUDIES | fits(jobs=1) | POLICIES
+)  # the longest first
 
 
 def _played(task: tuple[str, Path]) -> tuple[Any, str]:

@@ -12,7 +12,7 @@ from optuna.samplers import RandomSampler
 from optuna.study import StudyDirection
 
 import mfhpo_optuna
-from benchmarks.replay.races import EPOCHS, RACES, TRIALS, loss, seconds
+from benchmarks.replay.races import EPOCHS, RACES, TRIALS, loss, loss_on_grid, seconds
 from mfhpo_optuna.study.attributes import SO_FAR_KEY
 
 
@@ -21,9 +21,15 @@ def _evaluation(trial: optuna.Trial) -> float:
     return loss(x, trial.suggest_int("epochs", 1, 9), _seed(trial))
 
 
+def _on_grid(trial: optuna.Trial) -> float:
+    """A model's choices among few values do not hang on its last digits."""
+    x, kind = trial.suggest_int("x", 0, 20), trial.suggest_categorical("kind", "abc")
+    return loss_on_grid(x, kind, trial.suggest_int("epochs", 1, 9), _seed(trial))
+
+
 def _seed(trial: optuna.Trial) -> int:
     """The trial's number, answers so far not counted: when they are given changes no choice."""
-    earlier = trial.study.get_trials(deepcopy=False)
+    earlier = trial.study.get_trials(deepcopy=False)[: trial.number]
     return trial.number - sum(SO_FAR_KEY in other.user_attrs for other in earlier)
 
 
@@ -65,6 +71,29 @@ def _study(objective: Callable[[optuna.Trial], Any], objectives: int, **parts: A
     return study
 
 
+def _with_workers(race: str, workers: int, data: Path) -> dict[str, Any]:
+    """A study whose trials end in another order than they begin; one in 17 is told to have failed.
+
+    One process tells what several workers would: as many trials are open as there are workers, and
+    a draw says which of them ends next.
+    """
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = _sampler(race)
+    study = optuna.create_study(study_name="replay", sampler=sampler)
+    draws = np.random.default_rng(workers)
+    under_way: list[optuna.Trial] = []
+    for _ in range(TRIALS):
+        while len(under_way) < workers:
+            under_way.append(study.ask())
+        trial = under_way.pop(int(draws.integers(len(under_way))))
+        value = _objective(race)(trial)
+        if trial.number % 17 == 11 or not math.isfinite(value):
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        else:
+            study.tell(trial, value)
+    return _record(study, sampler.recommendation(study))
+
+
 def _record(study: optuna.Study, answer: object = "") -> dict[str, Any]:
     trials = [
         {
@@ -80,10 +109,18 @@ def _record(study: optuna.Study, answer: object = "") -> dict[str, Any]:
     return {"trials": trials, "answer": str(answer).splitlines()}
 
 
-def _raced(race: str, data: Path) -> dict[str, Any]:
+def _sampler(race: str) -> Any:
     kind = getattr(mfhpo_optuna, f"{race.partition(',')[0]}Sampler")
-    sampler = kind(**RACES[race], progress=False, seed=0)
-    study = _study(_timed if "RCUCB" in race else _evaluation, 1, sampler=sampler)
+    return kind(**RACES[race], progress=False, seed=0)
+
+
+def _objective(race: str) -> Callable[[optuna.Trial], float]:
+    return _timed if "RCUCB" in race else _on_grid if "on a grid" in race else _evaluation
+
+
+def _raced(race: str, data: Path) -> dict[str, Any]:
+    sampler = _sampler(race)
+    study = _study(_objective(race), 1, sampler=sampler)
     return _record(study, sampler.recommendation(study))
 
 
@@ -117,3 +154,9 @@ STUDIES: dict[str, Callable[[Path], Any]] = {
     "optuna certify": _certified,
 }
 """By name, what plays a study; no data are needed."""
+
+STUDIES_OF_WORKERS: dict[str, Callable[[Path], Any]] = {
+    f"optuna {race}, 4 workers": partial(_with_workers, race, 4)
+    for race in ("IISE", "MFTopTwo, declared", "MFLUCB, declared", "MFUCB", "Search, on a grid")
+}
+"""The same with several workers, whose trials may end late, fail or be lost."""

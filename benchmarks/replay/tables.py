@@ -21,8 +21,8 @@ from benchmarks.papers import iise, mf_grad, mf_mab, mf_ucb_regret, nash, rcucb,
 from benchmarks.papers.nash_applications import access, informed_power
 
 # What differs from run to run, or only puts figures into words.
-_NO_FIGURES = {"code", "command", "commit", "cpu_s", "date", "holds", "machine", "seconds"}
-_NO_FIGURES |= {"versions"}
+_NO_FIGURES = {"command", "commit", "cpu_s", "date", "fingerprints", "holds", "machine"}
+_NO_FIGURES |= {"seconds", "versions"}
 
 
 def _written(main: Callable[[Sequence[str]], int], options: str, data: Path) -> Any:

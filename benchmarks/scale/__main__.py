@@ -129,14 +129,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _keep(file: Path, part: str, row: dict[str, Any]) -> None:
-    """Write a row to the file, in the place of an earlier one; others keep their code."""
+    """Write a row to the file, in the place of an earlier one; others keep their commit."""
     report = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     rows = {name: report.get(name, []) for name in _PARTS}
     now = provenance("benchmarks.scale", [], "optuna", "sqlalchemy", "psycopg")
-    code = report.get("code", "")
-    if code != now["code"]:
+    if report and report.get("commit") != now.get("commit"):
         for old in itertools.chain.from_iterable(rows.values()):
-            old.setdefault("code", code)
+            old.setdefault("commit", report.get("commit", ""))
     key = [row[name] for name in _KEYS[part]]
     rows[part] = [old for old in rows[part] if [old[name] for name in _KEYS[part]] != key] + [row]
     write(file, as_json({**now, **rows}))

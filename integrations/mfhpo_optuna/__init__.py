@@ -4,8 +4,6 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from mfhpo._renamed import renamed
-
 if TYPE_CHECKING:
     from mfhpo.knowledge.fidelity import Fidelity
     from mfhpo_optuna.certification import StudyCertificate, certify
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
         StudyLimitRecommendation,
         StudyRecommendation,
     )
-    from mfhpo_optuna.report.dashboard import DashboardCallback, publish_to_dashboard
+    from mfhpo_optuna.report.dashboard import publish_to_dashboard
     from mfhpo_optuna.report.page import write_report
     from mfhpo_optuna.samplers.best_arm import (
         IISESampler,
@@ -43,7 +41,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "DashboardCallback",
     "Fidelity",
     "ForgottenReplicateWarning",
     "IISEPruner",
@@ -82,7 +79,6 @@ __all__ = [
 
 # A name is imported when it is first used, so that a sampler does not wait for figures and reports.
 _MODULES = {
-    "DashboardCallback": "mfhpo_optuna.report.dashboard",
     "Fidelity": "mfhpo.knowledge.fidelity",
     "ForgottenReplicateWarning": "mfhpo_optuna.study.forgotten",
     "IISEPruner": "mfhpo_optuna.pruners.iise_pruner",
@@ -119,11 +115,7 @@ _MODULES = {
     "write_report": "mfhpo_optuna.report.page",
 }
 
-_OLD_NAMES = renamed(
-    __name__,
-    {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"},
-    stacklevel=3,
-)
+_OLD_NAMES = {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"}
 
 # Threads that import parts of a package in different orders would wait for each other.
 _importing = threading.RLock()
@@ -135,7 +127,9 @@ if not TYPE_CHECKING:  # a type checker that saw it would accept every name
             if name == "visualization":
                 return import_module("mfhpo_optuna.visualization")
             if name not in _MODULES:
-                return _OLD_NAMES(name)
+                from mfhpo._renamed import renamed  # with all of the core
+
+                return renamed(__name__, _OLD_NAMES, stacklevel=3)(name)
             value = globals()[name] = getattr(import_module(_MODULES[name]), name)
             return value
 

@@ -270,7 +270,7 @@ class IISESearchCV(MFSearchCV):
     """
 
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
-        return make_elimination(problem, 1.0, {**options, "variant": None, "radius": None})
+        return make_elimination(problem, 1.0, {**options, "variant": None})
 
     def _policy_of_finalists(self) -> MakeCertifier | None:
         return lambda problem, **options: self._make_policy(problem, options)

@@ -1,10 +1,9 @@
 """The time limit of a pull as a decision: learning from pulls that were stopped."""
 
 from mfhpo.censored.charges import Charge, Linear, par
-from mfhpo.censored.draws import Draw
 from mfhpo.censored.gain import Survival
-from mfhpo.censored.policy import CensoredPolicy
-from mfhpo.censored.rcucb import RCUCB, Confidence
+from mfhpo.censored.policy import CensoredPolicy, Confidence
+from mfhpo.censored.rcucb import RCUCB
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
 from mfhpo.censored.zooming import ZoomingRCUCB
 
@@ -13,7 +12,6 @@ __all__ = [
     "CensoredPolicy",
     "Charge",
     "Confidence",
-    "Draw",
     "LimitRecommendation",
     "Linear",
     "Survival",

@@ -11,32 +11,24 @@ from typing import Literal
 import numpy as np
 
 from mfhpo.censored.charges import Charge, check_charge
-from mfhpo.censored.kernel import (
-    BINS,
+from mfhpo.censored.upper_bounds import (
     COLUMNS,
     COUNT,
     EXCEEDED,
     FLOOR,
-    HELPERS,
     LIMIT,
     PENALTY,
     SURVIVAL,
-    Ceilings,
     Rule,
     Tallies,
     bounds_on_gain,
-    estimated_gain,
+    estimated_gains,
     highest_mean,
     record,
-    record_all,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
-from mfhpo.racing.native import compiled
 
 Survival = Literal["kaplan-meier", "count"]
-
-# From so many pulls times limits on, learning from them is left to the compiled loop.
-_MANY = 50_000
 
 
 class GainEstimates:
@@ -95,7 +87,7 @@ class GainEstimates:
         self.tallies = Tallies(
             np.zeros((*shape, COLUMNS)), np.zeros(n_arms, dtype=np.int64), np.zeros(n_arms)
         )
-        self.ceilings = _new_ceilings(*shape)
+        self.latest = -1, -1  # arm and point that were played last, if there is such a point
         for arm in range(n_arms):
             self.set_limits(arm, given)
 
@@ -104,10 +96,8 @@ class GainEstimates:
 
         `limit` is that under which it ran, infinite for none, chosen without knowing the outcome.
         """
-        gain = 0.0
-        if not math.isinf(seconds):
-            gain = float(self.scaled(np.array([reward]), np.array([seconds]))[0])
-        record(self.tallies, self.rule, arm, limit, gain, seconds)
+        one = (np.array([value]) for value in (limit, reward, seconds))
+        self.record_all(np.array([arm]), *one)
 
     def record_all(
         self, arms: IntArray, limits: FloatArray, rewards: FloatArray, seconds: FloatArray
@@ -116,9 +106,14 @@ class GainEstimates:
         stopped = np.isinf(seconds)
         gains = np.zeros(len(arms))
         gains[~stopped] = self.scaled(rewards[~stopped], seconds[~stopped])
-        many = len(arms) * self.tallies.cells.shape[1] >= _MANY
-        run = compiled(record_all, *HELPERS) if many else record_all
-        run(self.tallies, self.rule, arms, limits, gains, seconds)
+        for arm in np.unique(arms).tolist():
+            own = arms == arm
+            record(self.tallies, self.rule, arm, limits[own], gains[own], seconds[own])
+
+    def note_latest(self, arm: int, limit: float) -> None:
+        """Note which pair was played last."""
+        at = np.flatnonzero(self.limits(arm) == limit)
+        self.latest = arm, int(at[-1]) if at.size else -1
 
     def set_limits(self, arm: int, limits: FloatArray) -> None:
         """Give an arm these limits, increasing, and forget what was recorded of it."""
@@ -133,8 +128,6 @@ class GainEstimates:
         cells[:size, FLOOR] = -self._cost(limits) / self._span
         self.tallies.totals[arm] = 0.0
         self.tallies.points[arm] = size
-        self.ceilings.stale[arm] = True
-        self.ceilings.roots[arm] = math.inf
 
     def limits(self, arm: int) -> FloatArray:
         """The arm's limits in seconds, shape (m,)."""
@@ -150,9 +143,8 @@ class GainEstimates:
 
     def gains(self, arm: int) -> FloatArray:
         """Estimated gain at each of the arm's limits (Eq. 10), NaN where nothing is known; (m,)."""
-        points = range(self.tallies.points[arm])
-        scaled = [estimated_gain(self.tallies, arm, point) for point in points]
-        return self._low + self._span * np.array(scaled)
+        scaled = estimated_gains(self.tallies)[arm, : self.tallies.points[arm]]
+        return self._low + self._span * scaled
 
     def survival(self, arm: int) -> FloatArray:
         """Estimated probability of running beyond each of the arm's limits, shape (m,)."""
@@ -165,22 +157,35 @@ class GainEstimates:
         `bounds_on_gain`). If pulls that end sooner are recorded sooner, the bounds lean towards
         these.
         """
-        level = _level_at_all_times(delta, float(self.tallies.cells[arm, point, COUNT]))
-        low, high = bounds_on_gain(self.tallies, self.rule, arm, point, level)
-        return float(self._low + self._span * low), float(self._low + self._span * high)
+        low, high = self._bounds(arm, np.array([point]), np.array([delta]))
+        return float(low[0]), float(high[0])
 
-    def survival_bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
-        """Bounds on P(C > tau), valid at all times with probability 1 - delta."""
-        count = float(self.tallies.cells[arm, point, COUNT])
-        if count == 0.0:
-            return 0.0, 1.0
-        beyond = float(self.tallies.cells[arm, point, EXCEEDED])
-        level = _level_at_all_times(delta, count) / count
-        values = np.array([0.0, 1.0])
-        weights = np.array([count - beyond, beyond])
-        high, _ = highest_mean(weights, values, count, 1.0, level, math.inf)
-        low, _ = highest_mean(weights, -values, count, 0.0, level, math.inf)
-        return float(-low), float(high)
+    def lower_bounds(self, arm: int, deltas: FloatArray) -> FloatArray:
+        """The lower ones at all limits of an arm, with probabilities of their own, shape (m,)."""
+        return self._bounds(arm, np.arange(len(deltas)), deltas)[0]
+
+    def _bounds(
+        self, arm: int, points: IntArray, deltas: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        levels = _levels_at_all_times(deltas, self.tallies.cells[arm, points, COUNT])
+        lows, highs = bounds_on_gain(self.tallies, self.rule, arm, points, levels)
+        return self._low + self._span * lows, self._low + self._span * highs
+
+    def survival_bounds(self, arm: int, deltas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on P(C > tau) at an arm's limits, valid at all times, shape (m,) each.
+
+        Each holds with probability 1 - delta, for a delta of its own.
+        """
+        cells = self.tallies.cells[arm, : len(deltas)]
+        lows, highs = np.zeros(len(deltas)), np.ones(len(deltas))
+        seen = cells[:, COUNT] > 0.0
+        counts, beyond = cells[seen, COUNT], cells[seen, EXCEEDED]
+        levels = _levels_at_all_times(deltas[seen], counts) / counts
+        weights = np.stack([counts - beyond, beyond], axis=1)
+        values = np.tile([0.0, 1.0], (len(counts), 1))
+        highs[seen] = highest_mean(weights, values, counts, highs[seen], levels)
+        lows[seen] = -highest_mean(weights, -values, counts, lows[seen], levels)
+        return lows, highs
 
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
         """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
@@ -191,11 +196,9 @@ class GainEstimates:
         return self.tallies.cells[arm, : self.tallies.points[arm], column].copy()
 
     def _widen(self, size: int) -> None:
-        n_arms, before = self.tallies.cells.shape[:2]
-        cells, ceilings = np.zeros((n_arms, size, COLUMNS)), _new_ceilings(n_arms, size)
-        cells[:, :before] = self.tallies.cells
-        ceilings.latest[1:] = self.ceilings.latest[1:]
-        self.tallies, self.ceilings = self.tallies._replace(cells=cells), ceilings
+        more = size - self.tallies.cells.shape[1]
+        cells = np.pad(self.tallies.cells, ((0, 0), (0, more), (0, 0)))
+        self.tallies = self.tallies._replace(cells=cells)
 
 
 def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
@@ -214,18 +217,6 @@ def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
     return low, high
 
 
-def _level_at_all_times(delta: float, count: float) -> float:
-    """The level of `highest_mean`, times the count, at which both bounds hold for all counts."""
-    return math.log(2.0 / delta) + math.log(count + 1.0) + 1.0
-
-
-def _new_ceilings(n_arms: int, size: int) -> Ceilings:
-    return Ceilings(
-        values=np.full((n_arms, size), math.inf),
-        tops=np.full(n_arms, math.inf),
-        stale=np.ones(n_arms, dtype=np.bool_),
-        roots=np.full((n_arms, size), math.inf),
-        latest=np.array([0, -1, -1]),
-        weights=np.zeros(BINS + 1),
-        spots=np.zeros(BINS + 1),
-    )
+def _levels_at_all_times(deltas: FloatArray, counts: FloatArray) -> FloatArray:
+    """The levels of `highest_mean`, times the counts, at which bounds hold for all counts."""
+    return np.asarray(np.log(2.0 / deltas) + np.log(counts + 1.0) + 1.0)

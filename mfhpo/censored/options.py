@@ -7,8 +7,6 @@ from numbers import Integral
 from typing import Any, TypedDict
 
 from mfhpo.censored.charges import Charge
-from mfhpo.censored.gain import Survival
-from mfhpo.censored.rcucb import Confidence
 
 _N_LIMITS = 10
 _MOST_LIMITS = 50
@@ -38,16 +36,6 @@ class LimitOptions(TypedDict, total=False):
     horizon
         Number of trials, without those that fail, after which the race ends with its answer. None:
         no end.
-    confidence
-        The upper bound on what a pair of arm and limit gains, see the notes of
-        `mfhpo.censored.RCUCB`: "kl+", "kl", "bernstein", "printed" or "published curves".
-    survival
-        How probably a trial runs beyond a limit. "kaplan-meier": by the share of the trials running
-        at each limit that had ended by the next one. "count" is Eq. 9 of the paper, where a trial
-        that was stopped before counts as running beyond: biased, and able to keep a good limit from
-        being tried again.
-    exploration
-        Factor of the logarithm in the upper bounds, positive.
     delta
         Probability that one of the intervals of gains in `recommendation` fails, in (0, 1); those
         of survival have the same for themselves. Approximate unless `reward_range` and the limits
@@ -61,9 +49,6 @@ class LimitOptions(TypedDict, total=False):
     penalty: Charge | None
     reward_range: tuple[float, float] | None
     horizon: int | None
-    confidence: Confidence
-    survival: Survival
-    exploration: float
     delta: float
     max_failures: int
 
@@ -86,7 +71,7 @@ class RCUCBOptions(LimitOptions, total=False):
 class ZoomingRCUCBOptions(LimitOptions, total=False):
     """Options of `mfhpo.censored.ZoomingRCUCB`, besides those of `LimitOptions`.
 
-    `horizon` also sets how much is explored, and `confidence` may not be "kl+".
+    `horizon` also sets how much is explored.
 
     Parameters
     ----------

@@ -7,35 +7,24 @@ the limits or the range of the rewards are found out.
 import math
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from mfhpo._validation import check_count, check_nonnegative, check_positive, check_probability
 from mfhpo.censored.charges import Charge, Linear
-from mfhpo.censored.draws import Draw, Draws
 from mfhpo.censored.gain import GainEstimates, Survival, check_range
 from mfhpo.censored.history import History
-from mfhpo.censored.kernel import (
-    CONFIDENCES,
-    DRAWS,
-    HELPERS,
-    LIMIT,
-    PLAYS,
-    REFINE,
-    Rule,
-    choose,
-    forget,
-    play,
-)
 from mfhpo.censored.limits import check_limits, derived_limits
 from mfhpo.censored.recommendation import LimitRecommendation, SurvivalPoint
+from mfhpo.censored.upper_bounds import CONFIDENCES, LIMIT, PLAYS, Rule, choose
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Pull
-from mfhpo.racing.native import compiled
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo.racing.roster import Roster
+
+Confidence: TypeAlias = Literal["kl", "kl+", "bernstein", "printed", "published curves"]
 
 # Share of the rewards' range that the largest limit costs when no cost is declared.
 _DEFAULT_COST = 0.1
@@ -46,21 +35,35 @@ _LIKELY = 3600.0
 class CensoredPolicy(Policy):
     """Plays the pair of arm and limit with the highest upper bound on its gain (see `RCUCB`)."""
 
+    _smoothness = 0.0  # fall of the gain per second between limits, where these are refined
+
     def __init__(
         self,
         n_arms: int,
-        limits: Sequence[float] | FloatArray | int,
+        limits: Sequence[float] | FloatArray | int = 10,
         *,
-        rule: Rule,
         longest: float | None = None,
         cost: Charge | None = None,
         penalty: Charge | None = None,
         reward_range: tuple[float, float] | None = (0.0, 1.0),
+        confidence: Confidence = "kl+",
         survival: Survival = "kaplan-meier",
+        exploration: float = 1.0,
         delta: float = 0.05,
         horizon: int | None = None,
         max_failures: int = 3,
     ) -> None:
+        if confidence not in CONFIDENCES:
+            known = ", ".join(map(repr, CONFIDENCES))
+            raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
+        self._rule = Rule(
+            confidence=CONFIDENCES.index(confidence),
+            counted=False,
+            exploration=check_positive("exploration", exploration, "; try 1"),
+            level=0.0,
+            top=1.0,
+            smoothness=self._smoothness,
+        )
         self.n_arms = check_count("n_arms", n_arms, 1)
         self._n_derived = 0
         self._limits: FloatArray | None = None
@@ -77,7 +80,6 @@ class CensoredPolicy(Policy):
         self._cost, self._penalty = cost, penalty
         self._declared_range = None if reward_range is None else check_range(reward_range)
         self._survival: Survival = survival
-        self._rule = rule
         self.delta = check_probability("delta", delta)
         self.horizon = None if horizon is None else check_count("horizon", horizon, 1)
         self._max_failures = check_count("max_failures", max_failures, 1)
@@ -99,13 +101,6 @@ class CensoredPolicy(Policy):
 
     def _set_points(self, estimates: GainEstimates) -> None:
         """Give arms limits of their own, before the estimates learn from the history."""
-
-    def _refine(self, estimates: GainEstimates, arm: int) -> None:
-        """Give an arm further limits where it was played last."""
-
-    def _rounds_at_this_level(self) -> int:
-        """How many rounds may be played before the rule changes."""
-        return 1 << 20
 
     # The contract.
 
@@ -197,10 +192,10 @@ class CensoredPolicy(Policy):
             limit = float(limits[best[1]])
             shares = self._share_of_delta(estimates, arm)
             survival = estimates.survival(arm)
-            for point, (at, beyond, share) in enumerate(zip(limits, survival, shares, strict=True)):
-                low, high = estimates.survival_bounds(arm, point, share)
-                probability = min(max(float(beyond), low), high)
-                curve.append(SurvivalPoint(float(at), probability, low, high))
+            lows, highs = estimates.survival_bounds(arm, np.array(shares))
+            inside = np.clip(survival, lows, highs)
+            rows = np.stack([limits, inside, lows, highs], axis=1).tolist()
+            curve = [SurvivalPoint(*row) for row in rows]
         roster = self._roster
         return LimitRecommendation(
             arm=arm,
@@ -329,44 +324,6 @@ class CensoredPolicy(Policy):
         """Seconds spent on all pulls."""
         return self._spent
 
-    def play(self, draw: Draw, rounds: int) -> None:
-        """Play rounds at once, for simulations: as by ask and tell in turn, but fast.
-
-        ``draw(arm, size)`` gives an arm's next rewards and seconds. They are drawn ahead, and what
-        is left of them is dropped at the end. Fewer rounds are played if the horizon is reached.
-        Raises ValueError if limits or the range of the rewards are still to be found out, or what
-        is drawn is not finite.
-        """
-        rounds = check_count("rounds", rounds, 0)
-        estimates = self._known()
-        if self._declared_range is None:
-            raise ValueError("reward_range=None: rounds can be played at once with a declared one.")
-        if self.horizon is not None:
-            rounds = min(rounds, self.horizon - self.pulls)
-        loop = compiled(play, *HELPERS)
-        draws = Draws(draw, estimates, self.n_arms)
-        while rounds > 0 and self._roster.active.any():
-            block = draws.block(min(rounds, self._rounds_at_this_level()))
-            reason, played, arm = DRAWS, 0, -1
-            try:
-                while reason == DRAWS:
-                    if arm >= 0:
-                        draws.fill(arm)
-                    reason, played, arm = loop(
-                        estimates.tallies,
-                        estimates.rule,
-                        estimates.ceilings,
-                        block,
-                        played,
-                        self.pulls,
-                    )
-            finally:
-                # Also if a draw failed: the estimates have learned from these.
-                self._note_plays(block.arms[:played], block.notes[:played])
-            rounds -= played
-            if reason == REFINE:
-                self._refine(estimates, arm)
-
     # State.
 
     def state_dict(self) -> dict[str, Any]:
@@ -424,7 +381,7 @@ class CensoredPolicy(Policy):
             left = np.flatnonzero(allowed)
             arm = int(left[np.argmin(counts[left])])
             return Pull(arm, 0, None if math.isinf(self._longest) else self._longest)
-        tallies, ceilings = self._gain.tallies, self._gain.ceilings
+        tallies = self._gain.tallies
         # Pulls under way, where they tell of a pair or of an arm.
         extra, all_extra = np.zeros(tallies.cells.shape[:2]), np.zeros(self.n_arms)
         for pull in under_way:
@@ -436,13 +393,11 @@ class CensoredPolicy(Policy):
         arm, point = choose(
             tallies._replace(points=points),
             self._gain.rule,
-            ceilings,
+            self._gain.latest,
             extra,
             all_extra,
             self.pulls + len(under_way) + 1,
         )
-        # Of arms that are left out this time only, nothing is known the next time.
-        ceilings.stale[~allowed & (tallies.points > 0)] = True
         if arm < 0:
             # Every arm is under way for the first time: the one that fewest are.
             left = np.flatnonzero(allowed)
@@ -467,8 +422,7 @@ class CensoredPolicy(Policy):
 
     def _take_note(self, arm: int, limit: float) -> None:
         """Take note of a pull, after the estimates have learned from it."""
-        estimates = self._known()
-        forget(estimates.tallies, estimates.ceilings, arm, limit)
+        self._known().note_latest(arm, limit)
 
     def _check_reward(self, reward: float) -> None:
         if self._declared_range is None or self._warned_of_range or math.isnan(reward):
@@ -484,16 +438,6 @@ class CensoredPolicy(Policy):
                 f"have, or leave it out.",
                 stacklevel=4,
             )
-
-    def _note_plays(self, arms: IntArray, notes: FloatArray) -> None:
-        """Take a block of plays into the history: arms (N,); limit, reward and seconds (N, 3)."""
-        self._history.add_all(arms, notes)
-        self._spent += float(np.minimum(notes[:, 0], notes[:, 2]).sum())
-        self._lowest.clear()
-        seen = notes[~np.isnan(notes[:, 1]), 1]
-        if seen.size:
-            self._check_reward(float(seen.min()))
-            self._check_reward(float(seen.max()))
 
     def _count_failure(self, arm: int) -> None:
         self._roster.failures[arm] += 1
@@ -540,9 +484,7 @@ class CensoredPolicy(Policy):
         self._set_points(self._gain)
         self._gain.record_all(*self._history.arrays())
         if self.pulls:
-            # Of pairs that are equally good, the one that was played last is played on.
-            arm, limit = self._history.arms[-1], self._history.limits[-1]
-            forget(self._gain.tallies, self._gain.ceilings, arm, limit)
+            self._gain.note_latest(self._history.arms[-1], self._history.limits[-1])
         for arm in np.flatnonzero(~self._roster.active).tolist():
             self._gain.tallies.points[arm] = 0  # it is never chosen again
 
@@ -565,8 +507,7 @@ class CensoredPolicy(Policy):
         if arm not in self._lowest:
             estimates = self._known()
             shares = self._share_of_delta(estimates, arm)
-            bounds = [estimates.bounds(arm, k, share)[0] for k, share in enumerate(shares)]
-            self._lowest[arm] = np.array(bounds)
+            self._lowest[arm] = estimates.lower_bounds(arm, np.array(shares))
         return self._lowest[arm]
 
     def _best_pair(self) -> tuple[int, int] | None:
@@ -646,20 +587,3 @@ class CensoredPolicy(Policy):
             gone = ", ".join(map(self.labels.arm, np.flatnonzero(self._roster.withdrawn).tolist()))
             parts.append(f"not compared, because their pulls gave no result: {gone}")
         return tuple(parts)
-
-
-def rule_of(
-    confidence: str, exploration: float, level: float = 0.0, smoothness: float = 0.0
-) -> Rule:
-    """The rule of a policy, its scale left open; ValueError for arguments out of range."""
-    if confidence not in CONFIDENCES:
-        known = ", ".join(map(repr, CONFIDENCES))
-        raise ValueError(f"confidence must be one of {known}, got {confidence!r}.")
-    return Rule(
-        confidence=CONFIDENCES.index(confidence),
-        counted=False,
-        exploration=check_positive("exploration", exploration, "; try 1"),
-        level=level,
-        top=1.0,
-        smoothness=smoothness,
-    )

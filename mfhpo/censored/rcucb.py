@@ -4,15 +4,7 @@ Paper 004 (Bengs, Hüllermeier, "Multi-Armed Bandits with Censored Consumption o
 Machine Learning 2023), Section 3.3.
 """
 
-from collections.abc import Sequence
-from typing import Literal, TypeAlias
-
-from mfhpo.censored.charges import Charge
-from mfhpo.censored.gain import Survival
-from mfhpo.censored.policy import CensoredPolicy, rule_of
-from mfhpo.knowledge.arrays import FloatArray
-
-Confidence: TypeAlias = Literal["kl", "kl+", "bernstein", "printed", "published curves"]
+from mfhpo.censored.policy import CensoredPolicy
 
 
 class RCUCB(CensoredPolicy):
@@ -29,10 +21,15 @@ class RCUCB(CensoredPolicy):
     limits
         Limits in seconds, positive and increasing; or how many are to be derived from the first
         durations: equidistant over their interquartile range (Section 5.2).
-    longest, cost, penalty, reward_range, survival, delta, horizon, max_failures
+    longest, cost, penalty, reward_range, delta, horizon, max_failures
         See `mfhpo.censored.options.RCUCBOptions`.
     confidence, exploration
         The upper bound and its alpha, see the notes.
+    survival
+        How probably a pull runs beyond a limit. "kaplan-meier": by the share of the pulls running
+        at each limit that had ended by the next one. "count" is Eq. 9 of the paper, where a pull
+        that was stopped before counts as running beyond: biased, and able to keep a good limit from
+        being tried again.
 
     Raises
     ------
@@ -89,33 +86,3 @@ class RCUCB(CensoredPolicy):
     >>> answer.arm, answer.limit, round(answer.mean, 2)
     (1, 2.0, 0.75)
     """
-
-    def __init__(
-        self,
-        n_arms: int,
-        limits: Sequence[float] | FloatArray | int = 10,
-        *,
-        longest: float | None = None,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
-        confidence: Confidence = "kl+",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
-    ) -> None:
-        super().__init__(
-            n_arms,
-            limits,
-            longest=longest,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            survival=survival,
-            rule=rule_of(confidence, exploration),
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )

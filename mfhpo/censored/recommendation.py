@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from mfhpo.problem import Recommendation, plain
 from mfhpo.racing.claims import FIXED, wrong_in_words
-from mfhpo.racing.recommendation import short
+from mfhpo.racing.recommendation import params_in_words
 
 AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
 
@@ -141,7 +141,7 @@ class UserLimitRecommendation:
 
     def __str__(self) -> str:
         low, high = self.interval
-        params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
+        params = params_in_words(self.params)
         limit = "no limit yet" if self.limit is None else f"limit {self.limit:.4g} s"
         lines = [
             f"BEST SO FAR: {params or 'nothing'}, {limit}",

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_count, check_positive
-from mfhpo.censored.charges import Charge
-from mfhpo.censored.gain import GainEstimates, Survival
-from mfhpo.censored.kernel import forget, is_refinable
-from mfhpo.censored.policy import CensoredPolicy, rule_of
-from mfhpo.censored.rcucb import Confidence
+from mfhpo.censored.gain import GainEstimates
+from mfhpo.censored.policy import CensoredPolicy, Confidence
+from mfhpo.censored.upper_bounds import is_refinable
 from mfhpo.knowledge.arrays import FloatArray
 
 # Rounds that are planned for at first where no horizon is declared.
@@ -39,9 +37,11 @@ class ZoomingRCUCB(CensoredPolicy):
         Number of arms.
     longest
         The largest limit, in seconds.
-    splits, smoothness, cost, penalty, reward_range, confidence, survival, exploration, max_failures
+    splits, smoothness, cost, penalty, reward_range, max_failures
         See `mfhpo.censored.options.ZoomingRCUCBOptions`. `splits` is m of the paper, where
         `smoothness` is 1 for longest = 1. All bounds are at the level alpha log(n T^2 / delta).
+    confidence, survival, exploration
+        See `RCUCB`; "kl+" is refused.
     delta
         Probability with which a bound may fail within the horizon, in (0, 1); also for the
         intervals of gains in the answers, and again for those of survival. Approximate if
@@ -83,15 +83,8 @@ class ZoomingRCUCB(CensoredPolicy):
         *,
         splits: int = 2,
         smoothness: float = 1.0,
-        cost: Charge | None = None,
-        penalty: Charge | None = None,
-        reward_range: tuple[float, float] | None = (0.0, 1.0),
         confidence: Confidence = "kl",
-        survival: Survival = "kaplan-meier",
-        exploration: float = 1.0,
-        delta: float = 0.05,
-        horizon: int | None = None,
-        max_failures: int = 3,
+        **options: Any,
     ) -> None:
         if confidence == "kl+":
             raise ValueError(
@@ -100,37 +93,19 @@ class ZoomingRCUCB(CensoredPolicy):
             )
         self._splits = check_count("splits", splits, 2)
         check_positive("longest", longest)
-        check_positive("smoothness", smoothness, "; try 1")
+        self._smoothness = check_positive("smoothness", smoothness, "; try 1") / longest
         self._points = [np.array([float(longest)]) for _ in range(check_count("n_arms", n_arms, 1))]
-        super().__init__(
-            n_arms,
-            [float(longest)],
-            longest=None,
-            cost=cost,
-            penalty=penalty,
-            reward_range=reward_range,
-            survival=survival,
-            # The level comes with the limits.
-            rule=rule_of(confidence, exploration, 1.0, smoothness / longest),
-            delta=delta,
-            horizon=horizon,
-            max_failures=max_failures,
-        )
+        super().__init__(n_arms, [float(longest)], confidence=confidence, **options)
 
     def points(self, arm: int) -> FloatArray:
         """The arm's limits so far, in seconds, increasing."""
         self._check_arm(arm)
         return self._points[arm].copy()
 
-    def _rounds_at_this_level(self) -> int:
-        self._plan_further(self._known())
-        return self._planned - self.pulls
-
     def _plan_further(self, estimates: GainEstimates) -> None:
         """Double a horizon that is reached: the bounds become wider, and the grid stays."""
         if self.horizon is None and self.pulls >= self._planned:
             self._set_level(estimates)
-            estimates.ceilings.latest[0] = 0
 
     def _set_level(self, estimates: GainEstimates) -> None:
         while self.horizon is None and self.pulls >= self._planned:
@@ -147,22 +122,20 @@ class ZoomingRCUCB(CensoredPolicy):
     def _take_note(self, arm: int, limit: float) -> None:
         super()._take_note(arm, limit)
         estimates = self._known()
-        point = int(estimates.ceilings.latest[2])
-        if point >= 0 and is_refinable(
-            estimates.tallies, estimates.rule, estimates.ceilings, arm, point
-        ):
+        point = estimates.latest[1]
+        if point >= 0 and is_refinable(estimates.tallies, estimates.rule, arm, point):
             self._refine(estimates, arm)
         self._plan_further(estimates)
 
     def _refine(self, estimates: GainEstimates, arm: int) -> None:
-        point = int(estimates.ceilings.latest[2])
+        point = estimates.latest[1]
         limits = self._points[arm]
         below = limits[point - 1] if point else 0.0
         parts = np.linspace(below, limits[point], self._splits + 1)[1:-1]
         self._points[arm] = np.union1d(limits, parts)
         estimates.set_limits(arm, self._points[arm])
         estimates.record_all(*self._history.arrays(arm))
-        forget(estimates.tallies, estimates.ceilings, arm, float(limits[point]))
+        estimates.note_latest(arm, float(limits[point]))
         self._lowest.pop(arm, None)
 
     def _share_of_delta(self, estimates: GainEstimates, arm: int) -> list[float]:

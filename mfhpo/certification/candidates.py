@@ -72,7 +72,8 @@ class CandidateResult(Candidate):
         Their mean; NaN without any.
     interval
         Bounds on the true mean that hold for all candidates together, at all times, with
-        probability 1 - delta.
+        probability 1 - delta. Within the declared range of the values; infinite where there are too
+        few evaluations for bounds of any use.
     gap, gap_interval
         By how much the promise was better than the mean, positive if that was too much; and bounds
         on by how much it was better than the true mean.
@@ -102,14 +103,14 @@ class CandidateResult(Candidate):
         sign: float,
         count: int,
         mean: float,
-        radius: float,
+        interval: tuple[float, float],
         standing: Standing,
         values: int | None = None,
         failures: int = 0,
     ) -> CandidateResult:
         """Compare a promise with new evaluations; `sign` is -1 where values are minimised."""
         mean = mean if count else math.nan
-        low, high = (mean - radius, mean + radius) if count else (-math.inf, math.inf)
+        low, high = interval
         gaps = sorted(sign * (candidate.promise - bound) for bound in (low, high))
         return cls(
             **vars(candidate),

@@ -10,7 +10,7 @@ from mfhpo.certification.candidates import CandidateResult
 from mfhpo.problem import plain
 from mfhpo.racing.claims import FIXED, corrected_in_words, wrong_in_words
 from mfhpo.racing.failures import outcomes_in_words
-from mfhpo.racing.recommendation import never_in_words, short
+from mfhpo.racing.recommendation import never_in_words, params_in_words
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,11 @@ class Certificate:
         if self.winner is None:
             return ["NOT CERTIFIED: no candidate gave a value", f"  because     {self.reason}"]
         winner = self.candidates[self.winner]
-        params = ", ".join(f"{name}={short(value)}" for name, value in winner.params.items())
         value = f"{_value(winner)}, of {_evaluations(winner)}"
         corrected = corrected_in_words(self.corrected_mean, winner.mean)
         lines = [
-            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, {params}",
+            f"{'CERTIFIED' if self.certified else 'NOT CERTIFIED'}: {winner.name}, "
+            f"{params_in_words(winner.params)}",
             f"  value       {'; '.join(filter(None, [value, corrected]))}",
             *self._claim_in_words(),
             f"  about       {FIXED}",
@@ -198,9 +198,10 @@ def _is_known(result: CandidateResult) -> bool:
 
 def _value(result: CandidateResult) -> str:
     if not _is_known(result):
-        return f"{result.mean:.5g}"
+        return f"{result.mean:.5g} (no interval yet)"
     low, high = result.interval
-    return f"{result.mean:.5g} ± {(high - low) / 2.0:.2g} (in [{low:.5g}, {high:.5g}])"
+    radius = max(high - result.mean, result.mean - low)
+    return f"{result.mean:.5g} ± {radius:.2g} (in [{low:.5g}, {high:.5g}])"
 
 
 def _evaluations(result: CandidateResult) -> str:

@@ -24,7 +24,7 @@ from mfhpo.identification.group_sequential import GroupSequential
 from mfhpo.identification.likelihood.block_policy import BlockPolicy
 from mfhpo.knowledge.arrays import BoolArray, IntArray
 from mfhpo.knowledge.bias import Bias
-from mfhpo.knowledge.noise import Bounded, SubGaussian
+from mfhpo.knowledge.noise import Bounded, SubGaussian, within_range
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.claims import joined, unseen_in_words
@@ -39,6 +39,9 @@ _LEAST_REPEATS = 4
 
 # Candidates often have equal scores on one split, so that a few equal replicates hide no noise.
 _LEAST_REPLICATES = 10
+
+# A radius that is stated, at most, as a multiple of the range of all values.
+_WIDEST = 2.0
 
 _HIDDEN_NOISE = (
     "all evaluations of a candidate gave exactly the same value, so that their noise cannot be "
@@ -136,7 +139,8 @@ class Certification:
         self._values: list[list[float]] = [[] for _ in candidates]
         self._luckiest = luckiest
         self._sign = 1.0 if maximise else -1.0
-        noise = as_noise(sigma) if maximise else mirrored_noise(as_noise(sigma))
+        self._noise = as_noise(sigma)  # of the values as they are told
+        noise = self._noise if maximise else mirrored_noise(self._noise)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
         options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "seed": seed}
         options["max_failures"] = max_failures
@@ -220,20 +224,18 @@ class Certification:
         """
         answer = self.policy.recommend()
         hidden, blocks = self.noise_is_hidden, self._in_blocks
-        # What takes long may be poor: nothing that the values say holds while it is waited for.
-        silent = hidden or bool(self.policy.withheld)
         winner = None if math.isnan(answer.mean) else answer.arm
         if hidden:
             seen = [arm for arm in self.policy.active.tolist() if self.counts[arm]]
             winner = max(seen, key=lambda arm: self._sign * min(self._values[arm]), default=None)
         certified = answer.certified and not hidden
         within = math.inf
-        if winner is not None and not silent and answer.compared > 1:
+        if winner is not None and not self._is_silent and answer.compared > 1:
             within = tolerance(self.policy, winner)
             if certified:
                 # A certificate stays true when further evaluations make it look less sure.
                 within = min(within, answer.epsilon)
-        results = self._results(winner, certified, silent)
+        results = self._results(winner, certified)
         epsilon_is_unknown = self._finds_epsilon and (hidden or self.policy.piloting)
         rests_on_what_was_seen = not (self._noiseless or self._is_bounded)
         certificate = Certificate(
@@ -258,26 +260,53 @@ class Certification:
         )
         return certificate.without_claim() if hidden else certificate
 
-    def _results(
-        self, winner: int | None, certified: bool, silent: bool
-    ) -> tuple[CandidateResult, ...]:
-        """What the new evaluations say about all candidates; none is told apart if `silent`."""
+    @property
+    def _is_silent(self) -> bool:
+        # What takes long may be poor: nothing that the values say holds while it is waited for.
+        return self.noise_is_hidden or bool(self.policy.withheld)
+
+    def interval(self, arm: int) -> tuple[float, float]:
+        """Bounds on a candidate's true mean, however wide; `certificate` states what is of use."""
+        count, mean, radius = self.policy.summary(arm, 0)
+        if not count or self._is_silent:
+            return -math.inf, math.inf
+        return self._sign * mean - radius, self._sign * mean + radius
+
+    def _stated(self, interval: tuple[float, float], seen: float) -> tuple[float, float]:
+        """Cut an interval to the declared range.
+
+        Where nothing is declared, an interval whose radius is more than `_WIDEST` times the
+        range of all values that were `seen` says nothing about the mean, and is not stated.
+        """
+        low, high = within_range(interval, self._noise)
+        is_declared = isinstance(self._noise, (Bounded, SubGaussian))
+        if not is_declared and high - low > 2.0 * _WIDEST * seen:
+            return -math.inf, math.inf
+        return low, high
+
+    def _results(self, winner: int | None, certified: bool) -> tuple[CandidateResult, ...]:
+        """What the new evaluations say about all candidates."""
         arms = np.arange(len(self.candidates))
-        worse = ~np.isin(arms, self.policy.active) & (not silent)
+        worse = ~np.isin(arms, self.policy.active) & (not self._is_silent)
         standings = np.where(worse, "worse", "not told apart")
         standings[self.policy._roster.withdrawn] = "failed"
         if winner is not None:
             standings[winner] = "certified" if certified else "best so far"
+        values = [value for values in self._values for value in values]
+        values += [candidate.claim for candidate in self.candidates]
+        seen = max(values) - min(values)
         results = []
         for arm, candidate in enumerate(self.candidates):
-            count, mean, radius = self.policy.summary(arm, 0)
+            count, mean, _ = self.policy.summary(arm, 0)
+            interval = self.interval(arm)
+            interval = self._stated(interval, math.inf if arm == winner and certified else seen)
             results.append(
                 CandidateResult.of(
                     candidate,
                     sign=self._sign,
                     count=count,
                     mean=self._sign * mean,
-                    radius=math.inf if silent else radius,
+                    interval=interval,
                     standing=standings[arm].item(),
                     values=int(self.counts[arm]),
                     failures=int(self.failures[arm]),

@@ -14,7 +14,6 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.noise import EstimatedNoise, SubGaussian
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import mirrored_radius
 from mfhpo.racing.options import Aim
 from mfhpo.regret.elimination import MFElimination
 from mfhpo.regret.mf_ucb import MFUCB
@@ -179,8 +178,6 @@ def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) 
     """The elimination policy of `IISEOptions`."""
     variant = options["variant"]
     rest = {name: option for name, option in options.items() if name != "variant"}
-    if sign < 0.0:
-        rest["radius"] = mirrored_radius(rest["radius"])
     if variant not in (None, "max", "order", "se", "mfe"):
         raise ValueError(f"variant must be 'max', 'order', 'se' or 'mfe', got {variant!r}.")
     if variant == "se":
@@ -213,8 +210,6 @@ def make_lucb(problem: Problem, sign: float, options: Mapping[str, Any]) -> Poli
             f"best_no_better_than={options['best_no_better_than']!r}; values are "
             f"{'maximised' if sign > 0.0 else 'minimised'}."
         )
-    if sign < 0.0:
-        rest["radius"] = mirrored_radius(rest["radius"])
     return MFLUCB(problem, best_at_most=best, second_at_least=second, **rest)
 
 

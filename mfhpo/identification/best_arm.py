@@ -206,33 +206,6 @@ class BestArmPolicy(RacingPolicy):
             pulled = int(self._evidence.counts[winner, self.problem.target])
             self._measure = min(self._measure, pulled)
 
-    def tell_sum(self, pull: Pull, count: int, total: float) -> None:
-        """Learn `count` values of one pull at once, given their sum; then check the rules once.
-
-        A ValueError says that a pilot is needed, or that the rules depend on the spread of the
-        values: then tell them one by one.
-        """
-        self._check(pull)
-        check_count("count", count, 1)
-        if self._piloting or self._evidence.depends_on_values or self.problem.costs is None:
-            raise ValueError(
-                "sums need declared bias, costs, epsilon and noise, and a radius that does not "
-                "depend on the values; tell the values one by one."
-            )
-        arm = np.array([pull.arm])
-        counts = self._evidence.counts[arm, pull.fidelity] + count
-        sums = self._evidence.sums(arm, pull.fidelity) + total
-        self._take_sums(arm, pull.fidelity, counts, sums)
-        self._take_note(pull.arm)
-        self._audit_bias(pull.fidelity)
-        self._judge(pull.fidelity)
-
-    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        # Sums do not show the spread that it compares.
-        self._waits_for_audit = False
-        self._evidence.noise.stop_audit()
-        super()._take_sums(arms, fidelity, counts, sums)
-
     @property
     def winner(self) -> int | None:
         """The arm that the race has ended with, whose value may still be measured; or None."""

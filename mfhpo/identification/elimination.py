@@ -4,7 +4,6 @@ Paper 003 (Poiani, Metelli, Restelli, "Multi-Fidelity Best-Arm Identification", 
 Algorithm 1 and the epsilon-optimal stop of Section 4.3.
 """
 
-import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from mfhpo.identification.bounds.thresholds import (
     costs_of_precision,
     select_fidelities,
 )
-from mfhpo.identification.rounds import Rounds, first_eliminations
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 from mfhpo.knowledge.bias import Kind, check_variant
 from mfhpo.knowledge.noise import SubGaussian
@@ -49,60 +47,6 @@ class Elimination(BestArmPolicy):
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:
         return convenience_thresholds(margins, costs, self.epsilon)
 
-    # Blocks of rounds, for simulations.
-
-    def plan_rounds(self) -> Rounds:
-        """What to pull next when all remaining arms are pulled the same number of times.
-
-        A ValueError says that a pilot is needed, the radius depends on the values, there is a
-        budget, or arms were pulled unequally: then use `ask` and `tell`.
-        """
-        arms = self.active
-        if self._piloting or self._evidence.depends_on_values:
-            raise ValueError(
-                "rounds need declared bias, costs, epsilon and noise, and a radius that does not "
-                "depend on the values; use ask and tell."
-            )
-        if math.isfinite(self.budget):
-            raise ValueError(f"rounds need budget=None, got {self.budget:g}; use ask and tell.")
-        winner = self.winner
-        if winner is not None:
-            fidelity, arms = self.problem.target, np.array([winner])
-            done = int(self._evidence.counts[winner, fidelity])
-            sums = self._evidence.sums(arms, fidelity)
-            return Rounds(fidelity, arms, done, sums, max(self._measure, done + 1))
-        fidelity = self._phase(self._evidence.counts, arms)
-        counts = self._evidence.counts[arms, fidelity]
-        if counts.min() != counts.max():
-            raise ValueError("rounds need equal counts of all remaining arms; use ask and tell.")
-        sums = self._evidence.sums(arms, fidelity)
-        return Rounds(fidelity, arms, int(counts[0]), sums, self._phase_length(fidelity))
-
-    def tell_rounds(self, totals: IntArray, sums: FloatArray) -> None:
-        """Tell several rounds at once; the same as telling them one by one, but fast.
-
-        `totals` are the pulls of each remaining arm after each round, shape (T,), increasing; steps
-        of more than one check the rule less often, which keeps it valid. `sums` are those of the
-        first ``totals[t]`` values of each arm of `plan_rounds`, shape (n, T). Columns after the end
-        of the race are ignored.
-        """
-        plan = self.plan_rounds()
-        fidelity, arms = plan.fidelity, plan.arms
-        half = self._evidence.radius_after(totals, fidelity)
-        margin = float(self._margins[fidelity])
-        means = sums / totals
-        if len(arms) > 1:
-            exits, by, excess, end = first_eliminations(means, half, margin, self.epsilon)
-        else:
-            exits = by = np.array([-1])
-            excess, end = np.zeros(1), len(totals) - 1
-        last = np.where(exits >= 0, exits, end)
-        self._take_sums(arms, fidelity, totals[last], sums[np.arange(len(arms)), last])
-        gone = exits >= 0
-        self._roster.eliminate(arms[gone], arms[by[gone]], fidelity, excess[gone])
-        self._audit_bias(fidelity)
-        self._judge(fidelity)
-
     def _explored_fidelity(self) -> int:
         return self._phase(self._evidence.counts, self.active)
 
@@ -116,15 +60,6 @@ class Elimination(BestArmPolicy):
             fidelity, counts = reached, seen
         behind = arms[~self._settled(counts, arms, fidelity)]
         return Pull(int(behind[np.argmin(counts[behind, fidelity])]), fidelity)
-
-    def _phase_length(self, fidelity: int) -> int | None:
-        """Pulls after which every arm is known well enough there; None at the last fidelity."""
-        if fidelity == self._fidelities[-1]:
-            return None
-        if fidelity not in self._phase_lengths:
-            length = float(self._evidence.pulls_until(fidelity, self._alpha[fidelity] / 4.0))
-            self._phase_lengths[fidelity] = int(length) if math.isfinite(length) else None
-        return self._phase_lengths[fidelity]
 
     def _phase(self, counts: IntArray, arms: IntArray) -> int:
         for fidelity in self._fidelities[:-1]:
@@ -178,7 +113,6 @@ class Elimination(BestArmPolicy):
         kept = kept[np.argsort(costs[kept])]
         self._fidelities: list[int] = kept.tolist()
         self._alpha = np.full(len(costs), np.inf)
-        self._phase_lengths: dict[int, int | None] = {}
         self._alpha[kept] = self._thresholds(self._margins[kept], costs[kept])
 
 

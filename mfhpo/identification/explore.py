@@ -1,15 +1,13 @@
 """Which two arms LUCB explores, and at which fidelity: the decisions, as plain functions.
 
-Paper 002: Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions keep to what numba can compile,
-and `run_race` is the whole race in one loop. They share a module because its compiled copy on disk
-is renewed when this file changes.
+Paper 002: Algorithms 1, 2 and 4, Remarks A.1 and A.2. The functions keep to what numba can compile.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from mfhpo.identification.lucb_state import Cells, Race, Rules
 from mfhpo.knowledge.arrays import BoolArray, FloatArray, IntArray
 
 # How fidelities are chosen: EXPLORE-A, -B, -C, A and B together (Remark A.1), the target only.
@@ -18,8 +16,8 @@ BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP, TARGET_ONLY = 0, 1, 2, 3, 4
 # What `committed` holds for an arm without a fidelity of its own, or whose sweeps have ended.
 NOT_COMMITTED, ONLY_INDEX = -1, -2
 
-# What the time in the published radius counts.
-PULLS, ROUNDS = 1, 2
+# The 3 of Algorithm 2, Line 10: (1 + C) / (1 - C) of Remark A.2, where C is 1/2.
+_FACTOR = 3.0
 
 # Remark A.1: an arm's sweeps end once so large a share of so many pulls by the index is at one
 # fidelity.
@@ -29,6 +27,30 @@ _CONVERGED_PULLS = 200
 # A fidelity is left at this share of the radius at which it costs what the target needs to
 # resolve its bias; see `lowest_radius`.
 _DOUBTFUL_SHARE = 0.25
+
+
+class Rules(NamedTuple):
+    """What the decisions depend on besides the statistics; M is the number of fidelities."""
+
+    explore: int  # how fidelities are chosen, one of the constants above
+    bounds: FloatArray  # bias bounds xi_m, shape (M,)
+    roots: FloatArray  # square roots of the costs, shape (M,)
+    usable: BoolArray  # fidelities that cost less than every one with a larger index, shape (M,)
+    scales: FloatArray  # twice the noise scale, shape (M,); infinite where unknown
+    best_at_most: float  # assumed bound on the best mean; NaN: to be estimated
+    second_at_least: float  # assumed bound on the second-best mean; NaN: to be estimated
+    logarithm: float  # log(L / delta) with L = 4 K M
+    epsilon: float  # tolerance
+    safeguard: bool  # whether fidelities that cannot separate the leaders are left
+
+
+class Cells(NamedTuple):
+    """What is known of every arm at every fidelity, all of shape (K, M)."""
+
+    counts: IntArray  # number of pulls, those under way included
+    seen: IntArray  # number of values
+    means: FloatArray  # means of the values, 0 where there are none
+    radii: FloatArray  # confidence radii at `counts`, infinite without values
 
 
 # The two arms.
@@ -41,16 +63,6 @@ def target_bounds(
     half = cells.radii + bounds
     lows, highs = (cells.means - half).max(axis=1), (cells.means + half).min(axis=1)
     return np.where(active, lows, -np.inf), np.where(active, highs, -np.inf)
-
-
-def _target_bounds_of(cells: Cells, bounds: FloatArray, arm: int) -> tuple[float, float]:
-    """The same for one arm; quicker than `target_bounds` once it is compiled."""
-    low, high = -math.inf, math.inf
-    for m in range(len(bounds)):
-        half = cells.radii[arm, m] + bounds[m]
-        low = max(low, cells.means[arm, m] - half)
-        high = min(high, cells.means[arm, m] + half)
-    return low, high
 
 
 def _highest(highs: FloatArray, counts: IntArray) -> int:
@@ -192,7 +204,7 @@ def commit(
 
     EXPLORE-B commits to the fidelity with the largest gap_m / sqrt(lambda_m) once that is
 
-        >= (1 + C) / (1 - C) max_m(2 sigma_m / sqrt(lambda_m)) sqrt(log(L / delta) / N)
+        >= 3 max_m(2 sigma_m / sqrt(lambda_m)) sqrt(log(L / delta) / N)
 
     with N the number of complete sweeps (Algorithm 2, Line 10; Remark A.2). With equal sigma the
     maximum is at the cheapest fidelity, as in the paper. A and B together end the sweeps when the
@@ -212,7 +224,7 @@ def commit(
             if share > largest:
                 best, largest = m, share
             widest = max(widest, rules.scales[m] / rules.roots[m])
-        needed = rules.factor * widest * math.sqrt(rules.logarithm / sweeps)
+        needed = _FACTOR * widest * math.sqrt(rules.logarithm / sweeps)
         if math.isfinite(largest) and largest >= needed:
             return best
     if explore == INDEX_AND_SWEEP:
@@ -318,23 +330,12 @@ def steer(
     return _guarded(rules, cells, arms, (m, n), lows, highs, exhausted)
 
 
-def unseen(rules: Rules, counts: IntArray, active: BoolArray) -> tuple[int, int]:
-    """The first usable (arm, fidelity) without a pull, cheapest first; (-1, -1) if none."""
-    first = len(rules.bounds) - 1 if rules.explore == TARGET_ONLY else 0
-    for m in range(first, len(rules.bounds)):
-        missing = np.flatnonzero(active & (counts[:, m] == 0))
-        if rules.usable[m] and missing.size:
-            return int(missing[0]), m
-    return -1, -1
-
-
 def explored(
     rules: Rules,
     cells: Cells,
     lows: FloatArray,
     highs: FloatArray,
     arms: tuple[int, int],
-    active: BoolArray,
     committed: IntArray,
     exhausted: BoolArray,
     explorations: int,
@@ -344,10 +345,6 @@ def explored(
     `explorations` counts M-ths of explorations, those under way included (`weight_of_a_pull`).
     Fidelities that the safeguard leaves are noted in `exhausted`.
     """
-    if rules.schedule and cells.counts.min() == 0:
-        arm, m = unseen(rules, cells.counts, active)
-        if arm >= 0:
-            return arm, m
     m, n = steer(rules, cells, lows, highs, arms, committed, exhausted)
     # By index, not by role: pulling l may make it u, and it would be pulled twice.
     second = explorations // len(rules.bounds) % 2 == 1
@@ -359,107 +356,7 @@ def explored(
     return (arms[0], m) if leads else (arms[1], n)
 
 
-# The published radius.
-
-
-def growth(level: float, time: float) -> float:
-    """sqrt(log(4 t^4 / level)): with level = delta / (K M) that is sqrt(log(L t^4 / delta))."""
-    return math.sqrt(math.log(4.0 / level) + 4.0 * math.log(max(time, 1.0)))
-
-
 def weight_of_a_pull(rules: Rules, committed: int) -> int:
     """How many M-ths of an exploration a pull is: all M, but one if it is part of a sweep."""
     sweeps = rules.explore == BY_SWEEP and committed == NOT_COMMITTED
     return 1 if sweeps else len(rules.bounds)
-
-
-def time_of(rules: Rules, pulls: int, explorations: int) -> float:
-    """The t of the published radius; a round is two explorations."""
-    if rules.schedule == PULLS:
-        return float(pulls)
-    return explorations / (2.0 * len(rules.bounds))
-
-
-# The whole race.
-
-
-def run_race(rules: Rules, race: Race, level: float, most: float) -> tuple[int, int]:
-    """Run a race until it is over, or until a value or a radius is missing.
-
-    Returns the pull whose value is missing. At the end (or after `most` pulls) that is -1 and the
-    certified arm, or -1 without one. `level` is the error probability of one cell.
-    """
-    cells = race.cells
-    counts, radii = cells.counts, cells.radii
-    lows, highs = np.full(len(counts), -np.inf), np.full(len(counts), -np.inf)
-    for k in range(len(counts)):
-        if race.active[k]:
-            lows[k], highs[k] = _target_bounds_of(cells, rules.bounds, k)
-    while True:
-        if rules.schedule:
-            grown = growth(level, time_of(rules, race.clock[0], race.clock[1]))
-            for k in range(len(counts)):
-                if race.active[k]:
-                    for m in range(counts.shape[1]):
-                        radii[k, m] = race.widths[m, counts[k, m]] * grown
-                    lows[k], highs[k] = _target_bounds_of(cells, rules.bounds, k)
-        best, gone = out_of_the_race(lows, highs, race.active)
-        if gone.any():
-            race.active[gone], race.by[gone] = False, best
-            lows[gone] = highs[gone] = -np.inf
-        if race.active.sum() < 2:
-            return -1, -1
-        leader, rival = top_two(highs, counts)
-        if lows[leader] >= highs[rival] - rules.epsilon:  # Algorithm 1, Line 3
-            return -1, leader
-        arms = leader, rival
-        commit_both(rules, cells, lows, highs, arms, race.committed)
-        arm, m = explored(
-            rules,
-            cells,
-            lows,
-            highs,
-            arms,
-            race.active,
-            race.committed,
-            race.exhausted,
-            race.clock[1],
-        )
-        count = counts[arm, m] + 1
-        at = count - race.start[arm, m]
-        if at > race.ready[arm, m] or count >= race.widths.shape[1]:
-            return arm, m
-        if race.clock[0] >= most:
-            return -1, -1
-        race.clock[0] += 1
-        race.clock[1] += weight_of_a_pull(rules, race.committed[arm])
-        counts[arm, m] = count
-        cells.means[arm, m] = race.tape[arm, m, at - 1] / count
-        if not rules.schedule:
-            radii[arm, m] = race.widths[m, count]
-            lows[arm], highs[arm] = _target_bounds_of(cells, rules.bounds, arm)
-
-
-# What `run_race` calls, for the compiler.
-HELPERS = (
-    _target_bounds_of,
-    _highest,
-    top_two,
-    out_of_the_race,
-    assumed_means,
-    _gap,
-    _by_index,
-    _by_radius,
-    choose_fidelity,
-    commit,
-    commit_both,
-    lowest_radius,
-    _left_in_doubt,
-    _guarded,
-    steer,
-    unseen,
-    explored,
-    growth,
-    weight_of_a_pull,
-    time_of,
-)

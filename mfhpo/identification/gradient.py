@@ -36,10 +36,13 @@ class MFGrad(MFTopTwo):
         See `LikelihoodRatioPolicy` and `BestArmPolicy`.
     learning_rate, stop, max_arms
         See `mfhpo.racing.options.MFGradOptions`. "adaptive" is
-        ``sqrt(ln(K M) / sum of squared largest gradient entries)``, "decreasing" 1 / sqrt(t + 1).
-        "published" stops when the likelihood ratio against all others reaches ln(K / delta) + M
-        ln(ln t + 1), and eliminates no arm. `max_arms` is at least 2.
+        ``sqrt(ln(K M) / sum of squared largest gradient entries)``. "published" stops when the
+        likelihood ratio against all others reaches ln(K / delta) + M ln(ln t + 1), and eliminates
+        no arm. `max_arms` is at least 2.
     """
+
+    # Values of a pair that a simulation tells at once, which make one step.
+    _told_at_once = 1
 
     _saved = (
         *MFTopTwo._saved,
@@ -62,12 +65,9 @@ class MFGrad(MFTopTwo):
         if stop not in ("mixture", "published"):
             raise ValueError(f"stop must be 'mixture' or 'published', got {stop!r}.")
         a_number = isinstance(learning_rate, Real) and not isinstance(learning_rate, bool)
-        if learning_rate not in ("adaptive", "decreasing") and not (
-            a_number and 0.0 < float(learning_rate) < math.inf
-        ):
+        if learning_rate != "adaptive" and not (a_number and 0.0 < float(learning_rate) < math.inf):
             raise ValueError(
-                f"learning_rate must be 'adaptive', 'decreasing' or a positive number, got "
-                f"{learning_rate!r}."
+                f"learning_rate must be 'adaptive' or a positive number, got {learning_rate!r}."
             )
         self._learning_rate = learning_rate
         self._published_stop = stop == "published"
@@ -80,7 +80,6 @@ class MFGrad(MFTopTwo):
         self._largest_squares = 0.0
         self._cost_per_pull = 1.0
         self._steps = 0
-        self._told_at_once = 1
         steers = only_steers(problem, options.get("estimated_bias", "steer"))
         shape = (problem.n_arms, 1 if steers else problem.n_fidelities)
         self._gradients: FloatArray = np.zeros(shape)
@@ -116,14 +115,6 @@ class MFGrad(MFTopTwo):
         if not self._published_stop:
             return super()._conditions()
         return (*super()._conditions(), "the published stop of MF-GRAD keeps delta, unproven")
-
-    def tell_sum(self, pull: Pull, count: int, total: float) -> None:
-        """Learn several values at once (see `BestArmPolicy.tell_sum`); one step for all of them."""
-        self._told_at_once = count
-        try:
-            super().tell_sum(pull, count, total)
-        finally:
-            self._told_at_once = 1
 
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         if len(arms) > self._max_arms:
@@ -201,8 +192,6 @@ class MFGrad(MFTopTwo):
         if self._learning_rate == "adaptive":
             logs = math.log(self._gradients[arms].size)
             rate = math.sqrt(logs / self._largest_squares) if self._largest_squares > 0.0 else 0.0
-        elif self._learning_rate == "decreasing":
-            rate = 1.0 / math.sqrt(self._steps + 1.0)
         else:
             rate = float(self._learning_rate)
         exponents = rate * self._gradients[arms]

@@ -234,9 +234,6 @@ class GroupSequential(BlockPolicy):
 
     # Learning.
 
-    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        raise ValueError("looks rest on the first values of each arm; tell the values one by one.")
-
     def _judge(self, fidelity: int) -> None:
         self._blocks.set_aside(self.active)
         if not self.looks and self._most_values < self._first_look:

@@ -30,16 +30,12 @@ class Radius(ABC):
         What the prediction errors take for the mean before the first value.
     needs_squares, needs_prediction_errors
         Which spread the radius reads; it must be given, the other one is ignored.
-    changes
-        Whether the radius of the same values may be another one later in the race, as with a clock
-        of its own: half-widths are not kept then.
     """
 
     assumption: str
     first_guess: float = 0.0
     needs_squares: bool = False
     needs_prediction_errors: bool = False
-    changes: bool = False
 
     def __call__(
         self,
@@ -241,7 +237,6 @@ class TightestRadius(Radius):
             "first_guess": next((r.first_guess for r in radii if r.needs_prediction_errors), 0.0),
             "needs_squares": any(radius.needs_squares for radius in radii),
             "needs_prediction_errors": any(radius.needs_prediction_errors for radius in radii),
-            "changes": any(radius.changes for radius in radii),
         }
         for name, value in facts.items():
             object.__setattr__(self, name, value)

@@ -90,6 +90,24 @@ def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
     return None
 
 
+def within_range(interval: tuple[float, float], noise: Noise) -> tuple[float, float]:
+    """Return an interval of a mean without what lies outside the declared range of the values.
+
+    An infinite one stays as it is: nothing is known.
+
+    Examples
+    --------
+    >>> within_range((0.9, 1.4), Bounded(0.0, 1.0)), within_range((0.9, 1.4), Gaussian())
+    ((0.9, 1.0), (0.9, 1.4))
+    """
+    low, high = interval
+    if not isinstance(noise, Bounded) or math.isinf(high - low):
+        return interval
+    if low > noise.high or high < noise.low:
+        return interval  # values beyond the range contradict it, which is said elsewhere
+    return max(low, noise.low), min(high, noise.high)
+
+
 class NoiseContradictedWarning(UserWarning):
     """Values spread more than the declared noise allows; it is taken to be larger."""
 

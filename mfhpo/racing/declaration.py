@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -10,7 +9,6 @@ from typing import Any, TypeAlias
 
 from mfhpo._validation import check_number, check_numbers
 from mfhpo.knowledge.bias import Bias, Kind
-from mfhpo.knowledge.confidence import Radius
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
 from mfhpo.problem import Problem
@@ -19,7 +17,7 @@ BiasLike: TypeAlias = Bias | Sequence[float] | None
 SigmaLike: TypeAlias = float | Sequence[float] | Noise | None
 
 # Options of policies that are numbers, or None for what the policy makes of it.
-_NUMBERS = ("budget", "delta", "epsilon", "ratio", "rho")
+_NUMBERS = ("budget", "delta", "epsilon", "rho")
 
 
 @dataclass(frozen=True)
@@ -110,19 +108,6 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name in _NUMBERS:
         if options.get(name) is not None:
             check_number(name, options[name])
-
-
-def mirrored_radius(radius: Radius | Sequence[Radius] | None) -> Any:
-    """The same radius for values with the opposite sign; what is no radius stays as it is."""
-    if isinstance(radius, Sequence) and not isinstance(radius, str):
-        return [mirrored_radius(part) for part in radius]
-    if not isinstance(radius, Radius):
-        return radius
-    mirrored = copy.copy(radius)
-    # Widths depend on how far values are spread; only the place from which the first one is
-    # counted has a sign.
-    object.__setattr__(mirrored, "first_guess", -radius.first_guess)
-    return mirrored
 
 
 def mirrored_noise(noise: Noise) -> Noise:

@@ -82,15 +82,6 @@ class Evidence:
         return self._statistics.counts
 
     @property
-    def depends_on_values(self) -> bool:
-        """Whether the radii depend on what was observed, not only on how often."""
-        return (
-            self.noise.is_estimated
-            or self.noise.widened
-            or any(radius.needs_squares or radius.needs_prediction_errors for radius in self._radii)
-        )
-
-    @property
     def assumption(self) -> str:
         """What must be true of the noise at the compared fidelities, as a clause."""
         return " and ".join(dict.fromkeys(map(self._assumption_at, self._compared)))
@@ -126,12 +117,6 @@ class Evidence:
             # The usual step of discrete values is the same for all arms.
             self._is_stale[:, fidelity] = True
         return contradicted
-
-    def set_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        """Replace counts and sums of some arms at a fidelity; their spreads are not kept."""
-        self._statistics.counts[arms, fidelity] = counts
-        self._statistics.sums[arms, fidelity] = sums
-        self._is_stale[arms, fidelity] = True
 
     def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
         """Sums of the values, shape (n,)."""
@@ -182,9 +167,8 @@ class Evidence:
     ) -> FloatArray:
         """Confidence radii of the means, shape (n,), as if they came of `counts` values each."""
         seen = self.counts[arms, fidelity]
-        is_as_seen = counts is None or bool((counts == seen).all())
-        if self._radii[fidelity].changes or not is_as_seen:
-            return self._computed_half_widths(arms, fidelity, seen if counts is None else counts)
+        if counts is not None and not (counts == seen).all():
+            return self._computed_half_widths(arms, fidelity, counts)
         stale = arms[self._is_stale[arms, fidelity]]
         if len(stale):
             self._half_widths[stale, fidelity] = self._computed_half_widths(
@@ -204,10 +188,6 @@ class Evidence:
             squares=self._statistics.squares[arms, fidelity],
             prediction_errors=self._statistics.prediction_errors[arms, fidelity],
         )
-
-    def radius_after(self, counts: IntArray, fidelity: int) -> FloatArray:
-        """The radius after so many values, where it depends on nothing else; any shape."""
-        return self._radii[fidelity](counts, self.noise.level)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
         """Count, mean and radius of one arm at a fidelity."""
@@ -268,9 +248,7 @@ class Evidence:
 
     def noise_scale(self, fidelity: int) -> float:
         """Pooled standard deviation of the values around their arms' means; NaN without repeats."""
-        degrees = int(np.maximum(self.counts[:, fidelity] - 1, 0).sum())
-        squares = float(self._statistics.squares[:, fidelity].sum())
-        return math.sqrt(squares / degrees) if degrees else math.nan
+        return self.noise.scale(fidelity)
 
     def noise_scales(self) -> FloatArray:
         """Noise scales, declared or seen where that does not do, shape (M,); NaN if unknown."""

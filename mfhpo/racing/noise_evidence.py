@@ -88,10 +88,6 @@ class NoiseEvidence:
         """Whether a declared scale of the noise was contradicted, and is estimated instead."""
         return any(audit.contradicted for audit in self._audits)
 
-    def stop_audit(self) -> None:
-        """Believe declared scales: values will be told whose spread is not known."""
-        self._audits = []
-
     def is_estimated_at(self, fidelity: int) -> bool:
         """Whether the noise is estimated at a fidelity: by choice, or instead of a false scale."""
         return self.is_estimated or bool(self._audits and self._audits[fidelity].contradicted)
@@ -232,7 +228,5 @@ class NoiseEvidence:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take up a saved state, after that of the statistics."""
-        if not state["audits"]:
-            self.stop_audit()
         for audit, saved in zip(self._audits, state["audits"], strict=True):
             audit.load_state_dict(saved)

@@ -8,18 +8,16 @@ it says otherwise.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from mfhpo.knowledge.bias import Kind
-from mfhpo.knowledge.confidence import Radius
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 
 Aim = Literal["best arm", "reward per cost", "reward per pull"]
 EstimatedBias = Literal["steer", "eliminate"]
 Explore = Literal["A", "B", "C", "AB", "top"]
-LearningRate: TypeAlias = float | Literal["adaptive", "decreasing"]
-Schedule = Literal["pulls", "rounds"]
+LearningRate: TypeAlias = float | Literal["adaptive"]
 
 
 class _RunsPolicy(Protocol):
@@ -158,12 +156,9 @@ class IISEOptions(BestArmOptions, total=False):
         ``estimated_bias="eliminate"`` (IISE or IISE-gamma). "se" ignores the cheaper levels,
         "mfe" explores them as far as they go: baselines for comparison. None: what `bias`
         declares; of bounds that are estimated, "order".
-    radius
-        Confidence radius from `mfhpo.knowledge.confidence`. None: the tightest one for the noise.
     """
 
     variant: Literal["max", "order", "se", "mfe"] | None
-    radius: Radius | Sequence[Radius] | None
 
 
 class MFTopTwoOptions(BestArmOptions, total=False):
@@ -186,8 +181,8 @@ class MFGradOptions(MFTopTwoOptions, total=False):
     Parameters
     ----------
     learning_rate
-        "adaptive", which does not depend on the scale of values, noise or costs; "decreasing", or a
-        positive number as published (0.25), which suit gradients of about 1.
+        "adaptive", which does not depend on the scale of values, noise or costs; or a positive
+        number as published (0.25), which suits gradients of about 1.
     stop
         "mixture": keeps delta at all times, and drops arms on the way. "published": the heuristic
         of the method's own experiments, for which delta is not proven.
@@ -205,8 +200,8 @@ class MFLUCBOptions(BestArmOptions, total=False):
     """Options of `mfhpo.MFLUCB`, besides those of every race for the best arm.
 
     Bounds on the bias must be those of every arm's own: numbers or `mfhpo.Bias.max`. Without them,
-    all is evaluated at the target, and `explore`, the bounds on the means, `ratio` and `safeguard`
-    have no part, unless ``estimated_bias="eliminate"``.
+    all is evaluated at the target, and `explore` and the bounds on the means have no part, unless
+    ``estimated_bias="eliminate"``.
 
     Parameters
     ----------
@@ -222,25 +217,11 @@ class MFLUCBOptions(BestArmOptions, total=False):
     second_no_worse_than
         A value that the second-best arm's mean at the target is no worse than; it must be worse
         than `best_no_better_than`. For "A", "B" and "AB". None: what the race has found so far.
-    ratio
-        "B" settles for a level that is at least so good as this share of the best one, in (0, 1).
-    safeguard
-        Whether to leave a level that cannot tell the two leading arms apart; without it, as
-        published, a race may never end.
-    schedule
-        None: the tightest radius for the noise. "pulls" or "rounds": the published radius, which
-        grows with the number of pulls or rounds; it needs a declared `sigma`.
-    radius
-        See `IISEOptions`.
     """
 
     explore: Explore
     best_no_better_than: float | None
     second_no_worse_than: float | None
-    ratio: float
-    safeguard: bool
-    schedule: Schedule | None
-    radius: Radius | Sequence[Radius] | None
 
 
 class ChoiceOptions(BestArmOptions, total=False):

@@ -18,7 +18,7 @@ from mfhpo._validation import check_count, check_nonnegative, check_probability
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.confidence import Radius
-from mfhpo.knowledge.noise import NoiseContradictedWarning
+from mfhpo.knowledge.noise import NoiseContradictedWarning, within_range
 from mfhpo.knowledge.state import restore, saved
 from mfhpo.policy import Policy
 from mfhpo.problem import Observation, Problem, Pull, Recommendation
@@ -299,6 +299,7 @@ class RacingPolicy(Policy):
         arm, mean, interval, fidelity = self.leader()
         if self.withheld:  # what takes long may be poor: until it ends, nothing is bounded
             interval = (-math.inf, math.inf)
+        interval = within_range(interval, self.problem.noise)
         roster = self._roster
         refused = self._refusal(arm) if self._certified else ""
         certified = self._certified and not refused
@@ -451,15 +452,6 @@ class RacingPolicy(Policy):
             )
             self._roster.led[arm] = leads(self._evidence, self.active, arm)
             self.withdraw(arm)
-
-    def _take_sums(self, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray) -> None:
-        pulled = int((counts - self._evidence.counts[arms, fidelity]).sum())
-        self._evidence.set_sums(arms, fidelity, counts, sums)
-        paid = pulled * self._cost_of(fidelity)
-        self.pulls += pulled
-        self._cost += paid
-        self._cost_sums[fidelity] += paid
-        self._cost_counts[fidelity] += pulled
 
     # Costs.
 

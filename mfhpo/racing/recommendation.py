@@ -1,6 +1,8 @@
 """The answer of a race in the terms of whoever asked: parameters, levels, the objective's unit."""
 
 import math
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
@@ -10,6 +12,14 @@ from mfhpo.racing.claims import FIXED, wrong_in_words
 AnswerT = TypeVar("AnswerT", bound="UserRecommendation")
 
 _MOST_CHARACTERS = 80  # that are shown of a value, about a line
+
+# What a terminal or a page might obey: control characters, line separators, lone surrogates, and
+# the marks that change the direction of a text.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_PASSWORDS = (
+    re.compile(r"(://[^:/@\s]*:)\S*(?=@)"),
+    re.compile(r"([?&](?:password|passwd|pwd)=)[^&\s'\"]*", re.IGNORECASE),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,10 +71,10 @@ class UserRecommendation(Answer):
 
     def __str__(self) -> str:
         low, high = self.interval
-        params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
+        params = params_in_words(self.params)
         mean = (
-            f"  mean        {self.mean:.5g} at level {self.level}; at the target fidelity in "
-            f"[{low:.5g}, {high:.5g}]"
+            f"  mean        {self.mean:.5g} at level {cut(str(self.level))}; at the target "
+            f"fidelity in [{low:.5g}, {high:.5g}]"
         )
         if not self.certifies:
             head, claim = (
@@ -119,8 +129,19 @@ def never_in_words(epsilon: float) -> str:
     return "no number will do (a tie, or too few replicates); set epsilon above 0"
 
 
+def params_in_words(params: Mapping[str, Any]) -> str:
+    """Return a configuration in one line.
+
+    Examples
+    --------
+    >>> params_in_words({"lr": 0.123456789, "kind": "adam"})
+    "lr=0.12346, kind='adam'"
+    """
+    return ", ".join(f"{clean(name)}={short(value)}" for name, value in params.items())
+
+
 def short(value: Any) -> str:
-    """A parameter as it is shown.
+    """Return a parameter's value as it is shown.
 
     Examples
     --------
@@ -131,5 +152,26 @@ def short(value: Any) -> str:
 
 
 def cut(text: str) -> str:
-    """The text, or its beginning where it is too long to be read in a sentence or a table."""
+    """Return a clean text, or its beginning where it is too long for a sentence or a table."""
+    text = clean(text)
     return text if len(text) <= _MOST_CHARACTERS else f"{text[: _MOST_CHARACTERS - 1]}…"
+
+
+def clean(text: str) -> str:
+    r"""Return a text that is safe to show, in one line: without passwords and escape sequences.
+
+    Names and values come from a storage that others may write to.
+
+    Examples
+    --------
+    >>> clean("\x1b[31mred"), clean("mysql://ann:secret@host/db")
+    ('\\x1b[31mred', 'mysql://ann:***@host/db')
+    """
+    for password in _PASSWORDS:
+        text = password.sub(r"\1***", text)
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    # In JSON, which has escaped the first ones already, this is an escape, too.
+    return ascii(found[0])[1:-1] if found[0] < " " else f"\\u{ord(found[0]):04x}"

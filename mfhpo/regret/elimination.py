@@ -14,7 +14,7 @@ from mfhpo._validation import check_nonnegative
 from mfhpo.knowledge.arrays import IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_arm
-from mfhpo.regret.reward import RewardPolicy, RunningSums
+from mfhpo.regret.reward import RewardPolicy
 
 # Without a budget, the first one that is assumed affords so many target pulls of each arm.
 _FIRST_TARGET_PULLS = 16
@@ -69,28 +69,9 @@ class MFElimination(RewardPolicy):
     (1, 1000.0, [[0, 44], [648, 44]])
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        budget: float | None = None,
-        epsilon: float | None = None,
-        delta: float = 0.05,
-        max_failures: int = 3,
-        seed: int = 0,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-    ) -> None:
+    def __init__(self, problem: Problem, *, epsilon: float | None = None, **options: Any) -> None:
         self._epsilon = None if epsilon is None else check_nonnegative("epsilon", epsilon)
-        super().__init__(
-            problem,
-            delta=delta,
-            budget=budget,
-            max_failures=max_failures,
-            pilot_arms=pilot_arms,
-            pilot_pulls=pilot_pulls,
-            seed=seed,
-        )
+        super().__init__(problem, **options)
         self._phase = 0
         self._assumed = self.budget
         if not self._piloting:
@@ -196,51 +177,6 @@ class MFElimination(RewardPolicy):
             "the best arm for a certificate"
         )
 
-    def play(self, running_sums: RunningSums, capital: float | None = None) -> None:
-        """Play until the next play would exceed the capital: the same as ask and tell, but fast.
-
-        See `MFUCB.play`; the budget sets when exploring ends.
-        """
-        limit = self._check_block(capital)
-        target = self.problem.target
-        while (arms := self.active).size:
-            explores = self._exploring and self._cost_of(target) <= self.budget - self._cost
-            fidelity = target if explores else self._played
-            most = self._affordable(fidelity, limit)
-            if most < 1:
-                return
-            counts = self._evidence.counts[arms, fidelity]
-            if explores:
-                totals = _filled(counts, self._needed, most)
-            else:
-                first = int(self._evidence.counts[:, fidelity].sum())
-                turns = (first + np.arange(min(most, len(arms)))) % len(arms)
-                totals = counts + most // len(arms)
-                totals[turns[: most % len(arms)]] += 1
-            self._tell_block(running_sums, arms, fidelity, totals)
-            self._judge(target)
-
-    def _affordable(self, fidelity: int, limit: float) -> int:
-        """Number of plays until the limit, or until the assumed budget is spent."""
-        cost = self._cost_of(fidelity)
-        most = math.floor((limit - self._cost) / cost)
-        if math.isinf(self.budget):
-            most = min(most, math.ceil((self._assumed - self._cost) / cost))
-        return most
-
-    def _tell_block(
-        self, running_sums: RunningSums, arms: IntArray, fidelity: int, totals: IntArray
-    ) -> None:
-        """Draw values until the arms have as many as in `totals`, shape (n,)."""
-        counts = self._evidence.counts[arms, fidelity]
-        sums = self._evidence.sums(arms, fidelity)
-        for count, total in sorted(set(zip(counts.tolist(), totals.tolist(), strict=True))):
-            if total > count:
-                rows = np.flatnonzero((counts == count) & (totals == total))
-                wanted = np.array([total])
-                sums[rows] = running_sums(arms[rows], fidelity, count, sums[rows], wanted)[:, 0]
-        self._take_sums(arms, fidelity, totals, sums)
-
     def state_dict(self) -> dict[str, Any]:
         """Everything learned so far (see `Policy.state_dict`)."""
         return super().state_dict() | {
@@ -251,21 +187,3 @@ class MFElimination(RewardPolicy):
     def _load_details(self, state: Mapping[str, Any]) -> None:
         self._assumed = math.inf if state["assumed"] is None else float(state["assumed"])
         self._phase = int(state["phase"])
-
-
-def _filled(counts: IntArray, needed: int, most: int) -> IntArray:
-    """Counts after `most` more values at most, each for an arm with the fewest, up to `needed`."""
-    totals = np.maximum(counts, needed)
-    if int((totals - counts).sum()) <= most:
-        return totals
-    low, high = int(counts.min()), needed
-    while high - low > 1:
-        middle = (low + high) // 2
-        if int(np.maximum(middle - counts, 0).sum()) <= most:
-            low = middle
-        else:
-            high = middle
-    totals = np.maximum(counts, low)
-    rest = most - int((totals - counts).sum())
-    totals[np.flatnonzero(totals == low)[:rest]] += 1
-    return totals

@@ -5,28 +5,15 @@ NeurIPS 2016): Algorithm 1 with Eq. 3 and 4.
 """
 
 import math
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mfhpo._validation import check_positive
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.problem import Problem, Pull
 from mfhpo.racing.answer import surest_at_target
-from mfhpo.racing.native import compiled as compile_function
-from mfhpo.regret.kernel import DRAWS, SPENT, STALE, play_candidates
-from mfhpo.regret.reward import RewardPolicy, RunningSums
-
-Kernel: TypeAlias = Callable[..., tuple[int, int, int, float, int]]
-
-# The fewest candidates that the inner loop of a block looks at.
-_CANDIDATES = 16
-# The candidates are chosen for so many plays, or for this share of the plays so far.
-_HORIZON_AT_LEAST, _HORIZON_SHARE = 64, 256
-# Values that are drawn at once for one arm and fidelity.
-_FEWEST_DRAWS, _MOST_DRAWS = 16, 256
+from mfhpo.regret.reward import RewardPolicy
 
 
 class MFUCB(RewardPolicy):
@@ -72,33 +59,14 @@ class MFUCB(RewardPolicy):
     (1, 200.0, 0)
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        *,
-        rho: float = 2.0,
-        delta: float = 0.05,
-        budget: float | None = None,
-        max_failures: int = 3,
-        seed: int = 0,
-        pilot_arms: int = 10,
-        pilot_pulls: int = 2,
-    ) -> None:
+    def __init__(self, problem: Problem, *, rho: float = 2.0, **options: Any) -> None:
         if problem.bias is not None and problem.bias.kind != "max" and problem.n_fidelities > 1:
             raise ValueError(
                 "MFUCB needs bounds on every arm's own bias, got bias bounds of kind 'order'; "
                 "declare Bias.max(...), or use MFElimination, which needs no bounds."
             )
         self.rho = check_positive("rho", rho, "; try 2")
-        super().__init__(
-            problem,
-            delta=delta,
-            budget=budget,
-            max_failures=max_failures,
-            pilot_arms=pilot_arms,
-            pilot_pulls=pilot_pulls,
-            seed=seed,
-        )
+        super().__init__(problem, **options)
         if not self._piloting:
             self._plan()
 
@@ -139,11 +107,6 @@ class MFUCB(RewardPolicy):
         slopes = np.where(counts > 0, widths / np.sqrt(np.maximum(counts, 1)), 0.0)
         return centres, slopes
 
-    def _sums(self) -> FloatArray:
-        arms = np.arange(self.problem.n_arms)
-        fidelities = range(self.problem.n_fidelities)
-        return np.stack([self._evidence.sums(arms, m) for m in fidelities], axis=1)
-
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull:
         centres, slopes = self._terms(counts)
         root = math.sqrt(math.log(int(counts.sum()) + 1))
@@ -162,132 +125,3 @@ class MFUCB(RewardPolicy):
             "MF-UCB maximises the reward while it runs and certifies nothing; race for the best "
             "arm for a certificate"
         )
-
-    def play(
-        self,
-        running_sums: RunningSums,
-        capital: float | None = None,
-        *,
-        compiled: bool = True,
-        order: list[IntArray] | None = None,
-    ) -> None:
-        """Play until the next play would exceed the capital: the same as ask and tell, but fast.
-
-        Parameters
-        ----------
-        running_sums
-            Source of the values (see `mfhpo.simulation.instances.Instance.running_sums`).
-        capital
-            Largest total cost, as well as the budget; None: the budget. It has no part in the
-            choice of plays: playing on with more capital is the same as having had it at once.
-        compiled
-            Whether numba compiles the inner loop where it is installed; the plays are the same.
-        order
-            If given, arrays are appended that number the plays, arm * M + fidelity, in order.
-
-        Raises
-        ------
-        ValueError
-            If something has to be found out by a pilot, or neither capital nor budget is given.
-        """
-        limit = self._check_block(capital)
-        if self._roster.active.any():
-            kernel = compile_function(play_candidates) if compiled else play_candidates
-            _Block(self, kernel, limit).run(running_sums, order)
-
-
-class _Block:
-    """The arrays of a block of plays."""
-
-    def __init__(self, policy: MFUCB, kernel: Kernel, limit: float) -> None:
-        assert policy.problem.costs is not None
-        self._policy = policy
-        self._kernel = kernel
-        self._plain = kernel is play_candidates
-        self._limit = limit
-        self._arms = policy.active
-        self._counts = policy._evidence.counts.copy()
-        self._sums = policy._sums()
-        self._centres, self._slopes = policy._terms(policy._evidence.counts)
-        self._costs = np.array(policy.problem.costs)
-        per_fidelity = (policy._zeta, policy._widths(), policy._gamma, self._costs)
-        self._per_fidelity = [self._given(array) for array in per_fidelity]
-        cells = self._counts.size
-        self._values: FloatArray = np.zeros((cells, _MOST_DRAWS))
-        self._used: IntArray = np.zeros(cells, dtype=np.int64)
-        self._filled: IntArray = np.zeros(cells, dtype=np.int64)
-
-    def _given(self, array: npt.NDArray[Any]) -> Any:
-        """An array as the inner loop wants it."""
-        return array.tolist() if self._plain else array
-
-    def run(self, running_sums: RunningSums, order: list[IntArray] | None) -> None:
-        """Play, and let the policy know."""
-        policy = self._policy
-        pulls, cost = int(self._counts.sum()), policy._cost
-        reason, keep = STALE, _CANDIDATES
-        while reason != SPENT:
-            horizon = pulls + 1 + max(_HORIZON_AT_LEAST, pulls // _HORIZON_SHARE)
-            reason, pulls, cost, played = self._play(running_sums, keep, pulls, cost, horizon)
-            if order is not None:
-                order.append(played)
-            # Too few candidates are outdated before the horizon; too many take time.
-            keep = 2 * keep if pulls < horizon else max(_CANDIDATES, keep - keep // 8)
-        everyone = np.arange(policy.problem.n_arms)
-        for m in range(policy.problem.n_fidelities):
-            policy._take_sums(everyone, m, self._counts[:, m], self._sums[:, m])
-        # As the loop has summed it, play by play.
-        policy._cost = cost
-
-    def _play(
-        self, running_sums: RunningSums, keep: int, pulls: int, cost: float, horizon: int
-    ) -> tuple[int, int, float, IntArray]:
-        root = math.sqrt(math.log(horizon))
-        ceilings = (self._centres + self._slopes * root).min(axis=1)[self._arms]
-        kept, excluded = np.arange(len(self._arms)), -math.inf
-        if keep < len(self._arms):
-            ranks = np.argpartition(-ceilings, keep)
-            kept, excluded = np.sort(ranks[:keep]), float(ceilings[ranks[keep]])
-        arms = self._arms[kept]
-        arrays = (self._counts, self._sums, self._centres, self._slopes)
-        rows = [self._given(array[arms].ravel()) for array in arrays]
-        state = [self._given(arms), *rows, self._given(ceilings[kept]), *self._per_fidelity]
-        order = np.empty(horizon - pulls, dtype=np.int64)
-        reason, played = DRAWS, 0
-        while reason == DRAWS:
-            reason, place, pulls, cost, played = self._kernel(
-                *state,
-                self._values,
-                self._used,
-                self._filled,
-                order,
-                played,
-                pulls,
-                cost,
-                self._limit,
-                horizon,
-                excluded,
-            )
-            if reason == DRAWS:
-                self._draw(running_sums, place, kept=arms, sums=rows[1], counts=rows[0])
-        for array, row in zip(arrays, rows, strict=True):
-            array[arms] = np.reshape(row, (len(arms), -1))
-        return reason, pulls, cost, order[:played]
-
-    def _draw(
-        self, running_sums: RunningSums, place: int, kept: IntArray, sums: Any, counts: Any
-    ) -> None:
-        """Provide the next values of a cell: as many as it has had, within limits."""
-        arm, fidelity = divmod(place, self._counts.shape[1])
-        cell = int(np.searchsorted(kept, arm)) * self._counts.shape[1] + fidelity
-        count = int(counts[cell])
-        size = min(_MOST_DRAWS, max(_FEWEST_DRAWS, count))
-        self._values[place, :size] = running_sums(
-            np.array([arm]),
-            fidelity,
-            count,
-            np.array([sums[cell]]),
-            np.arange(count + 1, count + size + 1),
-        )[0]
-        self._used[place] = 0
-        self._filled[place] = size

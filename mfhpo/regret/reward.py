@@ -1,9 +1,7 @@
-"""What the policies that maximise reward share: no certificate, answers, blocks of plays."""
+"""What the policies that maximise reward share: no certificate, and answers."""
 
 import abc
-import math
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +10,6 @@ from mfhpo.knowledge.confidence import MixtureRadius, Radius, StudentMixtureRadi
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Noise, SubGaussian, declared_sigmas
 from mfhpo.problem import Problem
 from mfhpo.racing.race import RacingPolicy
-
-# Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values
-# at which the sums are wanted (T,); gives the sums, shape (n, T). See `Instance.running_sums`.
-RunningSums: TypeAlias = Callable[[IntArray, int, int, FloatArray, IntArray], FloatArray]
 
 
 class RewardPolicy(RacingPolicy):
@@ -95,18 +89,6 @@ class RewardPolicy(RacingPolicy):
         if self._declared_sigmas is None:
             return self._evidence.noise_scale(fidelity)
         return self._declared_sigmas[fidelity]
-
-    def _check_block(self, capital: float | None) -> float:
-        """Return what may be spent, or raise where a block is not the same as asking."""
-        if self.problem.costs is None or self._piloting or self._evidence.depends_on_values:
-            raise ValueError(
-                "blocks of plays need declared bias, costs and noise (SubGaussian or Bounded); "
-                "use ask and tell."
-            )
-        limit = self.budget if capital is None else min(self.budget, float(capital))
-        if not limit < math.inf:
-            raise ValueError("capital must be finite where the policy has no budget.")
-        return limit
 
 
 def _radii(noise: Noise, sigmas: list[float] | None, n_fidelities: int) -> list[Radius] | None:

@@ -465,8 +465,10 @@ class BudgetedSearch(Policy):
         )
         if certificate is None:
             return answer
+        low, high = sorted(self._sign * bound for bound in certificate.interval)
         return replace(
             answer,
+            interval=interval if certificate.winner is None else (low, high),
             epsilon=certificate.epsilon,
             certified=certificate.certified,
             reason=certificate.reason,
@@ -546,7 +548,10 @@ class BudgetedSearch(Policy):
         everything = (-math.inf, math.inf)
         certificate = self.certificate()
         if certificate is not None and certificate.winner is not None:
-            low, high = sorted(self._sign * bound for bound in certificate.interval)
+            certification = self._certifying()
+            assert certification is not None
+            bounds = certification.interval(certificate.winner)
+            low, high = sorted(self._sign * bound for bound in bounds)
             arm = self.shortlist[certificate.winner]
             return arm, self._sign * certificate.mean, (low, high), self.search.target
         leader = self.search.leader()

@@ -288,9 +288,6 @@ def certifier_of(
     target.
     """
     own = {**options, "budget": None}
-    radius = own.get("radius")
-    if isinstance(radius, Sequence) and not isinstance(radius, str):
-        own["radius"] = radius[-1]
 
     def certifier(problem: Problem, **rest: Any) -> Policy:
         return make(problem, sign, {**own, **rest})

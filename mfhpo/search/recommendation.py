@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mfhpo.certification.certificate import Certificate
-from mfhpo.racing.recommendation import UserRecommendation, short
+from mfhpo.racing.recommendation import UserRecommendation, cut, params_in_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,11 +60,11 @@ class UserSearchRecommendation(UserRecommendation):
         if self.certificate is not None:
             paid = f"  paid        {self.cost:.6g} in {self.trials} trials, search and certificate"
             return f"{self.certificate}\n{tried}\n{paid}"
-        params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
+        params = params_in_words(self.params)
         head = "NOT CERTIFIED" if self.finished else "BEST SO FAR"
         lines = [f"{head}: {params or 'nothing yet'}"]
         if not math.isnan(self.mean):
-            at = "" if self.level is None else f" at level {self.level}"
+            at = "" if self.level is None else f" at level {cut(str(self.level))}"
             lines.append(f"  mean        {self.mean:.5g}{at}, not certified")
         lines.append(f"  because     {self.reason}")
         lines.append(f"  cost        {self.cost:.6g} in {self.trials} trials")

@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.ray_tune import overhead
-from benchmarks.ray_tune.__main__ import main
 from benchmarks.ray_tune.comparison import Outcome, Setting, holds, judged, summary
 from benchmarks.ray_tune.methods import DELTA, METHODS, Answer, Race
-from benchmarks.ray_tune.tables import EPOCHS, SYNTHETIC_TASKS, table
+from benchmarks.ray_tune.tables import EPOCHS
 
 # Three arms, and a fourth configuration beyond them; two of the arms cross.
 CURVES = np.vstack(
@@ -20,21 +18,6 @@ CURVES = np.vstack(
 
 def race(**changes):
     return Race(**{"values": CURVES, "arms": 3, "sigma": 0.1, "epsilon": 0.1, "seed": 0} | changes)
-
-
-@pytest.mark.parametrize("task", SYNTHETIC_TASKS)
-def test_synthetic_curves_learn_and_cross(task):
-    curves = table(task, 1000, 0)
-    assert curves.shape == (1000, EPOCHS)
-    assert (np.diff(curves, axis=1) > 0.0).all()
-    assert curves.min() >= 10.0
-    assert curves.max() <= 95.0
-    # As on LCBench, the first epoch says nothing, the third a lot, and the 27th nearly all.
-    ranks = curves.argsort(axis=0).argsort(axis=0)
-    first, third, last = (np.corrcoef(ranks[:, i], ranks[:, -1])[0, 1] for i in (0, 2, 26))
-    assert abs(first) < 0.1
-    assert 0.5 < third < 0.9
-    assert 0.95 < last < 1.0
 
 
 class TestMethods:
@@ -102,20 +85,3 @@ class TestComparison:
         assert not true
         assert words.endswith("but m")
         assert holds([row | {"certified": 0}]) == {}
-
-
-@pytest.mark.slow
-def test_the_command_writes_everything(command):
-    arguments = "--runs 1 --arms 10 --sigma 1 --trials 20 --repeats 1 --workers 1"
-    methods = ["ASHA", "IISEScheduler, max bias declared"]
-    ran = command(main, *arguments.split(), "--tasks", "synthetic 1", "--methods", *methods)
-    assert ran.code == 0
-    report = ran.report
-    assert report["seed"] == 0
-    assert "ray" in report["versions"]
-    whole = [row for row in report["comparison"]["rows"] if row["task"] is None]
-    assert {row["method"]: row["certified"] for row in whole} == {methods[0]: 0, methods[1]: 1}
-    assert len(report["overhead"]["rows"]) == len(overhead.SCHEDULERS)
-    assert all(report["holds"].values())
-    assert "ASHA" in ran.page
-    assert "sigma 1, 1 races" in ran.printed

@@ -1,4 +1,3 @@
-import json
 import pickle
 
 import optuna
@@ -6,7 +5,6 @@ import pytest
 
 from benchmarks.overhead import objective
 from benchmarks.postgres import Postgres, postgres_programs
-from benchmarks.scale.__main__ import main
 from benchmarks.scale.contestants import CLOCKED
 from benchmarks.scale.history import played, repeated
 from benchmarks.scale.long_studies import Case, measure
@@ -92,13 +90,10 @@ class TestFill:
         assert postgres.cpu_seconds() > 0.0
 
 
-@pytest.mark.parametrize("place", ["", "study.log"])
-def test_a_study_is_gone_on_with(searched, tmp_path, place):
-    block = tmp_path / "block"
+def test_a_study_is_gone_on_with(searched, tmp_path):
+    block, place = tmp_path / "block", str(tmp_path / "study.log")
     block.write_bytes(pickle.dumps(searched))
-    if place:
-        place = str(tmp_path / place)
-        fill(place, repeated(searched, 60, others=True))
+    fill(place, repeated(searched, 60, others=True))
     found = measure(Case("SearchSampler", "somewhere", place, 60, block), window=3)
     assert (found.sampler, found.storage, found.trials, found.window) == (
         "SearchSampler",
@@ -132,15 +127,3 @@ def test_a_crew_shares_a_study(postgres):
     assert 0.0 < found.trials_per_second < 2.0 / SHORTEST
     assert found.worker_cpu_ms > 0.0
     assert found.database_cpu_ms > 0.0
-
-
-def test_rows_are_kept_or_replaced(tmp_path):
-    output = tmp_path / "new" / "scale.json"
-    clock = ["--parts", "clock", "--samplers", "RandomSampler", f"--output={output}"]
-    assert main([*clock, "--clocked-workers", "2", "3", "--clocked-trials", "5"]) == 0
-    assert main([*clock, "--clocked-workers", "3", "--clocked-trials", "6"]) == 0
-    report = json.loads(output.read_text(encoding="utf-8"))
-    rows = [(row["workers"], row["trials"]) for row in report["clock"]]
-    assert rows == [(2, 5), (3, 6)]
-    assert report["long"] == report["processes"] == []
-    assert report["versions"]["optuna"] == optuna.__version__

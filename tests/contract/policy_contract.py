@@ -69,7 +69,7 @@ class AskAndTellContract:
                 policy.tell(pull, self.observe(rng, pull))
         self.check_end(policy)
 
-    @settings(max_examples=5)
+    @settings(max_examples=3)
     @given(seed=numbers, n=st.integers(1, 9))
     def test_asking_is_pure(self, seed, n):
         rng = np.random.default_rng(seed)
@@ -117,10 +117,10 @@ class AskAndTellContract:
 
     @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
     def test_whatever_workers_do_in_whatever_order(self):
-        few = hypothesis_settings(max_examples=5, stateful_step_count=40)
+        few = hypothesis_settings(max_examples=3, stateful_step_count=30)
         run_state_machine_as_test(machine(self), settings=few)
 
-    @settings(max_examples=5)
+    @settings(max_examples=3)
     @given(seed=numbers, share=st.floats(0.0, 1.0))
     def test_saved_and_loaded_is_never_having_stopped(self, seed, share):
         policy = self.new()
@@ -283,7 +283,7 @@ class PolicyContract(AskAndTellContract):
         rng = np.random.default_rng(seed)
         policy = self.new()
         told = []
-        for _ in range(150):
+        for _ in range(90):
             pull = Pull(int(rng.integers(MEANS.shape[0])), int(rng.integers(MEANS.shape[1])))
             observation = self.observe(rng, pull)
             chance = rng.random()
@@ -295,7 +295,7 @@ class PolicyContract(AskAndTellContract):
             told.append((pull, observation))
             policy.tell(pull, observation)
             self.check_answer(policy)
-            json.dumps(policy.state_dict(), allow_nan=False)
+        json.dumps(policy.state_dict(), allow_nan=False)
         self.check_pulls(policy, policy.ask(4), 4)
         assert policy.cost == pytest.approx(sum(COSTS[pull.fidelity] for pull, _ in told))
 

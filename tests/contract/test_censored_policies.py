@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo.censored import RCUCB, ZoomingRCUCB
 from tests.contract.censored_contract import HORIZON, LIMITS, CensoredPolicyContract, censored
 
@@ -21,4 +22,4 @@ class TestRCUCBWithEverythingFoundOut(CensoredPolicyContract):
 
     def test_it_cannot_be_played_at_once_from_the_start(self):
         with pytest.raises(ValueError, match=r"not known yet|declared one"):
-            self.make().play(lambda arm, size: (np.zeros(size), np.zeros(size)), 10)
+            play_at_once(self.make(), lambda arm, size: (np.zeros(size), np.zeros(size)), 10)

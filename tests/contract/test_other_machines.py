@@ -129,12 +129,12 @@ class Game:
 
 
 SUITES = {
-    "blocks": (Blocks(), 60),
-    "halving": (Search(HalvingSearch), 60),
-    "search": (Search(ModelSearch), 60),
-    "given": (Given(policy=IISE), 30),
-    "given, until likely": (Given(chance=0.9), 30),
-    "game": (Game(), 20),
+    "blocks": (Blocks(), 40),
+    "halving": (Search(HalvingSearch), 40),
+    "search": (Search(ModelSearch), 40),
+    "given": (Given(policy=IISE), 25),
+    "given, until likely": (Given(chance=0.9), 25),
+    "game": (Game(), 15),
 }
 
 
@@ -142,5 +142,5 @@ SUITES = {
 @pytest.mark.parametrize("name", SUITES)
 def test_whatever_workers_do_in_whatever_order(name):
     suite, steps = SUITES[name]
-    few = settings(max_examples=6, stateful_step_count=steps)
+    few = settings(max_examples=3, stateful_step_count=steps)
     run_state_machine_as_test(machine(suite), settings=few)

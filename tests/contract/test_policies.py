@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.blocks import run_lucb, run_rounds
+from benchmarks.simulation.blocks import run_lucb, run_rounds
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.lucb import PublishedLUCB
 from mfhpo.identification.elimination import (
     IISE,
     MaximumFidelityExploit,
@@ -14,12 +16,12 @@ from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
 from mfhpo.problem import Problem
-from mfhpo.simulation.instances import GaussianInstance
 from tests.contract.policy_contract import contract
 from tests.core.racing.plays import play
 
 EXHAUSTED = pytest.mark.filterwarnings("ignore::mfhpo.FidelityExhaustedWarning")
 ORDER = Bias.order(0.1, 0.1, 0.0)
+BOUNDED = Bounded(0.0, 1.0)
 UNKNOWN = {"noise": EstimatedNoise(), "bias": None, "costs": None}
 
 TestSuccessiveElimination = contract(
@@ -35,18 +37,15 @@ TestIISEWithEverythingEstimated = contract(
     ),
     **UNKNOWN,
 )
-TestIISEWithBoundedValues = contract(
-    lambda problem: IISE(problem, delta=0.01), noise=Bounded(0.0, 1.0)
-)
+TestIISEWithBoundedValues = contract(lambda problem: IISE(problem, delta=0.01), noise=BOUNDED)
 TestMaximumFidelityExploit = contract(lambda problem: MaximumFidelityExploit(problem, delta=0.01))
 TestLUCBByIndex = contract(lambda problem: MFLUCB(problem, explore="A", delta=0.01))
 TestLUCBBySweep = contract(lambda problem: MFLUCB(problem, explore="B", delta=0.01))
-TestLUCBByIndexAndSweep = contract(lambda problem: MFLUCB(problem, explore="AB", delta=0.01))
 TestLUCBByRadius = contract(
     lambda problem: MFLUCB(problem, epsilon=0.2, measure=3, delta=0.01), noise=Gaussian()
 )
 TestLUCBAsPublished = contract(
-    lambda problem: MFLUCB(problem, explore="top", schedule="rounds", delta=0.01)
+    lambda problem: PublishedLUCB(problem, explore="top", schedule="rounds", delta=0.01)
 )
 TestLUCBWithEverythingEstimated = contract(
     lambda problem: MFLUCB(
@@ -58,22 +57,12 @@ TestLUCBWithEverythingEstimated = contract(
 
 TestTopTwo = contract(lambda problem: MFTopTwo(problem, delta=0.01, measure=5))
 TestTopTwoWithOrderBounds = contract(
-    lambda problem: MFTopTwo(problem, delta=0.01, epsilon=0.2), bias=ORDER, noise=Gaussian()
+    lambda problem: MFTopTwo(problem, delta=0.01, epsilon=0.2), bias=ORDER, noise=BOUNDED
 )
 TestTopTwoWithEverythingEstimated = contract(
     lambda problem: MFTopTwo(problem, delta=0.01, epsilon=None, pilot_arms=4), **UNKNOWN
 )
-TestTopTwoWithMaxBoundsEstimated = contract(
-    lambda problem: MFTopTwo(
-        problem, delta=0.01, epsilon=None, pilot_arms=4, variant="max", estimated_bias="eliminate"
-    ),
-    **UNKNOWN,
-)
-TestTopTwoWithBoundedValues = contract(
-    lambda problem: MFTopTwo(problem, delta=0.01), noise=Bounded(0.0, 1.0)
-)
 TestGradient = contract(lambda problem: MFGrad(problem, delta=0.01), noise=EstimatedNoise())
-TestGradientWithOrderBounds = contract(lambda problem: MFGrad(problem, delta=0.01), bias=ORDER)
 TestGradientAsPublished = contract(
     lambda problem: MFGrad(problem, delta=0.01, stop="published", learning_rate=0.25)
 )
@@ -86,7 +75,7 @@ TestGradientOfTheLastThreeArms = contract(
 
 TestGroupSequential = contract(lambda problem: GroupSequential(problem, delta=0.01))
 TestGroupSequentialWithBoundedValues = contract(
-    lambda problem: GroupSequential(problem, delta=0.01), noise=Bounded(0.0, 1.0)
+    lambda problem: GroupSequential(problem, delta=0.01), noise=BOUNDED
 )
 TestGroupSequentialWithEverythingEstimated = contract(
     lambda problem: GroupSequential(problem, delta=0.01, epsilon=None, first_look=3), **UNKNOWN

@@ -14,7 +14,7 @@ import mfhpo_optuna
     ("statement", "unwanted"),
     [
         (
-            "import mfhpo.simulation.runner; from mfhpo import MFUCB, Problem, SubGaussian; "
+            "import benchmarks.simulation.runner; from mfhpo import MFUCB, Problem, SubGaussian; "
             "MFUCB(Problem(2, (1.0,), noise=SubGaussian(1.0))).ask()",
             {"numba"},
         ),
@@ -61,17 +61,6 @@ with ThreadPoolExecutor(len(names)) as pool:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout == "True\n", done.stderr
-
-
-def test_figures_are_an_attribute():
-    code = "import mfhpo_optuna; print(mfhpo_optuna.visualization.plot_race.__name__)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "plot_race\n", done.stderr
-
-
-def test_names_that_are_none_are_refused():
-    with pytest.raises(AttributeError, match="'mfhpo_optuna' has no attribute 'SpaceSearch'"):
-        _ = mfhpo_optuna.SpaceSearch
 
 
 def test_version_is_that_of_the_installed_distribution():

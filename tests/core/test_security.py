@@ -2,6 +2,7 @@
 
 import ast
 import pickle
+from functools import cache
 from pathlib import Path
 
 import optuna
@@ -23,10 +24,13 @@ RUNS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen"}
 LISTENS = {".bind", ".listen", ".create_server", "HTTPServer"}
 
 
+@cache
 def modules():
-    for part in ("mfhpo", "integrations"):
-        for file in sorted((ROOT / part).rglob("*.py")):
-            yield file.relative_to(ROOT).as_posix(), ast.parse(file.read_text(encoding="utf-8"))
+    files = [file for part in ("mfhpo", "integrations") for file in (ROOT / part).rglob("*.py")]
+    return [
+        (file.relative_to(ROOT).as_posix(), ast.parse(file.read_text(encoding="utf-8")))
+        for file in sorted(files)
+    ]
 
 
 def imported(tree):

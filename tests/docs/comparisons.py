@@ -20,15 +20,12 @@ WELL_BELOW = 0.5
 HARDLY_GROWS = 2.0  # for ten times the trials; times differ by a third from day to day
 IN_USE = 0.95  # of a processor that is the bound
 REPRODUCED = 0.05  # off the published cost
-AS_CHEAP = 1.03  # times the least cost
 
 DELTA = 0.05
 EPSILON = 0.5  # points of accuracy
 LCBENCH, XGBOOST = FAMILIES = ("LCBench", "rbv2_xgboost")
 FITTED = "MF-UCB-PNE, fitted"
 FIVE_LINKS = {"links": 5, "budget": 36_000}
-PUBLISHED_AT_THE_BEST_PAIR = 0.6116  # on PosCorr, in the paper of RCUCB
-INSTANCES_OF_RCUCB = ("PosCorr", "NegCorr", "Indep")
 
 COMPARISONS = {
     "docs/where-we-lose.md": {
@@ -158,12 +155,6 @@ COMPARISONS = {
         "a larger mean regret than UCB-PNE from a budget of 128 on": lambda: papers.behind_from(
             128
         ),
-        "it changes no query, because both players have the same model": lambda: (
-            papers.queries_by_eta(0.2) == papers.queries_by_eta(0.5) == papers.queries_by_eta(1.0)
-        ),
-        "each terminal would gain by sending more often for the same energy": lambda: every(
-            less(sends, allowed) for sends, allowed in papers.printed_sending()
-        ),
         "mostly miss that as well": lambda: most(
             error > 0.05 for error in papers.errors("power allocation, informed design")
         ),
@@ -174,74 +165,6 @@ COMPARISONS = {
         ),
         "After that it hardly gets slower": lambda: (
             samplers.own("SearchSampler")[-1] < HARDLY_GROWS * samplers.own("SearchSampler")[-2]
-        ),
-    },
-    "docs/evidence/papers.md": {
-        "on which the target alone (SE) is cheaper": papers.target_alone_is_cheaper_on_forever,
-        "EXPLORE-A's cost is reproduced in case 1 only": lambda: (
-            [gap < REPRODUCED for gap in papers.off_published()] == [True, False, False, False]
-        ),
-        "the order of the methods in all four": lambda: (
-            papers.order_in_table_3("cost") == papers.order_in_table_3("published")
-        ),
-        "With our radius all are cheaper": lambda: every(
-            less(papers.table_3(name, "our radius"), papers.table_3(name))
-            for name in ("top", "A", "B", "AB", "C")
-        ),
-        "the cheapest, in case 4 together with EXPLORE-AB and EXPLORE-C": lambda: (
-            papers.cheapest_with_our_radius(AS_CHEAP)
-            == [{"top"}, {"top"}, {"top"}, {"top", "AB", "C"}]
-        ),
-        "are cheaper than the target alone in cases 3 and 4": lambda: every(
-            papers.cheaper_with_declared_means(name) == cases
-            for name, cases in {"A": {3, 4}, "AB": {3, 4}, "B": set()}.items()
-        ),
-        "The order of EXPLORE-A and EXPLORE-B is the published one": lambda: (
-            less(papers.figure_1("1a", "A"), papers.figure_1("1a", "B"))
-            and less(papers.figure_1("1b", "B"), papers.figure_1("1b", "A"))
-        ),
-        "but for EXPLORE-B on the second instance at the largest delta": lambda: (
-            papers.cheaper_than_the_target_in_figure_1() == {("figure 1b", "B", 0.25)}
-        ),
-        "on bai_5x2 and lower on bai_4x5, both by more than chance": lambda: (
-            (gaps := papers.gaps_to_independent(papers.cost_as_published))["bai_5x2"] < -1
-            and gaps["bai_4x5"] > 1
-        ),
-        "agrees with both": lambda: (
-            every(
-                abs(gap) < 1 for gap in papers.gaps_to_independent(papers.cost_of_authors).values()
-            )
-            and papers.authors_costs_are_ours()
-        ),
-        "published ones on NegCorr and Indep within one point": lambda: (
-            max(papers.off_published_shares("published curves", "NegCorr", "Indep")) < 0.01
-        ),
-        "On PosCorr they are not": lambda: (
-            min(papers.off_published_shares("published curves", "PosCorr")) > 0.1
-        ),
-        "even the best pair is stopped less often with the printed parameters": lambda: (
-            papers.stopped_at_the_best_pair("PosCorr") < PUBLISHED_AT_THE_BEST_PAIR - 0.1
-        ),
-        "UCB and Thompson sampling are mostly further": lambda: most(
-            theirs > ours
-            for name in ("UCB", "TS")
-            for theirs, ours in zip(
-                papers.off_published_shares(name, *INSTANCES_OF_RCUCB),
-                papers.off_published_shares("published curves", *INSTANCES_OF_RCUCB),
-                strict=True,
-            )
-        ),
-        "No difference of these eight pairs of costs is significant": (
-            papers.authors_costs_are_ours
-        ),
-        "Both are always right here": lambda: every(
-            row[side]["right_percent"] == 100
-            for row in result("authors")["rows"]
-            for side in ("theirs", "ours")
-        ),
-        "UCB is better beyond a capital of 5e5": lambda: papers.ucb_is_better_beyond(5e5),
-        "`kl` is behind Thompson sampling on one instance": lambda: (
-            len(papers.lower_regret("TS", "KL")) == 1
         ),
     },
     "docs/evidence/search.md": {
@@ -277,11 +200,6 @@ COMPARISONS = {
         'as on the instances "bai"': lambda: max(races.ratios("bai")) < 1,
         "a few evaluations at the start of the race alone": lambda: most(
             ratio > 1 for tasks in FAMILIES for ratio in races.over_the_target(tasks, "estimated")
-        ),
-    },
-    "docs/concepts/samplers.md": {
-        "Long simulations run faster with numba": lambda: less(
-            papers.speeds("lazy"), papers.speeds("lazy, compiled")
         ),
     },
     "docs/how-to/architectures.md": {

@@ -15,8 +15,7 @@ import sqlalchemy
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from mfhpo_optuna import IISESampler, NashSampler, SearchSampler, certify
-from tests.optuna.games.nash_games import PLAYERS, tracking_by_level
+from mfhpo_optuna import IISESampler, SearchSampler, certify
 from tests.optuna.samplers.races import PULL, ended
 
 
@@ -96,33 +95,6 @@ def search(path, lease=1e-6, n_trials=None, budget=200, **options):
     study = study_at(path, sampler)
     study.optimize(lambda trial: two_parameters(trial, **options), n_trials=n_trials)
     return study
-
-
-def game(path, n_trials=None):
-    def slow(trial):
-        values = tracking_by_level(trial)
-        time.sleep(0.02)
-        return values
-
-    sampler = NashSampler(PLAYERS, "seconds", budget=90, seed=0)
-    study = study_at(path, sampler, directions=["minimize", "minimize"])
-    study.optimize(slow, n_trials=n_trials)
-    return study
-
-
-def certified(path, kill_at=-1, timeout=None):
-    """The study and the certificate of a search at random, or of what was recorded of it."""
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        if trial.number == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return x**2 + 0.1 * np.random.default_rng(trial.number).normal()
-
-    study = study_at(path, optuna.samplers.RandomSampler(seed=0))
-    if not study.trials:
-        study.optimize(objective, n_trials=20)
-    return study, certify(study, objective, top=3, epsilon=0.2, timeout=timeout)
 
 
 def certified_in_blocks(path, most=2**31 - 1, kill_at=-1, timeout=None, **options):

@@ -11,14 +11,16 @@ pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalW
 
 OURS = [name for name in SAMPLERS if name != OPTUNA]
 
-# Those that are quick enough for `make test`; the others have the marker `faults`.
+# Those that are quick enough for `make test`, or need no server; others have the marker `faults`.
 QUICK = {("journal file", "IISESampler"), ("journal on Redis", "MFSampler")}
+FILES = {"SQLite", "journal file"}
 
 
 def cells():
     for place in PLACES:
         for name in SAMPLERS:
-            marks = [] if (place, name) in QUICK else [pytest.mark.faults]
+            mark = pytest.mark.slow if place in FILES else pytest.mark.faults
+            marks = [] if (place, name) in QUICK else [mark]
             yield pytest.param(place, name, marks=marks, id=f"{place}-{name}")
 
 

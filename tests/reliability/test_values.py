@@ -71,7 +71,7 @@ VALUES = {
     "ties, no noise": lambda trial, good, name: 0.5,
 }
 ANYTHING_IS_RIGHT = {"ties", "ties, no noise", "True or False"}
-SAMPLERS = ["IISESampler", "SearchSampler", "RCUCBSampler", OPTUNA]
+OURS = ["IISESampler", "SearchSampler", "RCUCBSampler"]
 
 
 def play(study, kind, name):
@@ -113,8 +113,12 @@ def _is_good(x):
     return (x - BEST) ** 2 <= _TOLERANCE
 
 
+# Optuna alone is played for the table in the docs.
+NAMES = [*OURS, pytest.param(OPTUNA, marks=pytest.mark.faults)]
+
+
 @pytest.mark.parametrize("kind", VALUES)
-@pytest.mark.parametrize("name", SAMPLERS)
+@pytest.mark.parametrize("name", NAMES)
 def test_values(name, kind, results):
     found = play(open_study(None, name), kind, name)
     results.append(found)

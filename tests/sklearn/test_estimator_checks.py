@@ -4,7 +4,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV
+from mfhpo_sklearn import IISESearchCV, SpaceSearchCV
 
 # As scikit-learn checks its own searches, for which it names the first of these as well.
 _SMALL = {"cv": 2, "budget": 6, "error_score": "raise", "random_state": 0}
@@ -20,7 +20,6 @@ def _cannot_hold(search):
 @parametrize_with_checks(
     [
         SpaceSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, **_SMALL),
-        MFSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, **_SMALL),
         IISESearchCV(Ridge(), {"alpha": [0.1, 1.0]}, **_SMALL),
     ],
     expected_failed_checks=_cannot_hold,

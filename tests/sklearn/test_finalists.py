@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from mfhpo_sklearn import IISESearchCV, MFSearchCV, SpaceSearchCV
+from mfhpo_sklearn import IISESearchCV, MFSearchCV
 from mfhpo_sklearn.results import SpaceSearchRecommendation
 
 X, y = load_breast_cancer(return_X_y=True)
@@ -39,10 +39,6 @@ def finalists(search):
     """Rows of the finalists, in the order of the certificate."""
     settings = [dict(one.params) for one in search.certificate_.certificate.candidates]
     return [search.cv_results_["params"].index(params) for params in settings]
-
-
-def plain(results):
-    return {name: list(column) for name, column in results.items() if "_time" not in name}
 
 
 @pytest.mark.parametrize("kind", [MFSearchCV, IISESearchCV])
@@ -117,15 +113,6 @@ def test_no_score_of_a_cheap_level_where_a_finalist_has_one():
     results = search.cv_results_
     assert (results["mean_test_score"].astype(int) // 10 * 10 == results["n_resources"]).all()
     assert search.best_score_ > 450
-
-
-def test_several_at_once():
-    with joblib.parallel_config(backend="threading"):
-        search = given(n_jobs=2).fit(X, y)
-        again = given(n_jobs=2).fit(X, y)
-    np.testing.assert_equal(plain(search.cv_results_), plain(again.cv_results_))
-    assert search.certificate_.cost <= N
-    assert search.best_index_ in finalists(search)
 
 
 @pytest.mark.parametrize("kind", [MFSearchCV, IISESearchCV])
@@ -221,18 +208,3 @@ def test_timeout_is_the_reason(monkeypatch):
     late = given(epsilon=0.0, timeout=fits - 2).fit(X, y).certificate_
     assert f"because     timeout={fits - 2} s is over and" in str(late)
     assert late.reason == late.certificate.reason
-
-
-def test_lines_of_progress(capsys):
-    search = given(verbose=2).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == search.certificate_.trials
-    assert "searches; best so far {'max_depth': " in lines[0]
-    n = len(finalists(search))
-    assert f"evaluates the {n} best again" in lines[-1]
-
-
-def test_where_a_search_of_a_space_left_its_settings():
-    options = {"resource": "n_samples", "levels": LEVELS, "budget": 30, "random_state": 0}
-    search = SpaceSearchCV(TREE, GRID, candidates=30, **options).fit(X, y)
-    assert "left at n_samples=50" in str(search.certificate_)

@@ -8,6 +8,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import GridSearchCV, ShuffleSplit, cross_val_score
 from sklearn.tree import DecisionTreeClassifier
 
+from benchmarks import new_data_interval
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.racing.claims import FIXED
 from mfhpo_sklearn import MFSearchCV, SpaceSearchCV, certify
@@ -33,6 +34,16 @@ def test_the_corrected_resampled_variance():
 @pytest.mark.parametrize("scores", [[], [0.8], [0.8, 0.8, 0.8]])
 def test_scores_without_a_spread_say_nothing(scores):
     assert interval_for_new_data(scores, 0.25, 0.05) == (-math.inf, math.inf)
+
+
+@pytest.mark.slow
+def test_the_corrected_interval_holds_far_more_often_than_the_plain_one(monkeypatch):
+    monkeypatch.setattr(new_data_interval, "_FITS_OF_TRUTH", 50)
+    rows = new_data_interval.measure(new_data_interval.SETTINGS[2], runs=40)
+    assert [(row["splits"], row["test share"]) for row in rows] == list(new_data_interval.SHAPES)
+    for row in rows:
+        assert row["corrected, procedure"] > row["plain, procedure"]
+        assert row["corrected, procedure"] > 0.8
 
 
 def lines(answer):

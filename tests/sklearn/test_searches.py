@@ -1,9 +1,7 @@
 """The searches of mfhpo_sklearn, in the manner of scikit-learn's own tests of searches."""
 
 import pickle
-import time
 import warnings
-from types import SimpleNamespace
 from typing import ClassVar
 
 import joblib
@@ -23,7 +21,6 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneOut,
     ParameterGrid,
-    ShuffleSplit,
     TimeSeriesSplit,
     cross_val_score,
 )
@@ -214,11 +211,10 @@ def test_settings_that_fail(make):
     assert search.best_params_ == {"worth": 0.5, "fails": False}
     bad = search.cv_results_["param_fails"].astype(bool)
     assert np.isnan(search.cv_results_["mean_test_score"][bad]).all()
-    for score in (-9.0, np.float32(-9.0), np.int64(-9)):
-        with pytest.warns(FitFailedWarning, match="it fails"):
-            scored = make(Fragile(), space, error_score=score).fit(X, y)
-        bad = scored.cv_results_["param_fails"].astype(bool)
-        assert (scored.cv_results_["mean_test_score"][bad] == -9.0).all()
+    with pytest.warns(FitFailedWarning, match="it fails"):
+        scored = make(Fragile(), space, error_score=np.float32(-9.0)).fit(X, y)
+    bad = scored.cv_results_["param_fails"].astype(bool)
+    assert (scored.cv_results_["mean_test_score"][bad] == -9.0).all()
     with pytest.raises(ValueError, match="it fails"):
         make(Fragile(), space, error_score="raise").fit(X, y)
 
@@ -317,34 +313,6 @@ def test_resource_is_set_at_each_level(make):
     assert certify(search, X, y, budget=6, top=3, random_state=0).evaluations == 6
 
 
-@SEARCHES
-def test_few_samples_are_a_stratified_part_of_many(make):
-    calls = []
-    labels = np.repeat([0, 1, 1, 1], 50)
-    data = np.column_stack([np.arange(200.0), labels])
-
-    class Noting(Fragile):
-        def fit(self, X, y):
-            calls.append((self.worth, X))
-            return super().fit(X, y)
-
-        def __sklearn_clone__(self):
-            return Noting(self.worth)
-
-    options = {"resource": "n_samples", "levels": [20, 160], "refit": False}
-    if make is given:
-        options |= {"estimated_bias": "eliminate", "epsilon": 1.0}
-    make(Noting(), {"worth": [0.0, 0.4]}, **options).fit(data, labels)
-    few = [rows for _, rows in calls if len(rows) == 20]
-    many = [set(rows[:, 0]) for _, rows in calls if len(rows) == 160]
-    assert few
-    assert len(few) + len(many) == len(calls)
-    for rows in few:
-        assert rows[:, 1].sum() == 15
-        if make is race:  # all of its search is on one split
-            assert any(set(rows[:, 0]) <= whole for whole in many)
-
-
 def test_levels_found_out():
     search = race(resource="n_samples").fit(X, y)
     assert set(search.cv_results_["n_resources"]) <= {20, 40, 120}
@@ -380,12 +348,6 @@ def test_race_ends_with_its_budget():
         assert search.best_score_ == pytest.approx(np.nanmean(winner))
 
 
-def test_budget_in_seconds():
-    search = race(TREE, {"ccp_alpha": uniform(0, 0.1)}, budget=None, seconds=1.0).fit(X, y)
-    assert 0.5 < search.certificate_.cost < 1.5
-    assert search.best_score_ > 0.6
-
-
 def test_spaces_that_are_alternatives():
     spaces = [
         {"kernel": ["rbf"], "C": loguniform(0.01, 100), "gamma": loguniform(0.001, 10)},
@@ -409,15 +371,12 @@ def test_small_space_is_pointed_to_a_race_among_all():
         race(budget=39).fit(X, y)
 
 
-@pytest.mark.parametrize("n_jobs", [1, 3])
-@pytest.mark.parametrize("resource", [None, "n_samples"])
 @pytest.mark.parametrize(
-    "space",
+    ("space", "resource", "n_jobs"),
     [
-        DEPTHS,
-        {"max_depth": [1, 2, 3, 5], "min_samples_leaf": [1, 5, 20]},
-        {"max_depth": randint(1, 4)},
-        [{"max_depth": [1, 2]}, {"max_depth": [2, 3]}],
+        ({"max_depth": [1, 2, 3, 5], "min_samples_leaf": [1, 5, 20]}, "n_samples", 3),
+        ({"max_depth": randint(1, 4)}, "n_samples", 1),
+        ([{"max_depth": [1, 2]}, {"max_depth": [2, 3]}], None, 3),
     ],
 )
 def test_no_fit_is_made_twice(space, resource, n_jobs):
@@ -501,19 +460,6 @@ def test_given_candidates_until_certified():
     assert alone.best_params_ == {"worth": 0.1}
 
 
-def test_given_settings_may_be_lists():
-    class Columns(Fragile):
-        def __init__(self, columns=None, worth=0.0):
-            super().__init__(worth)
-            self.columns = columns
-
-        def __sklearn_clone__(self):
-            return Columns(self.columns, self.worth)
-
-    search = given(Columns(), [{"columns": [0, 1]}, {"columns": np.arange(3)}], budget=4).fit(X, y)
-    assert search.certificate_.trials == 4
-
-
 def test_given_ends_with_its_budget_or_time():
     search = given(budget=13, epsilon=0.0).fit(X, y)
     assert search.certificate_.cost == 13
@@ -526,14 +472,6 @@ def test_given_ends_with_its_budget_or_time():
         given(budget=0.5).fit(X, y)
     with pytest.raises(ValueError, match=r"^budget=0.5 ended the search before any fit"):
         race(budget=0.5).fit(X, y)
-
-
-def test_timeout_is_the_reason(monkeypatch):
-    clock = SimpleNamespace(monotonic=iter(range(100)).__next__, time=time.time)
-    monkeypatch.setattr("mfhpo_sklearn.policy_search.time", clock)
-    answer = given(timeout=12, epsilon=0.0, budget=None).fit(X, y).certificate_
-    assert answer.trials == 11
-    assert answer.reason == "timeout=12 s is over and 4 arms are not told apart yet"
 
 
 def test_declared_bias_lets_cheap_levels_decide():
@@ -604,27 +542,15 @@ def test_lines_of_progress(capsys):
         ({"scoring": ["accuracy", "roc_auc"]}, ValueError, ["scoring", "roc_auc", "single"]),
         ({"scoring": {"a": "accuracy"}}, ValueError, ["scoring", "several metrics", "accuracy"]),
         ({"scoring": lambda *_: {"a": 1.0, "b": 2.0}}, ValueError, ["several metrics", "a", "b"]),
-        ({"refit": "accuracy"}, TypeError, ["refit", "True or False", "'accuracy'"]),
         ({"error_score": "nan"}, ValueError, ["error_score", "'raise' or a number", "'nan'"]),
-        ({"cv": 1}, ValueError, ["cv", "from 2", "1"]),
         ({"cv": [([0], [1])] * 3}, ValueError, ["cv", "splitter", "got a list of 3 given splits"]),
         ({"cv": LeaveOneOut()}, ValueError, ["cv", "LeaveOneOut", "random_state"]),
         ({"cv": TimeSeriesSplit(3)}, ValueError, ["cv", "TimeSeriesSplit", "no fresh ones"]),
         ({"resource": "n_tree"}, ValueError, ["n_tree", "no parameter", "max_depth"]),
-        ({"resource": 3}, TypeError, ["resource", "'n_samples'", "3"]),
         ({"resource": "max_depth"}, ValueError, ["max_depth", "leave it out"]),
         ({"resource": "max_leaf_nodes"}, ValueError, ["max_leaf_nodes", "None", "levels=["]),
         ({"levels": [1, 2]}, ValueError, ["levels=[1, 2]", "resource is None"]),
-        ({"resource": "n_samples", "levels": [9, 3]}, ValueError, ["levels", "increase"]),
         ({"resource": "n_samples", "levels": [9, 999]}, ValueError, ["1 to 120", "999"]),
-        ({"resource": "min_samples_leaf", "levels": [-1, 2]}, ValueError, ["positive", "-1"]),
-        ({"delta": 1.5}, ValueError, ["delta", "between 0 and 1", "1.5"]),
-        ({"budget": -3}, ValueError, ["budget", "positive", "-3"]),
-        ({"budget": "9"}, TypeError, ["budget must be a number", "'9'"]),
-        ({"budget": True}, TypeError, ["budget must be a number", "True"]),
-        ({"epsilon": "small"}, TypeError, ["epsilon", "number", "'small'"]),
-        ({"max_failures": 0}, ValueError, ["max_failures", "at least 1", "0"]),
-        ({"verbose": -1}, ValueError, ["verbose", "at least 0", "-1"]),
     ],
 )
 def test_bad_options(make, options, error, words):
@@ -638,23 +564,13 @@ def test_bad_options(make, options, error, words):
     ("search", "error", "words"),
     [
         (race(seconds=3), ValueError, ["budget=45", "seconds=3", "give one"]),
-        (race(budget=None, seconds=-3), ValueError, ["seconds", "positive", "-3"]),
-        (race(certify_share=1.0), ValueError, ["certify_share", "[0, 1)", "1.0"]),
-        (race(top=1), ValueError, ["top", "at least 2", "1"]),
-        (race(space={}), TypeError, ["param_distributions", "{}"]),
         (race(space={"max_depth": 3}), TypeError, ["max_depth", "list of values", "3"]),
-        (race(space={"max_depth": []}), ValueError, ["max_depth", "not be empty", "[]"]),
-        (given(candidates=3), TypeError, ["candidates", "list of dictionaries", "3"]),
-        (given(candidates=iter([{}])), TypeError, ["candidates", "list of dict", "iterator"]),
-        (given(candidates=[]), ValueError, ["candidates", "not be empty"]),
-        (given(candidates=[3]), TypeError, ["candidates[0]", "dictionary", "3"]),
+        (race(space=None), ValueError, ["param_distributions=None needs candidates"]),
         (
             given(candidates=[DEPTHS, {"min_samples_leaf": np.arange(1, 9)}]),
             ValueError,
             ["fits failed", "holds single settings", "list(ParameterGrid([...]))"],
         ),
-        (given(timeout=0), ValueError, ["timeout", "positive", "0"]),
-        (given(estimated_bias="no"), ValueError, ["estimated_bias", "'eliminate'", "'no'"]),
         (given(bias=[0.1, 0.0]), ValueError, ["bias", "2"]),
         (given(candidates={"depth": [1]}), ValueError, ["depth", "Invalid parameter"]),
     ],
@@ -693,16 +609,6 @@ def test_classes_that_cannot_be_stratified(make, labels):
     assert "by ShuffleSplit into 120 samples and 30" in str(search.certificate_)
 
 
-def test_bad_parameter_is_one_of_the_estimator():
-    with pytest.raises(ValueError, match="parameter of DecisionTreeClassifier must be"):
-        given(candidates={"max_depth": [-1]}, error_score="raise").fit(X, y)
-
-
-def test_splitter_with_its_own_size():
-    search = race(cv=ShuffleSplit(5, test_size=0.5, random_state=7)).fit(X, y)
-    assert "ShuffleSplit into 75 samples and 75" in str(search.certificate_)
-
-
 @SEARCHES
 def test_folds_are_shuffled_and_keep_groups_together(make):
     search = make(cv=KFold(3), budget=12).fit(X, y)
@@ -730,8 +636,3 @@ def test_a_search_among_candidates(kind):
     assert found.best_params_ in tried
     assert found.certificate_.cost <= 45
     assert "candidates" in str(found.certificate_)
-
-
-def test_neither_a_space_nor_candidates():
-    with pytest.raises(ValueError, match="param_distributions=None needs candidates"):
-        race(TREE, None).fit(X, y)

@@ -16,6 +16,8 @@ from mfhpo_optuna.command_line.output import (
     AsJson,
     fail,
     print_json,
+    say,
+    say_what_failed,
 )
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.samplers.replicates import ReplicateSampler
@@ -93,16 +95,14 @@ def certify_study(
     except Exception as error:
         failure = _of_storage(error, loaded._storage)
         if failure is not None:
-            typer.echo(
-                f"mfhpo: the storage failed: {_first_line(failure)}. Once it works, the same "
-                f"call goes on.",
-                err=True,
+            say_what_failed(
+                f"the storage failed: {_first_line(failure)}. Once it works, the same call goes on."
             )
             raise typer.Exit(STORAGE_FAILED) from None
         if any(error is raised for raised in evaluated.raised):
             if optuna.logging.get_verbosity() > optuna.logging.WARNING:
                 traceback.print_exception(error)  # else Optuna has logged it
-            typer.echo(f"mfhpo: the objective raised {_first_line(error)}", err=True)
+            say_what_failed(f"the objective raised {_first_line(error)}")
             raise typer.Exit(OBJECTIVE_RAISED) from None
         if isinstance(error, TypeError | ValueError):
             fail(str(error))
@@ -110,7 +110,7 @@ def certify_study(
     if as_json:
         print_json(certificate.to_dict())
     else:
-        typer.echo(str(certificate))
+        say(str(certificate))
     if not certificate.certified:
         raise typer.Exit(NO_ANSWER)
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mfhpo.problem import plain
+from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.summary import Status, Summary
 
 OBJECTIVE_RAISED = 1
@@ -29,8 +30,18 @@ _STYLES: dict[Status, str] = {
 
 def fail(message: str) -> NoReturn:
     """End the command with one line about what is wrong with its arguments."""
-    typer.echo(f"mfhpo: {message}", err=True)
+    say_what_failed(message)
     raise typer.Exit(WRONG_ARGUMENT)
+
+
+def say_what_failed(message: str) -> None:
+    """Print one line to standard error."""
+    typer.echo(f"mfhpo: {clean(message)}", err=True)
+
+
+def say(text: str) -> None:
+    """Print lines of text."""
+    typer.echo("\n".join(map(clean, text.split("\n"))))
 
 
 def print_json(content: Any) -> None:
@@ -44,7 +55,7 @@ def print_json(content: Any) -> None:
 def print_summary(summary: Summary, heading: str) -> None:
     """Print an answer for people."""
     console = Console(highlight=False)
-    console.print(Text(heading, style="dim"))
+    console.print(Text(clean(heading), style="dim"))
     console.print(Text(str(summary), style=_STYLES[summary.status]))
     if summary.rows:
         console.print(facts_table(summary.rows))

@@ -2,130 +2,64 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
-from scipy.optimize import bisect
 
 from mfhpo import (
     Bias,
     CostPrediction,
+    Observation,
     Policy,
     Problem,
+    Recommendation,
     SubGaussian,
     predict_cost,
     recommend_policy,
 )
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import RunResult, run
 from mfhpo_optuna.command_line.output import AsJson, facts_table, fail, print_json
 
-# To how much of the gap the largest bias at which a level pays is found.
-_PRECISION = 1e-3
-
-# Of one simulated race: a few seconds of computing.
-_MOST_PULLS = 1_500
-
-
-@dataclass(frozen=True)
-class LevelPlan:
-    """A level, and what it brings to a race that has it beside the target.
-
-    Parameters
-    ----------
-    evaluations
-        How many the race is expected to make there, by the bias that was declared.
-    saves
-        Share of the target's cost that is saved if the level's bias is 0.
-    pays_below
-        The bias below which it saves anything; None if it never does.
-    """
-
-    level: float
-    cost: float
-    evaluations: float
-    saves: float
-    pays_below: float | None
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be expected of a race; costs are in the unit of the levels.
-
-    `simulated` are the costs of races that the policy ran on made-up values without bias, of which
-    `unfinished` were cut short; `expected`, `guaranteed` and `target_alone` are predictions for
-    `mfhpo.IISE`, which mostly needs more. `worth_having` says whether the levels below the target
-    save IISE anything by the bias that was declared; None if there are none, or none was declared.
-    """
-
-    policy: str
-    reason: str
-    simulated: tuple[float, ...]
-    unfinished: int
-    expected: float
-    lower_bound: float
-    guaranteed: float
-    target_alone: float
-    target_cost: float
-    worth_having: bool | None
-    levels: tuple[LevelPlan, ...]
+# Races that are simulated, and pulls of each: a few seconds of computing.
+_RACES, _MOST_PULLS = 3, 1_500
 
 
 @dataclass(frozen=True)
 class _Race:
-    """What the user says about it."""
+    """What the user says about it; levels are what their evaluations cost."""
 
     arms: int
     levels: Sequence[float]
-    costs: Sequence[float]
     sigma: float
     gap: float
     epsilon: float
     delta: float
 
     def problem(self, costs: Sequence[float], bias: Sequence[float] | None) -> Problem:
-        """What the policy is told."""
+        """Return what the policy is told."""
         bounds = None if bias is None else Bias.max(*bias)
         return Problem(self.arms, costs, bias=bounds, noise=SubGaussian(self.sigma))
 
     def predict(self, costs: Sequence[float], bias: Sequence[float]) -> CostPrediction:
-        """What IISE will pay."""
+        """Return what IISE will pay."""
         gaps = [self.gap] * (self.arms - 1)
         problem = self.problem(costs, bias)
         return predict_cost(problem, self.delta, gaps=gaps, epsilon=self.epsilon)
-
-    def saved(self, cost: float, bias: float) -> float:
-        """Share of the target's cost that one level beside it saves."""
-        prediction = self.predict((cost, self.costs[-1]), (bias, 0.0))
-        return 1.0 - prediction.expected / prediction.top_fidelity_only
-
-    def pays_below(self, cost: float) -> float | None:
-        """The bias below which a level saves anything."""
-        if self.saved(cost, 0.0) <= 0.0:
-            return None
-        # With a bias of half the gap, a level tells nobody from the best.
-        reach = (self.gap + self.epsilon) / 2.0
-        if self.saved(cost, reach) > 0.0:
-            return reach
-        found = bisect(lambda bias: self.saved(cost, bias), 0.0, reach, xtol=_PRECISION * self.gap)
-        return float(found)
 
 
 def plan(
     arms: Annotated[int, typer.Option(help="Number of configurations.")],
     levels: Annotated[
-        str, typer.Option(help="Levels of the fidelity, the target last, such as 3,9,27,81.")
+        str,
+        typer.Option(
+            help="Levels of the fidelity, the target last, such as 3,9,27,81. An evaluation costs "
+            "as much as its level."
+        ),
     ],
     sigma: Annotated[float, typer.Option(help="Standard deviation of an evaluation's noise.")],
     gap: Annotated[float, typer.Option(help="By how much the best one is better than the others.")],
-    costs: Annotated[
-        str | None,
-        typer.Option(help="Cost of an evaluation at each level.", show_default="the levels"),
-    ] = None,
     bias: Annotated[
         str | None,
         typer.Option(
@@ -135,7 +69,6 @@ def plan(
     ] = None,
     epsilon: Annotated[float, typer.Option(help="Tolerance.")] = 0.0,
     delta: Annotated[float, typer.Option(help="Probability of a wrong certificate.")] = 0.05,
-    races: Annotated[int, typer.Option(help="How many races to simulate.", min=0)] = 3,
     as_json: AsJson = False,
 ) -> None:
     """Predict what a certificate costs, before anything is spent.
@@ -143,77 +76,69 @@ def plan(
     It also says whether levels below the target are worth having, and which policy suits.
     """
     values = _numbers("--levels", levels)
-    prices = values if costs is None else _numbers("--costs", costs)
     bounds = None if bias is None else _numbers("--bias", bias)
-    for name, numbers in {"--costs": prices, "--bias": bounds}.items():
-        if numbers is not None and len(numbers) != len(values):
-            fail(f"{name} must be {len(values)} numbers, one for each level, got {len(numbers)}.")
-    if list(values) != sorted(set(values)) or not all(map(math.isfinite, values)):
+    if bounds is not None and len(bounds) != len(values):
+        fail(f"--bias must be {len(values)} numbers, one for each level, got {len(bounds)}.")
+    if list(values) != sorted(set(values)) or not all(0.0 < value < math.inf for value in values):
         fail(
-            f"--levels must be finite and increase, and the target be the last one, got {levels!r}."
+            f"--levels must be positive and finite and increase, and the target be the last one, "
+            f"got {levels!r}."
         )
-    if not all(0.0 < price < math.inf for price in prices):
-        if costs is None:
-            fail(f"--levels must be positive unless --costs are given, got {levels!r}.")
-        fail(f"--costs must be positive and finite, got {costs!r}.")
     if arms < 2:
         fail(f"--arms must be at least 2, got {arms}.")
-    if not 0.0 < gap < math.inf:
-        fail(f"--gap must be positive, got {gap!r}.")
-    if not 0.0 < sigma < math.inf:
-        fail(f"--sigma must be positive, got {sigma!r}.")
+    for option, number in {"--gap": gap, "--sigma": sigma}.items():
+        if not 0.0 < number < math.inf:
+            fail(f"{option} must be positive, got {number!r}.")
     try:
-        found = make_plan(_Race(arms, values, prices, sigma, gap, epsilon, delta), bounds, races)
+        found = _make_plan(_Race(arms, values, sigma, gap, epsilon, delta), bounds)
     except ValueError as error:
         fail(str(error))
     if as_json:
-        print_json(asdict(found))
+        print_json(found)
     else:
-        _print(found, bounds is not None)
+        _print(found)
 
 
-def make_plan(race: _Race, bias: Sequence[float] | None, races: int) -> Plan:
-    """Predict a race; without bounds on the bias, one that evaluates at the target alone."""
-    costs, target = race.costs, race.costs[-1]
-    if bias is None:
-        prediction = race.predict((target,), (0.0,))
-        evaluations = (*[0.0] * (len(costs) - 1), *prediction.pulls)
-    else:
-        prediction = race.predict(costs, bias)
-        evaluations = prediction.pulls
-    problem = race.problem(costs, bias)
+def _make_plan(race: _Race, bias: Sequence[float] | None) -> dict[str, Any]:
+    """Predict a race; without bounds on the bias, one that evaluates at the target alone.
+
+    `expected`, `guaranteed` and `target_alone` are for `mfhpo.IISE`, which mostly needs more than
+    the policy that suits; what that one paid in simulated races without bias is in `simulated`.
+    """
+    levels, target = race.levels, race.levels[-1]
+    known = ((target,), (0.0,)) if bias is None else (levels, bias)
+    prediction = race.predict(*known)
+    problem = race.problem(levels, bias)
     choice = recommend_policy(problem)
     simulated = [
-        _simulate(race, choice.make(problem, delta=race.delta, epsilon=race.epsilon), seed)
-        for seed in range(races)
+        _simulated(race, choice.make(problem, delta=race.delta, epsilon=race.epsilon), seed)
+        for seed in range(_RACES)
     ]
-    cheap = len(costs) > 1 and bias is not None
-    return Plan(
-        policy=choice.policy.__name__,
-        reason=choice.reason,
-        simulated=tuple(result.cost for result in simulated),
-        unfinished=sum(not result.certified for result in simulated),
-        expected=prediction.expected,
-        lower_bound=prediction.lower_bound,
-        guaranteed=prediction.guaranteed,
-        target_alone=prediction.top_fidelity_only,
-        target_cost=target,
-        worth_having=prediction.expected < prediction.top_fidelity_only if cheap else None,
-        levels=tuple(
-            LevelPlan(level, cost, count, race.saved(cost, 0.0), race.pays_below(cost))
-            if cost < target
-            else LevelPlan(level, cost, count, 0.0, None)
-            for level, cost, count in zip(race.levels, costs, evaluations, strict=True)
-        ),
-    )
+    is_cheap = len(levels) > 1 and bias is not None
+    return {
+        "policy": choice.policy.__name__,
+        "reason": choice.reason,
+        "simulated": [answer.cost for answer in simulated],
+        "unfinished": sum(not answer.certified for answer in simulated),
+        "expected": prediction.expected,
+        "lower_bound": prediction.lower_bound,
+        "guaranteed": prediction.guaranteed,
+        "target_alone": prediction.top_fidelity_only,
+        "target": target,
+        "worth_having": prediction.expected < prediction.top_fidelity_only if is_cheap else None,
+    }
 
 
-def _simulate(race: _Race, policy: Policy, seed: int) -> RunResult:
-    """Run the policy where all levels are unbiased and one arm is better than the others."""
-    means = np.zeros((len(race.levels), race.arms))
-    means[:, 0] = race.gap
-    instance = GaussianInstance(means, race.costs, variance=race.sigma**2)
-    return run(policy, instance, np.random.default_rng(seed), max_pulls=_MOST_PULLS)
+def _simulated(race: _Race, policy: Policy, seed: int) -> Recommendation:
+    """Return the answer where all levels are unbiased and one arm is better than the others."""
+    rng, told = np.random.default_rng(seed), 0
+    while not policy.finished and told < _MOST_PULLS:
+        [pull] = policy.ask()
+        mean = 0.0 if pull.arm else race.gap
+        cost = race.levels[pull.fidelity]
+        policy.tell(pull, Observation(mean + race.sigma * rng.standard_normal(), cost))
+        told += 1
+    return policy.recommend()
 
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:
@@ -223,51 +148,37 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
         fail(f"{option} must be numbers with commas between them, got {text!r}.")
 
 
-def _print(found: Plan, bias_is_known: bool) -> None:
+def _print(found: dict[str, Any]) -> None:
     console = Console(highlight=False)
 
     def amount(cost: float) -> str:
-        return f"{cost:,.4g} ({cost / found.target_cost:,.4g} full evaluations)"
+        return f"{cost:,.4g} ({cost / found['target']:,.4g} full evaluations)"
 
-    rows = [("policy", f"{found.policy}: {found.reason}")]
-    if found.simulated:
-        least, most = min(found.simulated), max(found.simulated)
-        mean = amount(sum(found.simulated) / len(found.simulated))
-        more = "more than " if found.unfinished else ""
-        races = f"mean of {len(found.simulated)} simulated races without bias"
-        rows.append(("expected cost", f"{more}{mean}: {races}, {least:,.4g} to {most:,.4g}"))
-    rows.append(("by another policy, IISE", amount(found.expected)))
-    if found.worth_having is not None:
-        rows.append(("by IISE at the target alone", amount(found.target_alone)))
-    rows.append(("IISE surely needs no more", amount(found.guaranteed)))
-    rows.append(("no method can do with less", amount(found.lower_bound)))
+    costs = found["simulated"]
+    more = "more than " if found["unfinished"] else ""
+    races = f"mean of {len(costs)} simulated races without bias"
+    mean = f"{more}{amount(sum(costs) / len(costs))}"
+    rows = [
+        ("policy", f"{found['policy']}: {found['reason']}"),
+        ("expected cost", f"{mean}: {races}, {min(costs):,.4g} to {max(costs):,.4g}"),
+        ("by another policy, IISE", amount(found["expected"])),
+        ("by IISE at the target alone", amount(found["target_alone"])),
+        ("IISE surely needs no more", amount(found["guaranteed"])),
+        ("no method can do with less", amount(found["lower_bound"])),
+    ]
     console.print(facts_table(rows))
-    if len(found.levels) == 1:
-        return
-    table = Table(
-        "level", "cost", "evaluations by IISE", "saves at most", "pays if its bias is below"
-    )
-    for one in found.levels[:-1]:
-        pays = "never" if one.pays_below is None else f"{one.pays_below:.3g}"
-        saves = f"{max(0.0, one.saves):.0%}"
-        count = f"{one.evaluations:,.4g}" if bias_is_known else "none"
-        table.add_row(f"{one.level:g}", f"{one.cost:g}", count, saves, pays)
-    last = found.levels[-1]
-    table.add_row(f"{last.level:g}", f"{last.cost:g}", f"{last.evaluations:,.4g}", "", "the target")
-    console.print(table)
     console.print(_advice(found))
 
 
-def _advice(found: Plan) -> str:
-    """Whether the levels are worth having, in a sentence or two."""
-    if found.worth_having is None:
+def _advice(found: dict[str, Any]) -> str:
+    """Return in a sentence or two whether the levels are worth having."""
+    if found["worth_having"] is None:
         return (
-            "Nothing is said about the bias (--bias), so only values at the target are evidence. A "
-            "level is worth having if, for every configuration, its mean is nearer to that at the "
-            "target than the last column says."
+            "Only values at the target are evidence. With --bias, it is said whether levels below "
+            "it are worth having."
         )
-    if found.worth_having:
-        saved = 1.0 - found.expected / found.target_alone
+    if found["worth_having"]:
+        saved = 1.0 - found["expected"] / found["target_alone"]
         return (
             f"The levels are worth having: they save {saved:.0%} of the cost at the target alone."
         )

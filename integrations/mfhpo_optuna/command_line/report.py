@@ -6,7 +6,7 @@ from typing import Annotated
 import optuna
 import typer
 
-from mfhpo_optuna.command_line.output import NO_ANSWER, AsJson, fail, print_json
+from mfhpo_optuna.command_line.output import NO_ANSWER, AsJson, fail, print_json, say
 from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, load_study
 from mfhpo_optuna.report.page import write_report
 from mfhpo_optuna.report.summary import Summary
@@ -30,7 +30,7 @@ def report(
     if as_json:
         print_json({"report": str(output), "status": summary.status, "sentence": str(summary)})
     else:
-        typer.echo(f"{summary}\n{output} shows it; open it in a browser.")
+        say(f"{summary}\n{output} shows it; open it in a browser.")
     if summary.status == "no answer":
         raise typer.Exit(NO_ANSWER)
 

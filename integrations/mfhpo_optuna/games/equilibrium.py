@@ -7,7 +7,7 @@ from typing import Any
 
 from mfhpo.games import Dissatisfaction, Equilibrium, Utility
 from mfhpo.problem import plain
-from mfhpo.racing.recommendation import short
+from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.games.study import NashStudy
 
 
@@ -80,7 +80,6 @@ class StudyEquilibrium:
         if not self.params:
             return "\n".join(("NO EQUILIBRIUM YET", because, paid))
         head = "EQUILIBRIUM" if self.finished else "EQUILIBRIUM SO FAR"
-        params = ", ".join(f"{name}={short(value)}" for name, value in self.params.items())
         width = max(10, *(len(player) for player in self.dissatisfaction))
         unknown = [player for player, gain in self.dissatisfaction.items() if gain.mean == math.inf]
         claim = (
@@ -89,7 +88,7 @@ class StudyEquilibrium:
             else f"nobody gains more than {self.epsilon:.3g} standard deviations of its "
             f"objective by deviating alone (at most {self.at_most:.3g})"
         )
-        lines = [f"{head}: {params}", f"  claim       {claim}"]
+        lines = [f"{head}: {params_in_words(self.params)}", f"  claim       {claim}"]
         for player, gain in self.dissatisfaction.items():
             utility = self.utilities[player]
             lines.append(

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
-import threading
-import time
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import optuna
-from optuna.trial import FrozenTrial
 
-from mfhpo._validation import check_nonnegative
+from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.pictures import figures_of
-from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
+from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Summary, summary_of
-from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
+from mfhpo_optuna.visualization.reading import ReadingSampler
 from mfhpo_optuna.visualization.style import require_plotly
 
-_logger = optuna.logging.get_logger(f"optuna.{__name__}")
-
-# In pixels: the dashboard's box for a plot, which cuts off what is higher; the room above the
-# panels; and the lowest row that can be read.
-_BOX, _ABOVE, _ROW = 450, 76, 11
+# In pixels: the dashboard's box for a plot, which cuts off what is higher, and the room above the
+# panels.
+_BOX, _ABOVE = 450, 76
 _MOST_BETWEEN = 0.5  # of the room for panels, what may be between them
-
-_SHARE = 0.05  # of a study's time that a callback may take
 
 _END_OF_OURS = "*mfhpo rewrites what is above this line, and keeps what is below.*"
 
@@ -46,7 +38,7 @@ Span: TypeAlias = tuple[float, float]
 
 # The last ones ("@", "://", the dot after "www") begin an address, in which the dashboard would
 # show our backslashes.
-_MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
+_MARKUP = re.compile(r"([\\`*_\[\]<>|$~&#@]|^[-+=]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 
 # The figures that this process has published last of each study, by name, as JSON.
 _published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary()
@@ -95,7 +87,7 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     """
     if not isinstance(study, optuna.Study):
         raise TypeError(f"study must be an optuna.Study, got {study!r}.")
-    dashboard = _dashboard("publish_to_dashboard")
+    dashboard = _dashboard()
     reading = read_study(study, sampler)
     summary = summary_of(reading, ledger_of(reading))
     figures = _published.setdefault(study, {})
@@ -115,75 +107,14 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     return summary
 
 
-class DashboardCallback:
-    """A callback of ``study.optimize`` that keeps the answer in optuna-dashboard up to date.
-
-    It calls `publish_to_dashboard` now and then, and when ``optimize`` ends. After the first
-    publication, that takes at most about a twentieth of the study's time; and once more at the
-    end. If it fails, the log says so, and the study goes on.
-
-    It silences warnings while it publishes, and Python can do that for a whole process only. So it
-    publishes between trials only if they run in the main thread. Otherwise, for instance with
-    ``n_jobs`` above 1, it waits for the end of ``optimize``.
-
-    If several workers run the study, give it to one worker only. That worker may end before the
-    others: call `publish_to_dashboard` once after all have ended.
-
-    Parameters
-    ----------
-    seconds
-        Seconds between two publications, at least.
-
-    Raises
-    ------
-    ImportError
-        If optuna-dashboard or plotly is not installed.
-    TypeError, ValueError
-        If `seconds` is no finite number of at least 0.
-
-    Examples
-    --------
-    >>> import optuna, optuna_dashboard
-    >>> from mfhpo_optuna import DashboardCallback, SearchSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=SearchSampler(budget=20, seed=0))
-    >>> def objective(trial):
-    ...     return trial.suggest_float("x", -1, 1) ** 2
-    >>> study.optimize(objective, callbacks=[DashboardCallback(seconds=60)])
-    >>> optuna_dashboard.get_note(study).splitlines()[0]
-    '## Not certified'
-    """
-
-    def __init__(self, seconds: float = 30.0) -> None:
-        self._seconds = check_nonnegative("seconds", seconds)
-        _dashboard("DashboardCallback")
-        self._next = time.monotonic() + self._seconds
-
-    def __call__(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Publish the answer so far, if it is time."""
-        call_at_end(study, self, lambda error: self._publish(study))
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        if in_main_thread and time.monotonic() >= self._next:
-            self._publish(study)
-
-    def _publish(self, study: optuna.Study) -> None:
-        began = time.monotonic()
-        try:
-            publish_to_dashboard(study)
-        except Exception as error:  # a study of hours is worth more than its display
-            _logger.warning(f"Not all was published to the dashboard: {error!r}")
-        ended = time.monotonic()
-        self._next = ended + max(self._seconds, (ended - began) / _SHARE)
-
-
-def _dashboard(caller: str) -> Any:
-    require_plotly(caller)
+def _dashboard() -> Any:
+    require_plotly("publish_to_dashboard")
     try:
         import optuna_dashboard
     except ImportError as error:
         raise ImportError(
-            f"{caller} needs optuna-dashboard, which is not installed; pip install "
-            f"'mfhpo[dashboard]'."
+            "publish_to_dashboard needs optuna-dashboard, which is not installed; pip install "
+            "'mfhpo[dashboard]'."
         ) from error
     return optuna_dashboard
 
@@ -201,17 +132,8 @@ def _in_the_box(figure: Any) -> Any:
         return None
     title = layout.title.text.split("<br>")[0]
     figure.update_layout(height=_BOX, title_text=title, margin_t=_ABOVE)
-    too_many, most = [], math.inf
     for axis in figure.select_yaxes():
-        low, high = axis.domain = places[axis.domain]
-        room = int((high - low) * after / _ROW)
-        if len(axis.tickvals or ()) > room:
-            too_many.append(axis)
-            most = min(most, room)
-    for axis in too_many:
-        axis.range = [most - 0.5, -0.5]
-        layout.title.text = f"{title}<br>the first {most} rows"
-        figure.update_traces(cliponaxis=True, selector={"type": "scatter"})
+        axis.domain = places[axis.domain]
     return figure
 
 
@@ -240,5 +162,5 @@ def _note(reading: StudyReading, summary: Summary) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown leaves alone, in one line."""
-    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
+    """Return a text that Markdown leaves alone, in one line."""
+    return _MARKUP.sub(r"\\\1", clean(" ".join(text.split())))

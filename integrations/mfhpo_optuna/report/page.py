@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import secrets
+import stat
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -14,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import optuna
 
 from mfhpo import __version__
-from mfhpo_optuna.report.code import code_of
+from mfhpo.racing.recommendation import clean
 from mfhpo_optuna.report.ledger import Ledger, ledger_of, where_it_went
 from mfhpo_optuna.report.pictures import pictures_of
-from mfhpo_optuna.report.reading import ReadingSampler, StudyReading, read_study
+from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import Measured, Summary, summary_of
 from mfhpo_optuna.report.trial_table import table_of
-from mfhpo_optuna.study.attributes import SHORTLIST_KEY
-from mfhpo_optuna.visualization.stories.words import value_text
+from mfhpo_optuna.visualization.reading import ReadingSampler
+from mfhpo_optuna.visualization.words import value_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,15 +40,16 @@ def write_report(
     The page is one HTML file that needs no network: send it to a colleague, or print it. It shows
     the answer in a sentence, its value beside what the luckiest trial had promised, the figures of
     `mfhpo_optuna.visualization`, what the answer rests on, where the budget went, every trial in a
-    table, the code as far as the study tells it, and the answer as JSON.
+    table, and the answer as JSON. If `mfhpo_optuna.certify` has answered about the study, that is
+    the answer.
 
     Parameters
     ----------
     study
-        A study that was run with a sampler of mfhpo; it need not have ended. Nothing is written to
-        it. Of the record of `mfhpo_optuna.certify`, load the study that the certificate names.
+        A study that was run with a sampler of mfhpo, or that `mfhpo_optuna.certify` has answered
+        about; it need not have ended. Nothing is written to it.
     path
-        The file to write; one that exists is replaced.
+        The file to write; one that exists is replaced once the new one is whole.
     sampler
         The sampler that it was run with, or one made with the same arguments. None: the study's, or
         for a study that was loaded from a storage, the one that it names. Where there is none, the
@@ -95,20 +99,39 @@ def write_report(
         pictures=pictures_of(reading),
         plotly_js=plotly_js,
         without=reading.without,
-        is_record=SHORTLIST_KEY in study.user_attrs,
+        is_record=reading.is_record,
         shares=where_it_went(ledger),
         budget=_budget(reading, ledger),
         ledger=ledger,
         table=table_of(reading, ledger),
-        code=code_of(reading),
         answer=reading.answer,
         # A choice may be anything, such as a class, while the study is in memory.
         answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False, default=str),
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
         versions=_versions(),
     )
-    Path(path).write_text(page, encoding="utf-8")
+    _replace(Path(path), page)
     return summary
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file beside the one that is there, and put it in its place once it is whole."""
+    path = path.resolve()  # the file behind a link, and not the link
+    mode = path.stat().st_mode if path.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        path.write_text(text, encoding="utf-8")  # a pipe or a device has no place to be taken
+        return
+    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    try:
+        with beside.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())  # some file systems say only now that they are full
+        if mode is not None:
+            beside.chmod(stat.S_IMODE(mode))
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -172,6 +195,7 @@ def _environment() -> Environment:
         loader=jinja2.PackageLoader("mfhpo_optuna.report", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -179,6 +203,14 @@ def _environment() -> Environment:
     environment.filters["text"] = value_text
     environment.filters["in_script"] = _in_script
     return environment
+
+
+def _shown(value: Any) -> Any:
+    """Return what a page shows of a value: a text without escape sequences and passwords.
+
+    What is trusted is a subclass of str.
+    """
+    return clean(value) if type(value) is str else value
 
 
 def _in_script(text: str) -> Any:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mfhpo_optuna.report.reading import StudyReading
@@ -16,6 +17,7 @@ from mfhpo_optuna.visualization import (
     plot_gain,
     plot_race,
 )
+from mfhpo_optuna.visualization.finalists import draw_certificate
 
 _HEIGHT = 600  # in pixels, of a figure that names none
 
@@ -45,11 +47,14 @@ _GAIN = (
     "Top: estimated gain of a trial under each time limit, with intervals. Bottom: how probably a "
     "trial runs beyond the limit.",
 )
+_CERTIFICATE = (
+    "The certificate",
+    "A row for each finalist, the winner first: what the search had seen, and its mean in new "
+    "evaluations with its interval.",
+)
 _EQUILIBRIUM = (
     "The equilibrium",
-    "Of two players with one parameter each: over both parameters, the largest gain that any of "
-    "them has by deviating alone, and each player's objective. Of other games: for each parameter, "
-    "what its owner would gain by moving it alone. The star is the answer.",
+    "For each parameter, what its owner would gain by moving it alone. The star is the answer.",
 )
 _DISSATISFACTION = (
     "How the search for it went",
@@ -60,7 +65,7 @@ _DISSATISFACTION = (
 def pictures_of(reading: StudyReading) -> list[Picture]:
     """Draw what there is to see of a study, on a transparent ground, for a page.
 
-    Nothing where its sampler is not known.
+    Nothing where neither its sampler nor a certificate is known.
     """
     clear = "rgba(0, 0, 0, 0)"
     found = []
@@ -71,30 +76,27 @@ def pictures_of(reading: StudyReading) -> list[Picture]:
     return found
 
 
-def figures_of(reading: StudyReading) -> list[tuple[str, str, Any]]:
-    """Title, words and figure of all that there is to see; without what has nothing to show yet."""
-    return [
-        (title, alt, figure)
-        for title, alt, draw in _drawings(reading)
-        if (figure := _drawn(draw, reading)) is not None
-    ]
+def figures_of(reading: StudyReading) -> Iterator[tuple[str, str, Any]]:
+    """Return title, words and figure of all that there is to see."""
+    for title, alt, draw in _drawings(reading):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                figure = draw()
+            except (ValueError, LookupError, TypeError):
+                continue  # nothing to show yet, or a certificate that was damaged
+        yield title, alt, figure
 
 
-def _drawings(reading: StudyReading) -> list[tuple[str, str, Callable[..., Any]]]:
-    if reading.sampler is None:
-        return []
-    if isinstance(reading.sampler, FidelitySampler):
-        return [(*(_SEARCH if reading.sampler.searches(reading.study) else _RACE), plot_race)]
-    if isinstance(reading.sampler, LimitSampler):
-        return [(*_GAIN, plot_gain)]
-    return [(*_EQUILIBRIUM, plot_equilibrium), (*_DISSATISFACTION, plot_dissatisfaction)]
-
-
-def _drawn(draw: Callable[..., Any], reading: StudyReading) -> Any:
-    """The figure, or None where there is nothing to show yet."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return draw(reading.study, sampler=reading.sampler)
-        except ValueError:
-            return None
+def _drawings(reading: StudyReading) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    study, sampler = reading.study, reading.sampler
+    if reading.is_of_certify and reading.answer is not None:
+        yield *_CERTIFICATE, partial(draw_certificate, reading.answer, reading.sign)
+    if isinstance(sampler, FidelitySampler):
+        words = _SEARCH if sampler.searches(study) else _RACE
+        yield *words, partial(plot_race, study, sampler=sampler)
+    elif isinstance(sampler, LimitSampler):
+        yield *_GAIN, partial(plot_gain, study, sampler=sampler)
+    elif sampler is not None:
+        yield *_EQUILIBRIUM, partial(plot_equilibrium, study, sampler=sampler)
+        yield *_DISSATISFACTION, partial(plot_dissatisfaction, study, sampler=sampler)

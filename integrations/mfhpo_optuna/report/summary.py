@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from mfhpo import Bounded, SubGaussian
 from mfhpo.censored.recommendation import bounds_in_words
 from mfhpo.racing.claims import FIXED, corrected_in_words, wrong_in_words
 from mfhpo.racing.declaration import as_noise
+from mfhpo.racing.recommendation import clean, params_in_words
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.attributes import FIDELITY_KEY
-from mfhpo_optuna.visualization.stories.words import (
-    params_text,
-    sentence,
-    trials_text,
-    value_text,
-)
+from mfhpo_optuna.visualization.words import sentence, trials_text, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
 
@@ -102,7 +99,7 @@ class Summary:
     def rows(self) -> list[tuple[str, str]]:
         """All that goes with the sentence, as rows of a table: a name and a text."""
         return [
-            *([("configuration", params_text(self.params))] if self.params else []),
+            *([("configuration", params_in_words(self.params))] if self.params else []),
             *((one.who, str(one)) for one in self.values),
             *([("", self.luck)] if self.luck else []),
             *self.facts,
@@ -113,6 +110,38 @@ class Summary:
 
 def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
     """Put the answer of a study into words."""
+    try:
+        summary = _summary(reading, ledger)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        if reading.sampler is not None and not reading.is_of_certify:
+            raise
+        # It was read from the storage, where others may write.
+        summary = Summary("no answer", "The answer that the study holds cannot be used.", {})
+    facts = (*summary.facts, ("trials", _trials(ledger)))
+    if reading.sampler is not None:
+        arguments = params_in_words(getattr(reading.sampler, "arguments", {}))
+        facts = (*facts, ("sampler", f"{type(reading.sampler).__name__}({arguments})"))
+    return replace(
+        summary,
+        sentence=clean(summary.sentence),
+        values=tuple(replace(one, who=clean(one.who)) for one in summary.values),
+        luck=clean(summary.luck),
+        facts=tuple((name, clean(text)) for name, text in facts),
+        grounds=tuple(replace(one, text=clean(one.text)) for one in summary.grounds),
+        conditions=tuple(map(clean, summary.conditions)),
+        notices=tuple(map(clean, summary.notices)),
+    )
+
+
+def _trials(ledger: Ledger) -> str:
+    """Return how many trials the study has, and what became of them."""
+    outcomes = Counter(entry.outcome for entry in ledger.entries)
+    names = {"value": "with a value", "answer": "added as answers, which evaluated nothing"}
+    parts = ", ".join(f"{n:,} {names.get(outcome, outcome)}" for outcome, n in outcomes.items())
+    return f"{len(ledger.entries):,} in the study" + (f": {parts}" if parts else "")
+
+
+def _summary(reading: StudyReading, ledger: Ledger) -> Summary:
     answer = reading.answer
     if answer is None:
         return Summary("no answer", f"{sentence(reading.reason).rstrip('.')}.", {})
@@ -207,6 +236,10 @@ def _of_shortlist(
         tried = f"{answer['tried']} configurations, {answer['at_target']} of them at the target"
         facts.append(("tried", tried))
     facts.append(("shortlist", certificate["shortlist"]))
+    since = 0
+    if reading.is_of_certify and reading.record is not None and not reading.is_record:
+        facts.append(("recorded in", f"study {reading.record.name!r}"))
+        since = len(reading.trials) - int(reading.record.about.get("first_number", 0))
     remaining = certificate["remaining"]
     if status != "certified" and remaining:
         more = _evaluations(max(1, math.ceil(remaining)), "more ")
@@ -221,6 +254,7 @@ def _of_shortlist(
         grounds=_grounds(certificate, reading),
         conditions=tuple(certificate["conditions"]),
         notices=(
+            *([f"the study has {trials_text(since)} more since this certificate"] * (since > 0)),
             *certificate["notices"],
             *(
                 f"not compared: {one['name']}, of whose evaluations {one['failures']} failed"
@@ -347,6 +381,8 @@ def _unit(ledger: Ledger) -> str:
 
 def _grounds(answer: Mapping[str, Any], reading: StudyReading) -> tuple[Ground, ...]:
     found = [Ground(text, "estimated" in text) for text in answer["assumptions"]]
+    if reading.is_of_certify:
+        return tuple(found)
     arguments = getattr(reading.sampler, "arguments", {})
     if reading.sampler is not None and arguments.get("epsilon") is None and answer.get("epsilon"):
         is_declared = isinstance(as_noise(arguments.get("sigma")), (Bounded, SubGaussian))
@@ -368,4 +404,4 @@ def _name(params: Mapping[str, Any], otherwise: str) -> str:
     """The configuration in a sentence, or what it is called where it has many parameters."""
     if not 0 < len(params) <= _IN_A_SENTENCE:
         return otherwise
-    return params_text(params)
+    return params_in_words(params)

@@ -11,7 +11,7 @@ from mfhpo._validation import is_number
 from mfhpo_optuna.report.ledger import Entry, Ledger
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.study.attributes import LIMIT_KEY
-from mfhpo_optuna.visualization.stories.words import value_text
+from mfhpo_optuna.visualization.words import value_text
 
 
 @dataclass(frozen=True)

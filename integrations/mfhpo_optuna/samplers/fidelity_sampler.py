@@ -33,7 +33,7 @@ from mfhpo.search.declared import (
     shortlisting_race,
 )
 from mfhpo_optuna.recommendations import SearchRecommendation, StudyRecommendation
-from mfhpo_optuna.samplers.answer import Answer, pessimistic
+from mfhpo_optuna.samplers.answer import Answer
 from mfhpo_optuna.samplers.options import SamplerOptions
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
@@ -176,7 +176,10 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         if race.fidelity_distribution is not None:
             distributions[race.fidelity.name] = race.fidelity_distribution
             params[race.fidelity.name] = answer.level
-        value = answer.mean if answer.certified else pessimistic(answer.interval, race.sign)
+        value = answer.mean
+        if not answer.certified and race.policy is not None:
+            _, _, (low, _), _ = race.policy.leader()
+            value = race.sign * low
         if isinstance(race, SearchStudy) and not math.isfinite(value):
             value = answer.mean
         return Answer(

@@ -25,8 +25,7 @@ class SamplerOptions(TypedDict, total=False):
     progress
         Where to show how the study gets on: phase, configurations, leader, what was spent, when it
         ends. None: a line on standard error, if that is a terminal. True: elsewhere, too, as lines
-        of Optuna's log at level INFO. "live": a view of several lines, on terminals only; it needs
-        rich. False: nowhere.
+        of Optuna's log at level INFO. False: nowhere.
     seed
         Makes arms and pilot repeatable. None: derived from the study's name, so that all workers
         of a study agree.

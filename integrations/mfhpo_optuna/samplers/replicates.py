@@ -260,13 +260,15 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
 
     def _answer(self, race: ReplicateRace) -> Answer:
         answer = race.certificate()
-        arm = answer.winner
+        arm, value = answer.winner, answer.mean
+        if arm is not None and not answer.certified:
+            value = pessimistic(race.certification.interval(arm), race.sign)
         # The base looks its answers up by their arm.
         content = answer.to_dict() | {"arm": arm}
         return Answer(
             arm=arm,
             mean=answer.mean,
-            value=answer.mean if answer.certified else pessimistic(answer.interval, race.sign),
+            value=value,
             params=answer.params,
             distributions={} if arm is None else dict(race.arms.distributions(arm)),
             attributes={CERTIFICATE_KEY: content},

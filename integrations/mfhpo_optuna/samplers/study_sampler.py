@@ -83,7 +83,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     def _watch_for_end(self, study: optuna.Study) -> None:
         """Have `_ended` called at the end of the `optimize` that runs now."""
-        self._progress.will_end = call_at_end(study, self, lambda error: self._ended(study, error))
+        call_at_end(study, self, lambda error: self._ended(study, error))
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
         with self._lock:

@@ -1,7 +1,4 @@
-"""Figures of plotly: `mfhpo_optuna.visualization.plot_race(study)` and others return one.
-
-`mfhpo_optuna.visualization.matplotlib` draws some of them by matplotlib.
-"""
+"""Figures of plotly: `mfhpo_optuna.visualization.plot_race(study)` and others return one."""
 
 from mfhpo_optuna.visualization.dissatisfaction import plot_dissatisfaction
 from mfhpo_optuna.visualization.equilibrium import plot_equilibrium

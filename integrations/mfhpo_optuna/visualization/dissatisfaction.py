@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import optuna
 
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, faded
-from mfhpo_optuna.visualization.games.story import NashStory, Stage, gain_text
-from mfhpo_optuna.visualization.stories.words import params_lines
+from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
+from mfhpo_optuna.visualization.game_story import NashStory, Stage, gain_text
 from mfhpo_optuna.visualization.style import (
     head,
     hover,
@@ -19,11 +18,15 @@ from mfhpo_optuna.visualization.style import (
     literal,
     new_figure,
     require_plotly,
+    ribbon,
     rounded,
 )
+from mfhpo_optuna.visualization.words import params_lines
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+_STAGES = 20  # recommendations that are computed anew
 
 
 def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
@@ -38,22 +41,13 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
     The arguments, the figure and the errors are as for `plot_race`, of `NashSampler`.
     """
     require_plotly("plot_dissatisfaction")
-    story = NashStory(study, sampler, "plot_dissatisfaction", shows_way=True)
+    story = NashStory(study, sampler, "plot_dissatisfaction", _STAGES)
     costs = [stage.cost for stage in story.stages]
     gains = [stage.answer.dissatisfaction for stage in story.stages]
     lower = [max(gain.relative_interval[0] for gain in of.values()) for of in gains]
     upper = [stage.answer.at_most for stage in story.stages]
     figure = new_figure()
-    figure.add_scatter(
-        x=[*costs, *reversed(costs)],
-        y=rounded([*upper, *reversed(lower)]),
-        mode="lines",
-        fill="toself",
-        fillcolor=faded(WINNER, 0.18),
-        line={"width": 0},
-        hoverinfo="skip",
-        name="interval",
-    )
+    ribbon(figure, costs, lower, upper, WINNER, name="interval")
     for name, colour in zip(story.game.players.names, itertools.cycle(SEVERAL)):
         figure.add_scatter(
             x=costs,

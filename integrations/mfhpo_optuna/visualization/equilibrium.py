@@ -1,34 +1,43 @@
-"""The picture of a game: what players get, and where none of them wants to deviate."""
+"""The picture of a game: what each player would gain by deviating from the recommended profile."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import optuna
+from optuna.distributions import CategoricalDistribution
+from scipy.special import ndtri
 
-from mfhpo.games import GamePolicy
+from mfhpo.knowledge.arrays import FloatArray
+from mfhpo.search import OneOf
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.visualization.games.heat_maps import draw_heat_maps
-from mfhpo_optuna.visualization.games.slices import draw_slices
-from mfhpo_optuna.visualization.games.story import NashStory
-from mfhpo_optuna.visualization.style import require_plotly
+from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
+from mfhpo_optuna.visualization.game_story import NashStory
+from mfhpo_optuna.visualization.style import (
+    LEFT,
+    head,
+    lay_out,
+    literal,
+    new_figure,
+    require_plotly,
+    ribbon,
+    rounded,
+)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+_FINE = 41  # values of a number's range
+_HEIGHT, _GAP = 180, 80  # of a panel and between two, in pixels
+
 
 def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None) -> go.Figure:
-    """Plot a game as it is believed to be, and the profile that is recommended.
+    """Plot what players would gain by deviating from the recommended profile.
 
-    Of two players with one parameter each: a map of the largest gain that a player may have by
-    deviating alone, by the means of the model at the target fidelity; lighter is better. On it,
-    each player's best response to the other, which cross where nobody wants to deviate, the
-    profiles that were evaluated, in the colour of their level, and the recommended one, the star.
-    Below, maps of each player's objective.
-
-    Of all other games: slices through the recommended profile. For each parameter, what its owner
-    would gain by moving it alone, with an interval by the likeliest model. In an equilibrium no
-    line rises above 0 by more than its interval tells.
+    There is a slice through the profile for each parameter: what its owner would gain by moving it
+    alone, with an interval by the likeliest model, at the target fidelity. The star is the
+    recommended value. In an equilibrium no line rises above 0 by more than its interval tells.
 
     The arguments, the figure and the errors are as for `plot_race`, of `NashSampler`.
 
@@ -44,14 +53,107 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     >>> study.optimize(objective)
     >>> plot_equilibrium(study).layout.xaxis.title.text
-    'x (row)'
+    'x'
     """
     require_plotly("plot_equilibrium")
-    story = NashStory(study, sampler, "plot_equilibrium", shows_way=False)
-    draw = draw_heat_maps if _has_map(story.policy) else draw_slices
-    return draw(story)
+    story = NashStory(study, sampler, "plot_equilibrium")
+    game, known = story.game, story.policy.actions.parameters
+    owned = [
+        (player, name)
+        for player, names in enumerate(game.players.owned.values())
+        for name in names
+        if name in known
+    ]
+    n_rows = (len(owned) + 1) // 2
+    panels = _HEIGHT * n_rows + _GAP * (n_rows - 1)
+    figure = new_figure(
+        rows=n_rows, cols=2, vertical_spacing=_GAP / panels, horizontal_spacing=0.16
+    )
+    for place, (player, parameter) in enumerate(owned):
+        panel = {"row": place // 2 + 1, "col": place % 2 + 1}
+        _draw(figure, story, player, parameter, panel)
+        head(figure, f"gain of {game.players.names[player]}", panel=place + 1)
+    if len(owned) % 2:
+        figure.update_xaxes(visible=False, row=n_rows, col=2)
+        figure.update_yaxes(visible=False, row=n_rows, col=2)
+    lay_out(figure, story.title(), panels=panels)
+    return figure
 
 
-def _has_map(policy: GamePolicy) -> bool:
-    """Whether there are two players with one parameter each."""
-    return len(policy.actions) == 2 and len(policy.actions.parameters) == 2
+def _draw(
+    figure: Any, story: NashStory, player: int, parameter: str, panel: dict[str, int]
+) -> None:
+    places = _places(story, parameter)
+    means, half_widths = _gains_by_moving(story, player, parameter, places)
+    space = story.game.space
+    is_choice = isinstance(space.distributions[parameter], CategoricalDistribution)
+
+    def shown(value: Any) -> Any:
+        """Return a choice as words, which are no markup."""
+        return literal(str(value)) if is_choice else value
+
+    values = [shown(space.value(parameter, place)) for place in places]
+    colour = level_colour(1, 2)
+    common = {"showlegend": panel == LEFT, **panel}
+    if not is_choice:
+        lower, upper = (means - half_widths).tolist(), (means + half_widths).tolist()
+        name = f"interval, probability {story.policy.probability:g}"
+        ribbon(figure, values, lower, upper, colour, legendgroup="interval", name=name, **common)
+    bars = {"error_y": {"array": rounded(half_widths.tolist())}} if is_choice else {}
+    figure.add_scatter(
+        x=values,
+        y=rounded(means.tolist()),
+        mode="markers" if is_choice else "lines",
+        line={"color": colour, "width": 2},
+        marker={"color": colour},
+        legendgroup="gain",
+        name="gain by moving this parameter alone",
+        **bars,
+        **common,
+    )
+    white = {"color": "white", "width": 1}
+    figure.add_scatter(
+        x=[shown(story.answer.params[parameter])],
+        y=[0.0],
+        mode="markers",
+        marker={"symbol": "star", "size": 13, "color": WINNER, "line": white},
+        legendgroup="answer",
+        name="recommended",
+        **common,
+    )
+    is_log = bool(getattr(space.distributions[parameter], "log", False))
+    kind = "category" if is_choice else "log" if is_log else "linear"
+    # As few ticks as a phone has room for.
+    ticks = {"dtick": 1} if is_log and values[-1] >= 10.0 * values[0] else {"nticks": 5}
+    figure.update_xaxes(title_text=literal(parameter), type=kind, **ticks, **panel)
+    figure.update_yaxes(zeroline=True, zerolinecolor=QUIET, zerolinewidth=1, **panel)
+
+
+def _places(story: NashStory, parameter: str) -> list[float]:
+    """Return values of a parameter that stand for its range, in its order."""
+    kind = story.policy.actions.parameters[parameter]
+    if isinstance(kind, OneOf):
+        return [float(index) for index in range(kind.n)]
+    if kind.places and len(kind.places) <= 2 * _FINE:
+        return list(kind.places)
+    even = np.linspace(0.0, 1.0, _FINE)
+    return [float(place) for place in np.unique(kind.snapped(even))]
+
+
+def _gains_by_moving(
+    story: NashStory, player: int, parameter: str, places: list[float]
+) -> tuple[FloatArray, FloatArray]:
+    """Return what a player would gain by moving one parameter away from the recommended profile.
+
+    Means and half-widths of the intervals at each of the parameter's places.
+    """
+    policy, profile = story.policy, story.answer.answer.profile
+    moved = [{**profile, parameter: place} for place in places]
+    features = policy.actions.features_of([profile, *moved])
+    model = policy.models[player]
+    means = model.mean(features, model.top)
+    covariances = model.covariances(features, model.top)
+    # The variance of a difference: what is uncertain of both alike does not count.
+    variances = np.diag(covariances)[1:] + covariances[0, 0] - 2.0 * covariances[0, 1:]
+    deviations = float(ndtri((1.0 + policy.probability) / 2.0))
+    return means[1:] - means[0], deviations * np.sqrt(np.maximum(variances, 0.0))

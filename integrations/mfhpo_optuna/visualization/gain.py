@@ -3,30 +3,44 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+import numpy.typing as npt
 import optuna
 
+from mfhpo import Observation, Pull
+from mfhpo.censored import ZoomingRCUCB
+from mfhpo.racing.recommendation import params_in_words
+from mfhpo_optuna.recommendations import StudyLimitRecommendation
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.visualization.colours import SEVERAL, WINNER, faded
-from mfhpo_optuna.visualization.stories.choice import NEEDS_LIMITS, chosen_sampler
-from mfhpo_optuna.visualization.stories.gain import Curve, GainStory, tell_gain
+from mfhpo_optuna.study.limited_race import LimitedRace
+from mfhpo_optuna.visualization.colours import SEVERAL, WINNER
+from mfhpo_optuna.visualization.reading import chosen_sampler
 from mfhpo_optuna.visualization.style import (
     head,
     hover,
     lay_out,
-    literal,
     new_figure,
     require_plotly,
+    ribbon,
     rounded,
     rule,
 )
+from mfhpo_optuna.visualization.words import better, between, span, title, trials_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 _TOP, _BOTTOM = {"row": 1, "col": 1}, {"row": 2, "col": 1}
 _HEIGHTS, _GAP = (280, 150), 36  # in pixels
+_MARGIN = 0.1  # at either end of the axis of limits, in powers of ten
+
+# Of each arm, at each limit: whether its trials were stopped there.
+_Stopped: TypeAlias = dict[int, dict[float, list[bool]]]
 
 
 def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go.Figure:
@@ -54,61 +68,134 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     'time limit in seconds'
     """
     require_plotly("plot_gain")
-    story = tell_gain(
-        study, chosen_sampler(study, sampler, LimitSampler, "plot_gain", NEEDS_LIMITS)
-    )
+    needed = "a sampler that chooses time limits, such as RCUCBSampler"
+    chosen: LimitSampler = chosen_sampler(study, sampler, LimitSampler, "plot_gain", needed)
+    chosen.best_limit(study)  # raises if there is nothing to show
+    answer = chosen.recommendation(study)
+    assert answer.arm is not None
+    assert answer.limit is not None
+    stopped: _Stopped = defaultdict(lambda: defaultdict(list))
+
+    def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
+        if not observation.failed and pull.limit is not None:
+            stopped[pull.arm][pull.limit].append(observation.censored_at is not None)
+
+    race = chosen.replay(study, lambda race: hear)
+    # The recommended arm, then the active ones with most trials; more lines are a thicket.
+    others = [arm for arm in race.policy.active.tolist() if arm in stopped and arm != answer.arm]
+    others.sort(key=lambda arm: -sum(map(len, stopped[arm].values())))
+    best, *rest = [_curve(race, answer, arm) for arm in [answer.arm, *others[: len(SEVERAL)]]]
     panels = sum(_HEIGHTS) + _GAP
     figure = new_figure(
         rows=2, cols=1, shared_xaxes=True, row_heights=_HEIGHTS, vertical_spacing=_GAP / panels
     )
-    first, *others = story.curves
-    for curve, colour in zip(others, SEVERAL, strict=False):
+    for curve, colour in zip(rest, SEVERAL, strict=False):
         _draw_arm(figure, curve, colour, 1.3)
-    _draw_band(figure, first)
-    _draw_arm(figure, first, WINNER, 3.0)
-    _draw_recommendation(figure, story)
-    _draw_stops(figure, story)
+    points = zip(best.limits, best.intervals, strict=True)
+    known = [(at, *ends) for at, ends in points if math.isfinite(ends[1] - ends[0])]
+    _draw_band(figure, known, _TOP)
+    _draw_arm(figure, best, WINNER, 3.0)
+    lines = _title(race, answer)
+    figure.add_scatter(
+        x=[answer.limit],
+        y=[answer.gain],
+        text=[hover(lines)],
+        mode="markers",
+        marker={"symbol": "star", "size": 18, "color": WINNER},
+        name="recommended",
+        **_TOP,
+    )
+    _draw_band(figure, [(point.limit, point.low, point.high) for point in answer.survival], _BOTTOM)
+    _draw_stops(figure, stopped[answer.arm])
     for axis in ("", "2"):
-        rule(figure, story.limit, axis)
+        rule(figure, answer.limit, axis)
     head(figure, "What a trial gains under each time limit")
     head(figure, "How often the limit stops it", panel=2)
-    lay_out(figure, story.title, panels=panels, legend_lines=2)
-    figure.update_xaxes(
-        type="log",
-        range=list(story.limit_range),
-        tickvals=list(story.limit_ticks),
-        ticktext=[f"{limit:.3g}" for limit in story.limit_ticks],
-        showgrid=False,
-    )
+    lay_out(figure, lines, panels=panels)
+    limits = [limit for curve in (best, *rest) for limit in curve.survival_limits]
+    ends = [math.log10(min(limits)) - _MARGIN, math.log10(max(limits)) + _MARGIN]
+    figure.update_xaxes(type="log", range=ends, nticks=8, showgrid=False)
     figure.update_xaxes(title_text="time limit in seconds", **_BOTTOM)
-    figure.update_yaxes(
-        title_text=story.gain_axis, range=list(story.gain_span), zeroline=False, **_TOP
-    )
+    gains = [gain for curve in (best, *rest) for gain in curve.gains]
+    reach = list(span((*answer.interval, *best.gains), gains, race.sign))
+    axis = f"gain of a trial ({better(race.sign)})"
+    figure.update_yaxes(title_text=axis, range=reach, zeroline=False, **_TOP)
     figure.update_yaxes(
         title_text="share stopped", range=[-0.05, 1.05], tickformat=".0%", zeroline=False, **_BOTTOM
     )
     return figure
 
 
-def _draw_arm(figure: Any, curve: Curve, colour: str, width: float) -> None:
+@dataclass(frozen=True)
+class _Curve:
+    """One arm over its limits: points are limits at which something is known of its gain."""
+
+    label: str
+    limits: list[float]
+    gains: list[float]
+    intervals: list[tuple[float, float]]
+    survival_limits: list[float]  # all its limits
+    survival: list[float]
+
+
+def _curve(race: LimitedRace, answer: StudyLimitRecommendation, arm: int) -> _Curve:
+    limits, gains = _limits(race, arm), race.policy.estimate(arm)
+    known = np.flatnonzero(~np.isnan(gains)).tolist()
+    ends = [sorted(race.sign * end for end in race.policy.interval(arm, at)) for at in known]
+    survival = race.policy.survival(arm).tolist()
+    if arm == answer.arm:
+        survival = [point.probability for point in answer.survival]
+    return _Curve(
+        label=f"arm {arm}",
+        limits=limits[known].tolist(),
+        gains=(race.sign * gains[known]).tolist(),
+        intervals=[(low, high) for low, high in ends],
+        survival_limits=limits.tolist(),
+        survival=survival,
+    )
+
+
+def _limits(race: LimitedRace, arm: int) -> npt.NDArray[np.float64]:
+    policy = race.policy
+    limits = policy.points(arm) if isinstance(policy, ZoomingRCUCB) else policy.limits
+    return np.array([]) if limits is None else limits
+
+
+def _title(race: LimitedRace, answer: StudyLimitRecommendation) -> tuple[str, ...]:
+    stops = [
+        f"The limit stops {point.probability:.0%} of its trials, in [{point.low:.0%}, "
+        f"{point.high:.0%}]"
+        for point in answer.survival
+        if point.limit == answer.limit
+    ]
+    return title(
+        f"Arm {answer.arm} of {len(race.arms)} leads, with a limit of {answer.limit:.3g} s",
+        params_in_words(answer.params),
+        f"Gain {answer.gain:.4g} {between(answer.interval)} for a trial",
+        *stops,
+        f"{answer.seconds:,.4g} s in {trials_text(answer.trials)}, {answer.censored:.0%} stopped",
+        f"Bounds are approximate: {answer.estimated}" if answer.estimated else "",
+    )
+
+
+def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
     common = {"legendgroup": curve.label, "line": {"color": colour, "width": width}}
+    points = zip(curve.limits, curve.gains, curve.intervals, strict=True)
     figure.add_scatter(
-        x=list(curve.limits),
+        x=curve.limits,
         y=rounded(curve.gains),
         text=[
-            hover([f"{curve.label} with {limit:.4g} s", f"{gain:.4g} in [{low:.4g}, {high:.4g}]"])
-            for limit, gain, (low, high) in zip(
-                curve.limits, curve.gains, curve.intervals, strict=True
-            )
+            hover([f"{curve.label} with {limit:.4g} s", f"{gain:.4g} {between(interval)}"])
+            for limit, gain, interval in points
         ],
         mode="lines+markers",
         marker={"color": colour, "size": 3.0 + 1.5 * width},
-        name=literal(curve.label),
+        name=curve.label,
         **common,
         **_TOP,
     )
     figure.add_scatter(
-        x=list(curve.survival_limits),
+        x=curve.survival_limits,
         y=rounded(curve.survival),
         mode="lines",
         hoverinfo="skip",
@@ -118,63 +205,24 @@ def _draw_arm(figure: Any, curve: Curve, colour: str, width: float) -> None:
     )
 
 
-def _draw_band(figure: Any, curve: Curve) -> None:
-    """Draw the intervals of the recommended arm."""
-    ends = [
-        (limit, *interval)
-        for limit, interval in zip(curve.limits, curve.intervals, strict=True)
-        if math.isfinite(interval[1] - interval[0])
-    ]
-    figure.add_scatter(
-        x=[limit for limit, _, _ in ends] + [limit for limit, _, _ in reversed(ends)],
-        y=rounded([high for _, _, high in ends] + [low for _, low, _ in reversed(ends)]),
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=faded(WINNER, 0.16),
-        hoverinfo="skip",
-        legendgroup=curve.label,
-        showlegend=False,
-        **_TOP,
-    )
+def _draw_band(
+    figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
+) -> None:
+    """Shade what lies between lower and upper ends, each at its limit."""
+    limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
+    ribbon(figure, limits, lower, upper, WINNER, showlegend=False, **panel)
 
 
-def _draw_recommendation(figure: Any, story: GainStory) -> None:
+def _draw_stops(figure: Any, stopped: dict[float, list[bool]]) -> None:
+    tried = sorted(stopped.items())
     figure.add_scatter(
-        x=[story.limit],
-        y=[story.gain],
-        text=[hover(story.title)],
-        mode="markers",
-        marker={"symbol": "star", "size": 18, "color": WINNER},
-        name="recommended",
-        **_TOP,
-    )
-
-
-def _draw_stops(figure: Any, story: GainStory) -> None:
-    figure.add_scatter(
-        x=[stops.limit for stops in story.stops] + [stops.limit for stops in story.stops[::-1]],
-        y=rounded(
-            [stops.bounds[1] for stops in story.stops]
-            + [stops.bounds[0] for stops in story.stops[::-1]]
-        ),
-        mode="lines",
-        line={"width": 0},
-        fill="toself",
-        fillcolor=faded(WINNER, 0.16),
-        hoverinfo="skip",
-        showlegend=False,
-        **_BOTTOM,
-    )
-    tried = [stops for stops in story.stops if stops.trials]
-    figure.add_scatter(
-        x=[stops.limit for stops in tried],
-        y=rounded([stops.stopped / stops.trials for stops in tried]),
-        text=[f"{stops.stopped} of {stops.trials} stopped" for stops in tried],
+        x=[limit for limit, _ in tried],
+        y=rounded([sum(stops) / len(stops) for _, stops in tried]),
+        text=[f"{sum(stops)} of {len(stops)} stopped" for _, stops in tried],
         mode="markers",
         marker={
             "symbol": "x",
-            "size": [min(4.0 + math.sqrt(stops.trials), 12.0) for stops in tried],
+            "size": [min(4.0 + math.sqrt(len(stops)), 12.0) for _, stops in tried],
             "color": WINNER,
         },
         name="stopped at exactly this limit",

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import optuna
 
+from mfhpo.racing.recommendation import params_in_words
+from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.visualization.colours import QUIET, WINNER, faded, level_colour
+from mfhpo_optuna.visualization.finalists import draw_certificate
+from mfhpo_optuna.visualization.race_replay import RaceReplay, Visit
+from mfhpo_optuna.visualization.reading import chosen_sampler, record_of
 from mfhpo_optuna.visualization.search import draw_search
-from mfhpo_optuna.visualization.stories.choice import NEEDS_A_RACE, chosen_sampler
-from mfhpo_optuna.visualization.stories.race import EXITS, RaceStory, Row, tell_race
-from mfhpo_optuna.visualization.stories.search import tell_search
 from mfhpo_optuna.visualization.style import (
     LEFT,
     RIGHT,
     band,
+    error_bars,
     head,
     hover,
     label_rows,
@@ -27,12 +31,31 @@ from mfhpo_optuna.visualization.style import (
     require_plotly,
     rounded,
 )
+from mfhpo_optuna.visualization.words import (
+    better,
+    between,
+    paid_text,
+    params_lines,
+    sentence,
+    span,
+    title,
+    trials_text,
+    value_text,
+)
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-_EXIT_MARKS = {"eliminated": "x-thin", "failed": "triangle-left", "duplicate": "circle-open"}
+_MOST_ROWS = 25  # more would be too low to be read
+_FINEST = 1 / 600  # of the axis of costs: gaps below it are not seen
 _BAR = 0.66  # height of a bar, in rows
+
+# Why an arm has left, in words, and the mark at the end of its lane.
+_EXITS = {
+    "eliminated": ("eliminated", "x-thin"),
+    "failed": ("left by failing", "triangle-left"),
+    "duplicate": ("same as another arm", "circle-open"),
+}
 
 
 def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) -> go.Figure:
@@ -51,12 +74,15 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     evaluations with an interval. The distance between the two was luck, as far as the interval can
     tell. A double click shows outliers, too.
 
+    Of a study by another sampler that `certify` has answered about: that shortlist.
+
     Parameters
     ----------
     study
         A study that was run with one of mfhpo's samplers; it need not have ended.
     sampler
-        The sampler that it was run with, or one made with the same arguments. None: the study's.
+        The sampler that it was run with, or one made with the same arguments. None: the study's,
+        or the one that a study names that was loaded from a storage.
 
     Returns
     -------
@@ -88,70 +114,175 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     'cost of the race'
     """
     require_plotly("plot_race")
-    chosen = chosen_sampler(study, sampler, FidelitySampler, "plot_race", NEEDS_A_RACE)
+    try:
+        needed = "a sampler that runs races, such as IISESampler"
+        chosen = chosen_sampler(study, sampler, FidelitySampler, "plot_race", needed)
+    except TypeError:
+        record = None if sampler is not None else record_of(study)
+        if record is None or record.answer is None:
+            raise
+        maximise = study.direction == optuna.study.StudyDirection.MAXIMIZE
+        return draw_certificate(record.answer, 1.0 if maximise else -1.0)
     if chosen.searches(study):
-        return draw_search(tell_search(study, chosen))
-    return _draw(tell_race(study, chosen))
+        return draw_search(study, chosen)
+    return _draw(study, chosen)
 
 
-def _draw(story: RaceStory) -> Any:
+@dataclass(frozen=True)
+class _Row:
+    """One arm: what it is worth, and what was spent on it until it left."""
+
+    arm: int
+    mean: float  # NaN if it gave no value
+    interval: tuple[float, float]  # infinite if there are too few evaluations for one
+    level: int
+    left_at: float  # what the race had cost then; the race's cost if the arm is in it still
+    exit: str | None  # a key of `_EXITS`
+    paid: tuple[tuple[int, float, float], ...]  # stretches of the race's cost: level, from, to
+    text: str  # what there is to say about it
+
+
+def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
+    answer = sampler.recommendation(study)
+    replay = RaceReplay(study, sampler)
+    ranking = _ranking(replay, answer.arm)
+    rows = [_row(replay, answer, arm) for arm in ranking[:_MOST_ROWS]]
+    first, has_winner = rows[0], answer.arm is not None
+    reach = span((first.mean, *first.interval), [row.mean for row in rows], replay.race.sign)
     figure = new_figure(
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.5, 0.5], horizontal_spacing=0.03
     )
-    _draw_lanes(figure, story)
-    for level in range(len(story.levels)):
-        _draw_worth(figure, story, level)
-        _draw_paid(figure, story, level)
-    _draw_winner(figure, story)
-    _draw_exits(figure, story)
+    _draw_lanes(figure, rows)
+    levels = [_level_name(replay, level) for level in range(len(replay.race.levels))]
+    for level, name in enumerate(levels):
+        colour = level_colour(level, len(levels))
+        symbol = "circle" if level == len(levels) - 1 else "circle-open"
+        _draw_worth(figure, rows, level, colour, symbol, reach)
+        _draw_paid(figure, rows, level, colour, name)
+    if has_winner and math.isfinite(first.mean):
+        _draw_winner(figure, first)
+    _draw_exits(figure, rows)
     head(figure, "What it is worth")
     head(figure, "When it left, and its cost", panel=2)
-    n_rows = len(story.rows)
-    lay_out(figure, story.title, panels=max(24, min(44, 480 // n_rows)) * n_rows)
+    lay_out(figure, _title(replay, answer), panels=max(24, min(44, 480 // len(rows))) * len(rows))
     figure.update_layout(barmode="overlay")
-    figure.update_xaxes(
-        title_text=story.value_axis, range=list(story.value_span), zeroline=False, nticks=6, **LEFT
-    )
-    more = f" ({story.omitted} arms are not shown)" if story.omitted else ""
-    figure.update_xaxes(
-        title_text=f"{story.cost_axis}{more}", range=[0.0, 1.02 * story.cost], nticks=6, **RIGHT
-    )
-    labels = [row.label for row in story.rows]
+    worth = f"mean ({better(replay.race.sign)})"
+    figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **LEFT)
+    omitted = len(ranking) - len(rows)
+    more = f" ({omitted} arms are not shown)" if omitted else ""
+    unit = " in seconds" if replay.in_seconds else ""
+    end = 1.02 * replay.policy.cost
+    paid = f"cost of the race{unit}{more}"
+    figure.update_xaxes(title_text=paid, range=[0.0, end], nticks=6, **RIGHT)
     for panel in (LEFT, RIGHT):
-        label_rows(figure, labels, story.has_winner, panel)
+        label_rows(figure, [f"arm {row.arm}" for row in rows], has_winner, panel)
     return figure
 
 
-def _draw_worth(figure: Any, story: RaceStory, level: int) -> None:
+def _level_name(replay: RaceReplay, level: int) -> str:
+    return f"{replay.race.fidelity.name} = {value_text(replay.race.levels[level])}"
+
+
+def _ranking(replay: RaceReplay, winner: int | None) -> list[int]:
+    """Return all arms: the winner, the others still in the race from the best, then by exit."""
+
+    def key(arm: int) -> tuple[bool, float, float]:
+        standing = replay.standing(arm)
+        value = math.inf if standing is None else -replay.race.sign * standing.mean
+        exit_ = replay.exits.get(arm)
+        return arm != winner, -exit_.cost if exit_ else -math.inf, value
+
+    return sorted(range(len(replay.race.arms)), key=key)
+
+
+def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
+    exit_, standing, cost = replay.exits.get(arm), replay.standing(arm), replay.policy.cost
+    visits = [visit for visit in replay.visits if visit.arm == arm]
+    spent = sum(visit.end - visit.begin for visit in visits)
+    mean, interval, level = math.nan, (-math.inf, math.inf), 0
+    lines = [f"arm {arm}: no value"]
+    if standing is not None:
+        level, mean = standing.fidelity, standing.mean
+        interval = mean - standing.radius, mean + standing.radius
+        if arm == answer.arm and answer.certified:
+            mean, interval = answer.mean, answer.interval  # of all levels together
+        known = between(interval) or "(too few values for an interval)"
+        lines = [
+            f"arm {arm}: {mean:.4g} {known}",
+            f"{trials_text(standing.count)} at {_level_name(replay, level)}",
+        ]
+    lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
+    if exit_:
+        lines.append(f"{_EXITS[exit_.reason][0]} when the race had cost {exit_.cost:,.6g}")
+    return _Row(
+        arm=arm,
+        mean=mean,
+        interval=interval,
+        level=level,
+        left_at=exit_.cost if exit_ else cost,
+        exit=exit_.reason if exit_ else None,
+        paid=_stretches(visits, _FINEST * cost),
+        text=hover([*lines, *params_lines(replay.race.arms.params(arm))]),
+    )
+
+
+def _stretches(visits: Sequence[Visit], finest: float) -> tuple[tuple[int, float, float], ...]:
+    """Return the visits' costs, those at one level joined where no gap would be seen."""
+    joined: list[tuple[int, float, float]] = []
+    for visit in visits:
+        level, begin = visit.fidelity, visit.begin
+        if joined and joined[-1][0] == level and begin - joined[-1][2] <= finest:
+            begin = joined.pop()[1]
+        joined.append((level, begin, visit.end))
+    return tuple(joined)
+
+
+def _title(replay: RaceReplay, answer: StudyRecommendation) -> tuple[str, ...]:
+    arms, race = len(replay.race.arms), replay.race
+    paid = sentence(paid_text(answer.cost, replay.in_seconds, answer.trials, answer.failures))
+    if answer.arm is None:
+        return title(f"A race of {arms} arms", sentence(answer.reason), paid)
+    state = "wins, certified" if answer.certified else "leads"
+    if answer.certifies and not answer.certified:
+        state += ", not certified"
+    worth = f"{answer.mean:.4g}"
+    if answer.certified or answer.level == race.levels[-1]:
+        worth += f" {between(answer.interval)}".rstrip()
+    return title(
+        f"Arm {answer.arm} of {arms} {state}",
+        params_in_words(answer.params),
+        f"{worth} at {race.fidelity.name} = {value_text(answer.level)}",
+        "" if answer.certified else sentence(answer.reason),
+        paid,
+    )
+
+
+def _draw_worth(
+    figure: Any,
+    rows: Sequence[_Row],
+    level: int,
+    colour: str,
+    symbol: str,
+    reach: tuple[float, float],
+) -> None:
     shown = [
         (place, row)
-        for place, row in enumerate(story.rows)
+        for place, row in enumerate(rows)
         if row.level == level and math.isfinite(row.mean)
     ]
-    is_target = level == len(story.levels) - 1
-    colour = level_colour(level, len(story.levels))
-    low, high = story.value_span
+    low, high = reach
+
+    def mark(mean: float) -> str:
+        """Return an arrow where the mean lies beyond the axis."""
+        return "triangle-left" if mean < low else "triangle-right" if mean > high else symbol
+
     figure.add_scatter(
         x=rounded([min(max(row.mean, low), high) for _, row in shown]),
         y=[place for place, _ in shown],
-        error_x=_bars([row for _, row in shown]),
-        text=[hover(row.lines) for _, row in shown],
+        error_x=error_bars([(row.mean, row.interval) for _, row in shown], 2.5),
+        text=[row.text for _, row in shown],
         mode="markers",
-        marker={
-            "color": colour,
-            "size": 8,
-            # Beyond the axis, an arrow at its edge.
-            "symbol": [
-                "triangle-left"
-                if row.mean < low
-                else "triangle-right"
-                if row.mean > high
-                else "circle"
-                if is_target
-                else "circle-open"
-                for _, row in shown
-            ],
-        },
+        marker={"color": colour, "size": 8, "symbol": [mark(row.mean) for _, row in shown]},
         cliponaxis=False,
         legendgroup=f"level {level}",
         showlegend=False,
@@ -159,23 +290,10 @@ def _draw_worth(figure: Any, story: RaceStory, level: int) -> None:
     )
 
 
-def _bars(rows: Sequence[Row]) -> dict[str, Any]:
-    bounded = [math.isfinite(row.interval[1] - row.interval[0]) for row in rows]
-    pairs = list(zip(rows, bounded, strict=True))
-    return {
-        "array": rounded([row.interval[1] - row.mean if known else 0.0 for row, known in pairs]),
-        "arrayminus": rounded(
-            [row.mean - row.interval[0] if known else 0.0 for row, known in pairs]
-        ),
-        "thickness": 2.5,
-        "width": 0,
-    }
-
-
-def _draw_paid(figure: Any, story: RaceStory, level: int) -> None:
+def _draw_paid(figure: Any, rows: Sequence[_Row], level: int, colour: str, name: str) -> None:
     stretches = [
-        (place, row, begin, end)
-        for place, row in enumerate(story.rows)
+        (place, row.text, begin, end)
+        for place, row in enumerate(rows)
         for at, begin, end in row.paid
         if at == level
     ]
@@ -184,21 +302,21 @@ def _draw_paid(figure: Any, story: RaceStory, level: int) -> None:
         base=rounded([begin for _, _, begin, _ in stretches]),
         x=rounded([end - begin for _, _, begin, end in stretches]),
         y=[place for place, _, _, _ in stretches],
-        text=[hover(row.lines) for _, row, _, _ in stretches],
+        text=[text for _, text, _, _ in stretches],
         textposition="none",
         width=_BAR,
-        marker={"color": level_colour(level, len(story.levels)), "line_width": 0},
-        name=literal(story.levels[level]),
+        marker={"color": colour, "line_width": 0},
+        name=literal(name),
         legendgroup=f"level {level}",
         **RIGHT,
     )
 
 
-def _draw_lanes(figure: Any, story: RaceStory) -> None:
+def _draw_lanes(figure: Any, rows: Sequence[_Row]) -> None:
     figure.add_bar(
         orientation="h",
-        x=rounded([row.left_at for row in story.rows]),
-        y=list(range(len(story.rows))),
+        x=rounded([row.left_at for row in rows]),
+        y=list(range(len(rows))),
         width=_BAR,
         marker={"color": faded(QUIET, 0.22), "line_width": 0},
         name="in the race",
@@ -207,39 +325,31 @@ def _draw_lanes(figure: Any, story: RaceStory) -> None:
     )
 
 
-def _draw_winner(figure: Any, story: RaceStory) -> None:
-    winner = story.rows[0]
-    if not story.has_winner or not math.isfinite(winner.mean):
-        return
-    if math.isfinite(winner.interval[1] - winner.interval[0]):
-        band(figure, winner.interval, WINNER)
+def _draw_winner(figure: Any, winner: _Row) -> None:
+    band(figure, winner.interval, WINNER)
     figure.add_scatter(
         x=[winner.mean],
         y=[0],
-        error_x=_bars([winner]) | {"color": WINNER, "thickness": 5},
-        text=[hover(winner.lines)],
+        error_x=error_bars([(winner.mean, winner.interval)], 5) | {"color": WINNER},
+        text=[winner.text],
         mode="markers",
         marker={"symbol": "star", "size": 16, "color": WINNER},
-        name=literal(winner.label),
+        name=f"arm {winner.arm}",
         **LEFT,
     )
 
 
-def _draw_exits(figure: Any, story: RaceStory) -> None:
-    for reason, name in EXITS.items():
-        gone = [(place, row) for place, row in enumerate(story.rows) if row.exit == reason]
+def _draw_exits(figure: Any, rows: Sequence[_Row]) -> None:
+    for reason, (name, symbol) in _EXITS.items():
+        gone = [(place, row) for place, row in enumerate(rows) if row.exit == reason]
         if gone:
+            line = {"color": QUIET, "width": 2}
             figure.add_scatter(
                 x=rounded([row.left_at for _, row in gone]),
                 y=[place for place, _ in gone],
-                text=[hover(row.lines) for _, row in gone],
+                text=[row.text for _, row in gone],
                 mode="markers",
-                marker={
-                    "symbol": _EXIT_MARKS[reason],
-                    "size": 8,
-                    "color": QUIET,
-                    "line": {"color": QUIET, "width": 2},
-                },
+                marker={"symbol": symbol, "size": 8, "color": QUIET, "line": line},
                 cliponaxis=False,
                 name=name,
                 **RIGHT,

@@ -1,32 +1,54 @@
-"""The picture of a search and its certificate, drawn by plotly."""
+"""The picture of a search and its certificate."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
+import optuna
+
+from mfhpo.certification.certificate import Certificate
+from mfhpo.racing.recommendation import params_in_words
+from mfhpo_optuna.recommendations import SearchRecommendation
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.visualization.colours import QUIET, WINNER, level_colour
-from mfhpo_optuna.visualization.stories.search import Finalist, Mark, SearchStory
+from mfhpo_optuna.visualization.finalists import ROW_HEIGHT, draw_finalists
+from mfhpo_optuna.visualization.search_replay import Evaluation, SearchReplay
 from mfhpo_optuna.visualization.style import (
-    band,
     head,
     hover,
-    label_rows,
     lay_out,
     literal,
     new_figure,
     rounded,
     rule,
 )
+from mfhpo_optuna.visualization.words import (
+    better,
+    between,
+    paid_text,
+    params_lines,
+    sentence,
+    span,
+    title,
+    value_text,
+)
 
 # Browsers draw so many points one by one without delay; more go to the graphics card.
 _MOST_DRAWN_ONE_BY_ONE = 1000
-_TOP, _BOTTOM = {"row": 1, "col": 1}, {"row": 2, "col": 1}
-_TOP_HEIGHT, _GAP, _ROW_HEIGHT = 280, 76, 26  # in pixels
+_TOP = {"row": 1, "col": 1}
+_TOP_HEIGHT, _GAP = 280, 76  # in pixels
 
 
-def draw_search(story: SearchStory) -> Any:
-    """The figure that `plot_race` returns for a search."""
-    rows = _ROW_HEIGHT * len(story.finalists)
+def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
+    """Draw the figure that `plot_race` returns for a search; ValueError without anything to show.
+
+    On top, every evaluation over the cost. Below, the finalists of its certificate.
+    """
+    answer = sampler.recommendation(study)
+    assert isinstance(answer, SearchRecommendation)
+    replay = SearchReplay(study, sampler)
+    certificate = replay.search.certificate()
+    rows = 0 if certificate is None else ROW_HEIGHT * len(certificate.candidates)
     panels = _TOP_HEIGHT + bool(rows) * (_GAP + rows)
     figure = new_figure(
         rows=1 + bool(rows),
@@ -34,164 +56,148 @@ def draw_search(story: SearchStory) -> Any:
         row_heights=[_TOP_HEIGHT, rows][: 1 + bool(rows)],
         vertical_spacing=_GAP / panels,
     )
-    _draw_evaluations(figure, story)
-    _draw_best(figure, story)
-    _draw_answer(figure, story)
-    _draw_failures(figure, story)
-    if story.cost_of_search is not None:
-        rule(figure, story.cost_of_search)
-    head(figure, "What the search saw" + (", then new evaluations" * bool(story.finalists)))
-    if story.finalists:
-        _draw_shortlist(figure, story)
-    lay_out(figure, story.title, panels=panels, legend_lines=3)
-    figure.update_xaxes(
-        title_text=story.cost_axis, range=[0.0, 1.02 * story.cost], nticks=7, **_TOP
-    )
-    figure.update_yaxes(title_text=story.value_axis, range=list(story.value_span), **_TOP)
+    sign = replay.race.sign
+    values = [e.value for e in replay.evaluations if math.isfinite(e.value)]
+    reach = span([e.value for e in replay.best_at_target()], values, sign)
+    _draw_evaluations(figure, replay, answer)
+    _draw_best(figure, replay)
+    _draw_answer(figure, replay, answer)
+    # A failure is shown at the bad edge of the axis.
+    _draw_failures(figure, replay, reach[0 if sign > 0.0 else 1])
+    cost_of_search = replay.cost_of_search()
+    if cost_of_search is not None:
+        rule(figure, cost_of_search)
+    head(figure, "What the search saw" + (", then new evaluations" * bool(rows)))
+    if certificate is not None:
+        draw_finalists(figure, certificate.to_dict(), sign, 2)
+    lay_out(figure, _title(replay, answer, certificate), panels=panels, legend_lines=3)
+    unit = " in seconds" if replay.in_seconds else ""
+    end = 1.02 * (replay.evaluations[-1].cost if replay.evaluations else 0.0)
+    figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, end], nticks=7, **_TOP)
+    figure.update_yaxes(title_text=f"value ({better(sign)})", range=list(reach), **_TOP)
     figure.update_yaxes(zeroline=False)
     return figure
 
 
-def _draw_evaluations(figure: Any, story: SearchStory) -> None:
-    n_levels = len(story.levels)
-    are_few = sum(map(len, story.searched)) <= _MOST_DRAWN_ONE_BY_ONE
+def _draw_evaluations(figure: Any, replay: SearchReplay, answer: SearchRecommendation) -> None:
+    n_levels = len(replay.race.levels)
+    searched = [
+        [e for e in replay.of_search(level) if e.arm != answer.arm] for level in range(n_levels)
+    ]
+    are_few = sum(map(len, searched)) <= _MOST_DRAWN_ONE_BY_ONE
     add = figure.add_scatter if are_few else figure.add_scattergl
-    for level, (name, marks) in enumerate(zip(story.levels, story.searched, strict=True)):
+    for level, evaluations in enumerate(searched):
         is_target = level == n_levels - 1
         marker = {
             "size": 7 if is_target else 5,
             "opacity": 1.0 if is_target else 0.7,
             "color": level_colour(level, n_levels),
         }
-        add(**_points(marks), marker=marker, name=literal(name))
-    if story.replicates:
-        marker = {
-            "symbol": "diamond-open",
-            "size": 7,
-            "color": level_colour(n_levels - 1, n_levels),
-        }
-        add(**_points(story.replicates), marker=marker, name="evaluated again")
+        name = literal(_level_name(replay, level))
+        add(**_points(replay, evaluations), marker=marker, name=name)
+    again = [e for e in replay.replicates() if e.arm != answer.arm]
+    if again:
+        marker = {"symbol": "diamond-open", "size": 7, "color": level_colour(0, 1)}
+        figure.add_scatter(**_points(replay, again), marker=marker, name="evaluated again")
 
 
-def _draw_best(figure: Any, story: SearchStory) -> None:
-    if not story.best:
+def _draw_best(figure: Any, replay: SearchReplay) -> None:
+    best = replay.best_at_target()
+    if not best:
         return
-    texts = [hover(mark.lines) for mark in story.best]
+    points = _points(replay, best)
+    level = f", {_level_name(replay, len(replay.race.levels) - 1)}" if replay.has_fidelity else ""
     figure.add_scatter(
-        x=[*(mark.cost for mark in story.best), story.cost],
-        y=[*(mark.value for mark in story.best), story.best[-1].value],
-        text=[*texts, texts[-1]],
+        x=[*points["x"], replay.evaluations[-1].cost],
+        y=[*points["y"], points["y"][-1]],
+        text=[*points["text"], points["text"][-1]],
         mode="lines",
         line={"color": QUIET, "width": 1.8, "shape": "hv"},
-        name=literal(story.best_label),
+        name=literal(f"luckiest value so far{level}"),
         **_TOP,
     )
 
 
-def _draw_answer(figure: Any, story: SearchStory) -> None:
+def _draw_answer(figure: Any, replay: SearchReplay, answer: SearchRecommendation) -> None:
+    searched = replay.of_arm(answer.arm)
+    again = [e for e in replay.replicates() if e.arm == answer.arm]
     # Replicates are no ladder: a line from one to the next would say that one leads to the other.
-    for marks, symbol, mode in (
-        (story.answer_replicates, "diamond", "markers"),
-        (story.answer, "circle", "lines+markers"),
+    for evaluations, symbol, mode in (
+        (again, "diamond", "markers"),
+        (searched, "circle", "lines+markers"),
     ):
-        if marks:
+        if evaluations:
             figure.add_scatter(
-                **_points(marks) | {"mode": mode},
+                **_points(replay, evaluations) | {"mode": mode},
                 marker={"symbol": symbol, "size": 9, "color": WINNER},
                 line={"color": WINNER, "width": 2.5},
                 legendgroup="answer",
-                showlegend=marks is (story.answer or story.answer_replicates),
-                name=literal(story.answer_label),
+                showlegend=evaluations is (searched or again),
+                name=f"arm {answer.arm}, {'certified' if answer.certified else 'recommended'}",
             )
 
 
-def _draw_failures(figure: Any, story: SearchStory) -> None:
-    if story.failed:
+def _draw_failures(figure: Any, replay: SearchReplay, edge: float) -> None:
+    failed = [e for e in replay.evaluations if not math.isfinite(e.value)]
+    if failed:
         marker = {"symbol": "x-thin", "size": 7, "line": {"color": QUIET, "width": 1.5}}
-        figure.add_scatter(**_points(story.failed), marker=marker, cliponaxis=False, name="failed")
+        points = _points(replay, failed) | {"y": [edge] * len(failed)}
+        figure.add_scatter(**points, marker=marker, cliponaxis=False, name="failed")
 
 
-def _points(marks: Sequence[Mark]) -> dict[str, Any]:
+def _points(replay: SearchReplay, evaluations: Iterable[Evaluation]) -> dict[str, Any]:
+    shown = list(evaluations)
     return {
-        "x": rounded([mark.cost for mark in marks]),
-        "y": rounded([mark.value for mark in marks]),
-        "text": [hover(mark.lines) for mark in marks],
+        "x": rounded([evaluation.cost for evaluation in shown]),
+        "y": rounded([evaluation.value for evaluation in shown]),
+        "text": [_text(replay, evaluation) for evaluation in shown],
         "mode": "markers",
         **_TOP,
     }
 
 
-def _draw_shortlist(figure: Any, story: SearchStory) -> None:
-    head(figure, "The finalists (○ what the search had seen)", panel=2)
-    places = range(len(story.finalists))
-    texts = [hover(finalist.lines) for finalist in story.finalists]
-    luck_x: list[float | None] = []
-    luck_y: list[float | None] = []
-    for place, finalist in enumerate(story.finalists):
-        luck_x += [finalist.claim, finalist.mean, None]
-        luck_y += [place, place, None]
-    figure.add_scatter(
-        x=luck_x,
-        y=luck_y,
-        mode="lines",
-        line={"color": QUIET, "width": 1, "dash": "dot"},
-        hoverinfo="skip",
-        showlegend=False,
-        **_BOTTOM,
-    )
-    colour = level_colour(len(story.levels) - 1, len(story.levels))
-    known = [place for place in places if math.isfinite(story.finalists[place].mean)]
-    _draw_means(figure, story, known, {"color": colour, "size": 8}, 2.5)
-    if story.has_winner and 0 in known:
-        star = {"color": WINNER, "size": 16, "symbol": "star"}
-        _draw_means(figure, story, [0], star, 5)
-        interval = story.finalists[0].interval
-        if math.isfinite(interval[1] - interval[0]):
-            band(figure, interval, WINNER, "2")
-    figure.add_scatter(
-        x=rounded([finalist.claim for finalist in story.finalists]),
-        y=list(places),
-        text=texts,
-        mode="markers",
-        marker={"symbol": "circle-open", "size": 9, "color": QUIET, "line_width": 2},
-        showlegend=False,
-        **_BOTTOM,
-    )
-    figure.update_xaxes(
-        title_text=story.value_axis,
-        range=list(story.finalist_span),
-        zeroline=False,
-        nticks=7,
-        **_BOTTOM,
-    )
-    label_rows(figure, [finalist.label for finalist in story.finalists], story.has_winner, _BOTTOM)
+def _text(replay: SearchReplay, evaluation: Evaluation) -> str:
+    value = f"{evaluation.value:.5g}" if math.isfinite(evaluation.value) else "failed"
+    purpose = ", for the certificate" if evaluation.is_replicate else ""
+    level = f", {_level_name(replay, evaluation.fidelity)}" if replay.has_fidelity else ""
+    lines = [f"trial {evaluation.trial}: {value}{purpose}", f"arm {evaluation.arm}{level}"]
+    return hover([*lines, *params_lines(replay.race.arms.params(evaluation.arm))])
 
 
-def _draw_means(
-    figure: Any,
-    story: SearchStory,
-    places: Sequence[int],
-    marker: dict[str, Any],
-    thickness: float,
-) -> None:
-    shown = [story.finalists[place] for place in places]
-    figure.add_scatter(
-        x=rounded([finalist.mean for finalist in shown]),
-        y=list(places),
-        error_x={
-            "array": rounded([_radius(finalist) for finalist in shown]),
-            "thickness": thickness,
-            "width": 0,
-            "color": marker["color"],
-        },
-        text=[hover(finalist.lines) for finalist in shown],
-        mode="markers",
-        marker=marker,
-        showlegend=False,
-        **_BOTTOM,
+def _title(
+    replay: SearchReplay, answer: SearchRecommendation, certificate: Certificate | None
+) -> tuple[str, ...]:
+    """Return what came of it, how sure that is, what was tried, and what it cost."""
+    paid = (
+        f"{answer.tried:,} configurations, {answer.at_target:,} at the target; "
+        f"{paid_text(answer.cost, replay.in_seconds, answer.trials, answer.failures)}"
+    )
+    if answer.arm is None:
+        return title("A search without an answer yet", sentence(answer.reason), paid)
+    state = "wins, certified" if answer.certified else "leads, not certified"
+    at = f" at {replay.race.fidelity.name} = {value_text(answer.level)}"
+    return title(
+        f"Arm {answer.arm} {state}",
+        params_in_words(answer.params),
+        f"{answer.mean:.4g} {between(answer.interval)}".rstrip() + at * replay.has_fidelity,
+        "" if answer.certified else sentence(answer.reason),
+        "" if certificate is None else _luck(certificate),
+        paid,
     )
 
 
-def _radius(finalist: Finalist) -> float:
-    radius = (finalist.interval[1] - finalist.interval[0]) / 2.0
-    return radius if math.isfinite(radius) else 0.0
+def _luck(certificate: Certificate) -> str:
+    """Return how far the candidate that the search would have handed over was from its promise."""
+    result = certificate.luckiest_result
+    words = f"The search's best, {result.name}, had shown {result.promise:.4g}"
+    if not result.evaluations:
+        return f"{words}; it was not evaluated again"
+    amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
+    return f"{words}, {amount} than its new mean"
+
+
+def _level_name(replay: SearchReplay, level: int) -> str:
+    """Return the fidelity at one of its levels, as the legend calls it."""
+    if not replay.has_fidelity:
+        return "evaluated"
+    return f"{replay.race.fidelity.name} = {value_text(replay.race.levels[level])}"

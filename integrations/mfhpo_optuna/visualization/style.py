@@ -1,10 +1,12 @@
-"""What the figures of plotly share: how they begin, their titles and legends."""
+"""What the figures share: how they begin, their titles and legends."""
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from mfhpo_optuna.visualization.colours import QUIET
+from mfhpo.racing.recommendation import clean
+from mfhpo_optuna.visualization.colours import QUIET, faded
 
 LEFT, RIGHT = {"row": 1, "col": 1}, {"row": 1, "col": 2}
 
@@ -124,7 +126,9 @@ def rule(figure: Any, x: float, axis: str = "") -> None:
 
 
 def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = "") -> None:
-    """Shade a range of a panel's horizontal axis."""
+    """Shade a range of a panel's horizontal axis, if it is finite."""
+    if math.isinf(interval[1] - interval[0]):
+        return
     figure.add_shape(
         type="rect",
         x0=interval[0],
@@ -140,9 +144,46 @@ def band(figure: Any, interval: tuple[float, float], colour: str, axis: str = ""
     )
 
 
+def ribbon(
+    figure: Any,
+    x: Sequence[Any],
+    lower: Sequence[float],
+    upper: Sequence[float],
+    colour: str,
+    **options: Any,
+) -> None:
+    """Shade what lies between two curves."""
+    figure.add_scatter(
+        x=[*x, *reversed(x)],
+        y=rounded([*upper, *reversed(lower)]),
+        mode="lines",
+        fill="toself",
+        fillcolor=faded(colour, 0.18),
+        line={"width": 0},
+        hoverinfo="skip",
+        **options,
+    )
+
+
+def error_bars(
+    worth: Sequence[tuple[float, tuple[float, float]]], thickness: float
+) -> dict[str, Any]:
+    """Return bars from means to the ends of their intervals, none for those that are infinite."""
+    ends = [
+        (mean, low, high) if math.isfinite(high - low) else (mean, mean, mean)
+        for mean, (low, high) in worth
+    ]
+    return {
+        "array": rounded([high - mean for mean, _, high in ends]),
+        "arrayminus": rounded([mean - low for mean, low, _ in ends]),
+        "thickness": thickness,
+        "width": 0,
+    }
+
+
 def literal(text: str) -> str:
-    """The text for plotly, which then shows it as it is: nothing in it is markup."""
-    return escape(text, quote=False)  # plotly does not know &quot;, and would show it
+    """Return the text for plotly, which then shows it as it is: nothing in it is markup."""
+    return escape(clean(text), quote=False)  # plotly does not know &quot;, and would show it
 
 
 def hover(lines: Sequence[str]) -> str:

@@ -10,40 +10,18 @@ from ray.tune.trainable import FunctionTrainable, Trainable
 from ray.tune.utils import flatten_dict
 
 
-class Checkpoints:
-    """Which pauses lose nothing, found out as trials show it.
+def loses_nothing_by_a_pause(trial: Trial, result: Mapping[str, Any]) -> bool:
+    """Return whether a trial that is paused after its result goes on from there.
 
-    A training function cannot go back to a result without a checkpoint. A class is saved by the
-    pause itself, if it has ``save_checkpoint``. Where the trainable is not known here, one trial is
-    paused to see.
+    A class is saved by the pause itself, if it has ``save_checkpoint``. A training function cannot
+    go back to a result without a checkpoint.
     """
-
-    def __init__(self) -> None:
-        self._saved_by_a_pause: dict[str, bool | None] = {}
-        self._probe: Trial | None = None
-
-    def allow_pause(self, trial: Trial, result: Mapping[str, Any]) -> bool:
-        """Whether a trial is to be paused after its result, as far as checkpoints go."""
-        if result.get(SHOULD_CHECKPOINT):
-            return True
-        saved = trial.latest_checkpoint_result
-        if saved is not None and saved.metrics is not None:
-            now = result.get(TRAINING_ITERATION)
-            if now is not None and saved.metrics.get(TRAINING_ITERATION) == now:
-                return True
-        name = trial.trainable_name
-        if name not in self._saved_by_a_pause:
-            self._saved_by_a_pause[name] = _saved_by_a_pause(trial)
-        known = self._saved_by_a_pause[name]
-        if known is None and self._probe is None:
-            self._probe = trial
-            return True
-        return bool(known)
-
-    def note_pause(self, trial: Trial) -> None:
-        """Learn from a trial that is paused now."""
-        if trial is self._probe:
-            self._saved_by_a_pause[trial.trainable_name] = trial.has_checkpoint()
+    if result.get(SHOULD_CHECKPOINT):
+        return True
+    now = result.get(TRAINING_ITERATION)
+    if now is not None and saved_metrics(trial).get(TRAINING_ITERATION) == now:
+        return True
+    return not _is_function(trial) and can_be_saved(trial)
 
 
 def saved_metrics(trial: Trial) -> dict[str, Any]:
@@ -59,19 +37,10 @@ def saved_seconds(trial: Trial) -> float:
 
 def can_be_saved(trial: Trial) -> bool:
     """Whether Ray may be asked to save a trial: a class that cannot be saved would fail."""
-    return _saved_by_a_pause(trial) is not False or _is_function(trial)
+    return _is_function(trial) or (
+        trial.get_trainable_cls().save_checkpoint is not Trainable.save_checkpoint
+    )
 
 
 def _is_function(trial: Trial) -> bool:
-    trainable = trial.get_trainable_cls()
-    return trainable is not None and issubclass(trainable, FunctionTrainable)
-
-
-def _saved_by_a_pause(trial: Trial) -> bool | None:
-    """Whether Ray saves a trial when it pauses it; None if that is not known."""
-    trainable = trial.get_trainable_cls()
-    if trainable is None:
-        return None
-    if _is_function(trial):
-        return False
-    return bool(trainable.save_checkpoint is not Trainable.save_checkpoint)
+    return issubclass(trial.get_trainable_cls(), FunctionTrainable)

@@ -1,8 +1,8 @@
 """Configurations in JSON: as they are where JSON gives them back the same, pickled where not."""
 
 import base64
+import json
 import math
-from collections.abc import Mapping
 from typing import Any
 
 from ray import cloudpickle
@@ -22,19 +22,10 @@ def decode(content: dict[str, Any]) -> Any:
     return cloudpickle.loads(base64.b64decode(content["pickled"]))
 
 
-def differ(one: Any, other: Any) -> bool:
-    """Whether two values differ for sure: objects that are pickled may or may not."""
-    if _is_leaf(one) or _is_leaf(other):
-        return type(one) is not type(other) or repr(one) != repr(other)
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() != other.keys() or any(differ(one[name], other[name]) for name in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
-        return len(one) != len(other) or any(map(differ, one, other))
-    return type(one).__qualname__ != type(other).__qualname__
-
-
-def _is_leaf(value: Any) -> bool:
-    return value is None or type(value) in (bool, int, float, str)
+def differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Return whether two encoded values differ for sure: what is pickled may or may not."""
+    texts = [json.dumps(content, sort_keys=True) for content in (one, other)]
+    return one.keys() != other.keys() or ("plain" in one and texts[0] != texts[1])
 
 
 def _is_plain(value: Any) -> bool:
@@ -43,4 +34,5 @@ def _is_plain(value: Any) -> bool:
         return all(type(name) is str and _is_plain(part) for name, part in value.items())
     if type(value) is list:
         return all(map(_is_plain, value))
-    return _is_leaf(value) and (type(value) is not float or math.isfinite(value))
+    is_finite = type(value) is not float or math.isfinite(value)
+    return value is None or (type(value) in (bool, int, float, str) and is_finite)

@@ -49,17 +49,7 @@ def with_losses(answer: Recommendation, n_lost: int) -> Recommendation:
 
 
 class Losses:
-    """Which losses are excused: not those of an arm that is lost again and again.
-
-    Examples
-    --------
-    >>> losses = Losses()
-    >>> [losses.excuse(arm=3) for _ in range(11)].count(True)
-    10
-    >>> losses.forget(arm=3)
-    >>> losses.excuse(arm=3)
-    True
-    """
+    """Counts losses, and excuses them, but not those of an arm that is lost again and again."""
 
     def __init__(self) -> None:
         self._in_a_row: Counter[int] = Counter()

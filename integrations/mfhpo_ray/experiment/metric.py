@@ -13,6 +13,12 @@ def check_aim(metric: Any, mode: Any) -> None:
         raise ValueError(f"mode must be 'max', 'min' or None, got {mode!r}.")
 
 
+def check_key(name: str, value: Any) -> None:
+    """Raise TypeError for what is no key of a configuration or of a result."""
+    if not isinstance(value, str) or not value:
+        raise TypeError(f"{name} must be a key, such as 'seed' or 'train/seed', got {value!r}.")
+
+
 def as_number(value: Any) -> float | None:
     """A number as a float, also that of an array or a tensor of one element; else None.
 

@@ -1,7 +1,7 @@
 """The pulls of a race that are begun and not told yet, and whose turn it is to be told."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -37,13 +37,13 @@ class WaitedFor:
 
 
 def with_waiting(
-    answer: Recommendation, waits: Iterable[WaitedFor], in_words: Callable[[WaitedFor], str]
+    answer: Recommendation, waits: Iterable[WaitedFor], labels: Labels
 ) -> Recommendation:
-    """An answer that names the trials which hold back others, if any do."""
+    """Return an answer that names the trials which hold back others, if any do."""
     waits = sorted(waits, key=lambda each: -each.n_held)
     if answer.finished or not waits:
         return answer
-    parts = [in_words(each) for each in waits[:_MOST_NAMED]]
+    parts = [each.in_words(labels) for each in waits[:_MOST_NAMED]]
     if len(waits) > _MOST_NAMED:
         parts.append(f"and {len(waits) - _MOST_NAMED} more")
     reason = (

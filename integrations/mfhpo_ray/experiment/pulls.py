@@ -47,7 +47,7 @@ class UnderWay:
     def from_state_dict(cls, state: Mapping[str, Any], now: float) -> UnderWay:
         """What was saved; its trial begins anew."""
         pull, replicate = _pull_from_record(state), int(state["replicate"])
-        return cls(pull, replicate, now, restored=True, owed=float(state.get("owed", 0.0)))
+        return cls(pull, replicate, now, restored=True, owed=float(state["owed"]))
 
 
 @dataclass(frozen=True)

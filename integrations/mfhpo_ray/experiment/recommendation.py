@@ -1,17 +1,14 @@
 """The answer of a race in the terms of Ray Tune, beside the trial that looks best."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ray.tune import ResultGrid
 from ray.tune.utils import flatten_dict
 
-from mfhpo.censored import SurvivalPoint
 from mfhpo.censored.recommendation import UserLimitRecommendation
-from mfhpo.certification.candidates import CandidateResult
-from mfhpo.certification.certificate import Certificate
-from mfhpo.racing.recommendation import UserRecommendation, short
+from mfhpo.racing.recommendation import UserRecommendation, params_in_words
 from mfhpo.search.recommendation import UserSearchRecommendation
 from mfhpo_ray.experiment.encoding import decode, encode
 from mfhpo_ray.experiment.journal import Journal, of_this_version
@@ -23,14 +20,12 @@ RECOMMENDATION = "recommendation"
 
 @dataclass(frozen=True)
 class Luckiest:
-    """The trial that ``ResultGrid.get_best_result`` hands over.
+    """The trial that ``ResultGrid.get_best_result`` hands over, with its single noisy value.
 
     Parameters
     ----------
-    metric
-        What it was chosen for.
-    value
-        Its last reported value: a single noisy one, at whatever level the trial was run.
+    metric, value
+        The metric, and the trial's last reported value, at whatever level the trial was run.
     config
         Its configuration with what the search has set, but for the seed; see `config` of an answer.
     """
@@ -69,13 +64,8 @@ class _BesideLuckiest:
 class TuneRecommendation(_BesideLuckiest, UserRecommendation):
     """Which configuration to be content with, and how sure that is.
 
-    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and:
-
-    Parameters
-    ----------
-    luckiest
-        What ``ResultGrid.get_best_result`` hands over, for comparison; None unless it was asked
-        for with the results.
+    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and `luckiest`: what
+    ``ResultGrid.get_best_result`` hands over, None unless it was asked for with the results.
     """
 
 
@@ -112,15 +102,9 @@ class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
 
 Answer: TypeAlias = TuneRecommendation | TuneLimitRecommendation
 
-_KINDS: dict[type[Answer], str] = {
-    TuneRecommendation: "arm",
-    TuneSearchRecommendation: "race",
-    TuneLimitRecommendation: "limit",
-}
-
 
 def recommendation(what: Any) -> Answer:
-    """The answer of a race.
+    """Return the answer of a race.
 
     Parameters
     ----------
@@ -158,74 +142,14 @@ def recommendation(what: Any) -> Answer:
 
 
 def to_record(answer: Answer, metric: str, mode: str, names: Collection[str]) -> dict[str, Any]:
-    """The answer as it is written in the journal, and the `names` that `Luckiest` shows."""
-    content = {
-        field.name: getattr(answer, field.name)
-        for field in fields(answer)
-        if field.name != "luckiest"
-    }
-    content["params"] = encode(answer.params)
-    if isinstance(answer, TuneRecommendation):
-        content["level"] = encode(answer.level)
-    if isinstance(answer, TuneSearchRecommendation):
-        content["certificate"] = _certificate_to_record(answer.certificate)
-    return {
-        "kind": _KINDS[type(answer)],
-        "answer": content,
-        "metric": metric,
-        "mode": mode,
-        "names": list(names),
-    }
-
-
-# What JSON has made lists of.
-_TUPLES = {"interval", "survivors", "assumptions", "conditions", "not_compared", "notices"}
+    """Return the record of an answer for the journal, with the `names` that `Luckiest` shows."""
+    return {"answer": encode(answer), "metric": metric, "mode": mode, "names": list(names)}
 
 
 def from_record(record: Mapping[str, Any]) -> Answer:
-    """The answer that was written."""
-    content = dict(record["answer"])
-    content["params"] = decode(content["params"])
-    for name in _TUPLES & content.keys():
-        content[name] = tuple(content[name])
-    if record["kind"] != "limit":
-        content["level"] = decode(content["level"])
-    if record["kind"] == "arm":
-        return TuneRecommendation(**content)
-    if record["kind"] == "race":
-        content["certificate"] = _certificate_from_record(content["certificate"])
-        return TuneSearchRecommendation(**content)
-    content["survival"] = tuple(SurvivalPoint(*point) for point in content["survival"])
-    return TuneLimitRecommendation(**content)
-
-
-def _certificate_to_record(certificate: Certificate | None) -> dict[str, Any] | None:
-    if certificate is None:
-        return None
-    record = asdict(replace(certificate, candidates=()))
-    record["candidates"] = [
-        {**vars(candidate), "params": encode(candidate.params)}
-        for candidate in certificate.candidates
-    ]
-    return record
-
-
-def _certificate_from_record(record: Mapping[str, Any] | None) -> Certificate | None:
-    if record is None:
-        return None
-    candidates = [
-        CandidateResult(
-            **{
-                **candidate,
-                "params": decode(candidate["params"]),
-                "interval": tuple(candidate["interval"]),
-                "gap_interval": tuple(candidate["gap_interval"]),
-            }
-        )
-        for candidate in record["candidates"]
-    ]
-    tuples = {name: tuple(record[name]) for name in _TUPLES & record.keys()}
-    return Certificate(**{**record, **tuples, "candidates": tuple(candidates)})
+    """Return the answer of a record."""
+    answer: Answer = decode(record["answer"])
+    return answer
 
 
 def _of_results(results: ResultGrid) -> Answer:
@@ -260,7 +184,7 @@ def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) ->
     value = flatten_dict(best.metrics or {}).get(metric)
     if value is None or best.config is None:
         return None
-    names = [*_flat(answer.params), *record.get("names", ())]
+    names = [*_flat(answer.params), *record["names"]]
     return Luckiest(metric, float(value), picked(best.config, names))
 
 
@@ -270,4 +194,4 @@ def _flat(config: Mapping[str, Any]) -> Config:
 
 
 def _listed(config: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={short(value)}" for name, value in _flat(config).items())
+    return params_in_words(_flat(config))

@@ -209,16 +209,14 @@ def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
 
 
 def _no_levels(name: str, domain: Any, space: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, flatten_dict(dict(space)), n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    trouble = f"there is no {name!r} in the search space, which has {open_names(space)}{hint}"
     if domain is not None:
         trouble = f"its values have no bounds: {_shown(domain)}"
-    else:
-        close = difflib.get_close_matches(name, flatten_dict(dict(space)), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        trouble = f"there is no {name!r} in the search space, which has {open_names(space)}{hint}"
     return (
-        f"fidelity={name!r} has no levels, because {trouble}. Give the space "
-        f"{{{name!r}: tune.randint(1, 82)}} or the like, or declare the levels: "
-        f"fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
+        f"fidelity={name!r} has no levels, because {trouble}. Give the space {{{name!r}: "
+        f"tune.randint(1, 82)}}, or declare fidelity=Fidelity({name!r}, levels=[1, 3, 9])."
     )
 
 

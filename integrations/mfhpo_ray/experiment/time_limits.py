@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,16 +54,13 @@ class _Watch:
 class TimeLimits:
     """Ends trials that have run for longer than their limits.
 
-    A scheduler holds one, and calls `set` in ``on_trial_add``, `enforce` in
-    ``choose_trial_to_run``, `exceeded` in ``on_trial_result``, `settle` and then `forget` in
-    ``on_trial_complete``, and `forget` in ``on_trial_remove`` and ``on_trial_error``.
+    A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
+    ``on_trial_result``, `settle` in ``on_trial_complete``, and `forget` whenever a trial has ended.
 
     A trial's clock starts when the loop sees it RUNNING, so that the start of its process, with the
-    ``setup`` of a class, is free; and starts again when it runs again, after a pause, a failure or
-    a restored experiment. At each report the clock is set to what the trial itself says that it has
-    trained in this run (``time_since_restore``), so that a slow driver is not charged. While the
-    driver is busy, nobody looks at the limits; a result that has come in by then is heard first. A
-    trial whose last result is there and that is saving its checkpoint is not ended.
+    ``setup`` of a class, is free; and starts again when it runs again. At each report the clock is
+    set to what the trial itself says that it has trained in this run (``time_since_restore``), so
+    that a slow driver is not charged. A trial whose last result is there is not ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -84,7 +81,7 @@ class TimeLimits:
         now = self._clock()
         running = {
             trial.trial_id: trial
-            for trial in _running_trials(tune_controller)
+            for trial in unwrapped(tune_controller)._running_trials
             if trial.trial_id in self._watches
         }
         for trial_id in self._running - running.keys():
@@ -171,28 +168,17 @@ def stop_at_once(
     # Tune would wait for the process to export its model.
     trial.export_formats = None
     # With reuse_actors, Tune keeps for the next trial what counts as started.
-    started = getattr(controller, "_started_actors", None)
-    if started is not None:
-        started.discard(controller._trial_to_actor.get(trial))
+    controller._started_actors.discard(controller._trial_to_actor.get(trial))
     controller.stop_trial(trial)
     if isinstance(process, ray.actor.ActorHandle):
         ray.kill(process)
-    elif process is not None:  # a simulated one
+    elif process is not None:  # what stands for one in a simulation
         process.kill()
 
 
 def unwrapped(tune_controller: TuneController) -> Any:
     """Tune's controller itself: schedulers get a wrapper that warns of what it does not list."""
     return getattr(tune_controller, "_tune_controller", tune_controller)
-
-
-def _running_trials(tune_controller: TuneController) -> Iterable[Trial]:
-    running: Iterable[Trial] | None
-    running = getattr(unwrapped(tune_controller), "_running_trials", None)
-    if running is None:
-        live = tune_controller.get_live_trials()
-        running = [trial for trial in live if trial.status == Trial.RUNNING]
-    return running
 
 
 def _has_ended(trial: Trial) -> bool:

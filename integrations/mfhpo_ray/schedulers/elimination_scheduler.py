@@ -18,8 +18,9 @@ from mfhpo.identification.curves.staged_elimination import (
 )
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_ray.experiment.checkpoints import Checkpoints, saved_metrics
+from mfhpo_ray.experiment.checkpoints import loses_nothing_by_a_pause, saved_metrics
 from mfhpo_ray.experiment.losses import is_tried_again
+from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
@@ -31,18 +32,15 @@ from mfhpo_ray.schedulers.turn_queue import TurnQueue
 class MFEliminationScheduler(ArmScheduler):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
-    The counterpart of `mfhpo_optuna.MFEliminationPruner`, which says what it promises: with
-    declared bounds no trial is stopped that would have ended above all the others; without them it
-    is a heuristic, and never certifies. It is not Algorithm 3 of "Multi-Fidelity Multi-Armed
-    Bandits Revisited" (NeurIPS 2023): see the notes. It needs no replicates: a hundred
-    configurations with one trial each will do. Where there are replicates, an arm is the
-    configuration without their key. It loses all its trials at once, those that were waiting never
-    start, and an arm is never stopped by its own replicates. When no other arm's bounds reach the
-    best one, `recommendation` says so, and the race ends.
+    The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
+    that would have ended above all the others, and the race ends when no other arm's bounds reach
+    the best one. Without them it is a heuristic, and never certifies. A hundred configurations with
+    one trial each will do. Where there are replicates, an arm is the configuration without their
+    key. It loses all its trials at once, and those that were waiting never start.
 
     Parameters
     ----------
-    time_attr, max_t, grace_period, reduction_factor, levels
+    time_attr, max_t, levels
         The levels at which trials are judged: see `mfhpo_ray.IISEScheduler`.
     bias
         Bounds on what is still gained, as for the pruner: ``{level: bound}``, whose levels are then
@@ -57,9 +55,6 @@ class MFEliminationScheduler(ArmScheduler):
         without.
     replicate, arms, metric, mode, limit
         See `mfhpo_ray.IISEScheduler`.
-    breadth_first
-        Whether trials pause at a level to let others go first. None: those do that lose nothing by
-        it, see the notes.
 
     Raises
     ------
@@ -69,50 +64,31 @@ class MFEliminationScheduler(ArmScheduler):
 
     Notes
     -----
-    * `mfhpo_optuna.MFEliminationSampler` runs Algorithm 3. That evaluates each arm many times at
-      the target and halves its tolerance after each phase. Then it plays the remaining arms at the
-      cheapest fidelity, to earn reward. The scheduler compares values below the last level, and
-      earns no reward. The declared bounds are not part of Algorithm 3. In the heuristic, levels
-      take the place of phases, and the width of the values is measured instead of known.
-    * The order. Where trials pause at no cost, all come to the first level, and from there on the
-      one that may get highest goes first. (In the heuristic, all trials come to a level before any
-      goes on, and the best goes first.) A trial that pauses without a checkpoint begins anew, which
-      costs more than the order saves: such trials run on until they are stopped. Where it cannot be
-      told whether a trial can be saved, one pauses to show it.
+    * It is not Algorithm 3 of "Multi-Fidelity Multi-Armed Bandits Revisited" (NeurIPS 2023), which
+      `mfhpo_optuna.MFEliminationSampler` runs.
+    * The order. Where trials pause at no cost, all come to the first level. From there on, the one
+      that may get highest goes first; in the heuristic, all trials come to a level before any goes
+      on. A trial that would begin anew after a pause runs on until it is stopped.
     * Replicates. With bounds, an arm's second trial starts only when its first has come to its end
       and left open whether the arm is the best. In the heuristic all replicates count, by their
       mean at the last level to which all that have begun have come.
     * What counts against an arm: all that others have shown, unless all their trials failed. A
       trial fails that crashes for good, runs into its `limit`, or reports a value that is no finite
-      number, at which it is stopped. A trial that is lost with its node has failed too, unless
-      Tune may run it again (``max_failures``).
+      number, at which it is stopped.
     * Where a trial that has ended contradicts the bounds beyond the noise, a
-      `mfhpo.BiasContradictedWarning` says so once for each level, the bound is widened as far as
-      needed, trials that were stopped before stay stopped, and nothing is certified any more.
-    * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. An arm that
-      Ray restores no trial of stays in the race with what it has shown. The cost of the answer is
-      the time trained in the unit of `time_attr`, repeats included, but for what was trained
-      between a last level and a crash.
+      `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
+      certified any more.
+    * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. The cost of
+      the answer is the time trained in the unit of `time_attr`, repeats included.
 
     Examples
     --------
-    Accuracies that gain at most 0.5, 0.2 and 0.1 after epochs 1, 3 and 9, and never fall, in
-    virtual time and without a cluster:
+    Accuracies that never fall, and gain at most 0.5, 0.2 and 0.1 after epochs 1, 3 and 9:
 
     >>> from mfhpo_ray import MFEliminationScheduler
-    >>> from mfhpo_ray.simulation import ReplayedCurves, simulate
-    >>> heights = [0.3, 0.9, 0.5, 0.6, 0.8]
-    >>> curves = [[height * (1 - 0.5 / epoch) for epoch in range(1, 28)] for height in heights]
     >>> scheduler = MFEliminationScheduler(
     ...     max_t=27, bias={1: (0.0, 0.5), 3: (0.0, 0.2), 9: (0.0, 0.1)}
     ... )
-    >>> trials = [{"arm": arm} for arm in range(5)]
-    >>> run = simulate(scheduler, trials, ReplayedCurves(curves), slots=1, checkpoints=True)
-    >>> [trial.last_result["training_iteration"] for trial in run.trials]
-    [1, 27, 1, 1, 3]
-    >>> answer = scheduler.recommendation()
-    >>> answer.config, answer.certified, answer.cost
-    ({'arm': 1}, True, 33.0)
     """
 
     def __init__(
@@ -120,8 +96,6 @@ class MFEliminationScheduler(ArmScheduler):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
-        grace_period: int | None = None,
-        reduction_factor: float | None = None,
         levels: Sequence[float] | None = None,
         bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
@@ -130,42 +104,29 @@ class MFEliminationScheduler(ArmScheduler):
         arms: int | None = None,
         metric: str | None = None,
         mode: str | None = None,
-        breadth_first: bool | None = None,
         limit: float | None = None,
     ) -> None:
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
-        if not isinstance(time_attr, str):
-            raise TypeError(f"time_attr must be the key of a result, got {time_attr!r}.")
-        if breadth_first not in (None, True, False):
-            raise TypeError(f"breadth_first must be True, False or None, got {breadth_first!r}.")
+        check_key("time_attr", time_attr)
         self._time_attr = time_attr
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is None or callable(bias):
             self._bias = bias
-            levels = levels_of(levels, max_t, grace_period, reduction_factor)
+            levels = levels_of(levels, max_t)
         else:
             self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = levels_with_bounds(
-                self._bias,
-                levels,
-                max_t,
-                grace_period=grace_period,
-                reduction_factor=reduction_factor,
-            )
+            levels = levels_with_bounds(self._bias, levels, max_t)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:
             raise ValueError(
                 f"nothing would ever be stopped with levels {self._levels}: they must be above 0, "
-                f"with at least one before the last. Lower grace_period or reduction_factor, or "
-                f"give levels=..."
+                f"with at least one before the last. Give a larger max_t, or levels=..."
             )
         self._noise = check_nonnegative("noise", check_number("noise", noise))
         if n_startup_trials is None:
             n_startup_trials = 10 if bias is None else 0
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
-        self._breadth_first = breadth_first
-        self._checkpoints = Checkpoints()
         self._race: StagedElimination  # from `_open` on
         self._turns: TurnQueue  # likewise
         self._n_expected = 0
@@ -271,7 +232,7 @@ class MFEliminationScheduler(ArmScheduler):
         if run.doomed or stage == self._last or self._over:
             return str(TrialScheduler.STOP)
         goes_first = self._turns.goes_first(run, self._without_slot())
-        if goes_first or not self._may_pause(run, result):
+        if goes_first or not loses_nothing_by_a_pause(run.trial, result):
             run.granted = stage + 1
             return str(TrialScheduler.CONTINUE)
         self._resting.append(run)
@@ -419,7 +380,6 @@ class MFEliminationScheduler(ArmScheduler):
         resting, self._resting = self._resting, []
         for run in resting:
             if run.waits:
-                self._checkpoints.note_pause(run.trial)
                 self._queue(run.arm)
             elif not run.doomed and not run.trial.is_finished():
                 self._resting.append(run)
@@ -430,35 +390,28 @@ class MFEliminationScheduler(ArmScheduler):
             return []
         return [run for run in self._busy.values() if run.trial.status == Trial.PENDING]
 
-    def _may_pause(self, run: Run, result: Mapping[str, Any]) -> bool:
-        if self._breadth_first is not None:
-            return self._breadth_first
-        return self._checkpoints.allow_pause(run.trial, result)
-
     # What is shown.
 
     def _warn_of_contradiction(self, run: Run, contradicted: Sequence[int]) -> None:
         curve = self._sign * self._curves[run.trial.trial_id]
+        values = zip(self._levels, curve, strict=True)
+        shown = [f"{value:.5g} at {level:g}" for level, value in values if math.isfinite(value)]
+        whose = f"trial {run.trial.trial_id} ({', '.join(shown)})"
         stopped = "what was stopped by it may have been stopped in error"
         for stage in contradicted:
             assert isinstance(self._race, BoundedElimination)
-            level = self._levels[stage]
             low, high = sorted(self._sign * self._race.gains[stage])
             self._warn_once(
                 stage,
-                f"bias[{level:g}] is contradicted by trial {run.trial.trial_id}: it had "
-                f"{curve[stage]:.5g} there and ended with {curve[-1]:.5g}. The bound is widened to "
-                f"gains in [{low:.5g}, {high:.5g}], and further as trials need; {stopped}. "
+                f"bias[{self._levels[stage]:g}] is contradicted by {whose}. The bound is widened "
+                f"to gains in [{low:.5g}, {high:.5g}], and further as trials need; {stopped}. "
                 f"Declare a wider bound, or larger noise.",
                 BiasContradictedWarning,
             )
         if not contradicted:
-            values = zip(self._levels, curve, strict=True)
-            shown = [f"{value:.5g} at {level:g}" for level, value in values if math.isfinite(value)]
             self._warn_once(
                 "interval",
-                f"no final value agrees with what was declared and with what trial "
-                f"{run.trial.trial_id} ({', '.join(shown)}) and other replicates have shown; "
-                f"{stopped}. Declare wider bounds, or larger noise.",
+                f"no final value agrees with what was declared and with what {whose} and other "
+                f"replicates have shown; {stopped}. Declare wider bounds, or larger noise.",
                 BiasContradictedWarning,
             )

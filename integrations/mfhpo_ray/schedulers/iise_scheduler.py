@@ -21,7 +21,7 @@ from mfhpo.knowledge.noise import EstimatedNoise
 from mfhpo.racing.declaration import Declaration, check_options
 from mfhpo.racing.options import IISEOptions, runs, with_defaults
 from mfhpo_ray.experiment.losses import is_tried_again, with_losses
-from mfhpo_ray.experiment.open_pulls import WaitedFor, with_waiting
+from mfhpo_ray.experiment.open_pulls import with_waiting
 from mfhpo_ray.experiment.recommendation import TuneRecommendation
 from mfhpo_ray.schedulers.arm_scheduler import ArmScheduler, Entry
 from mfhpo_ray.schedulers.level_order import Arrived, Place
@@ -51,10 +51,7 @@ class IISEScheduler(ArmScheduler):
     time_attr
         What the levels are of, in every result: a number that grows while a trial trains.
     max_t
-        The time at which a trial is complete; the levels are then geometric.
-    grace_period, reduction_factor
-        Least level that is made from `max_t`, and how many times longer each level is than the one
-        before. None: 1 and 3.
+        The time at which a trial is complete; each level is then three times the one before.
     levels
         The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
@@ -70,68 +67,46 @@ class IISEScheduler(ArmScheduler):
         samples. The search ends with the first suggestion beyond them. Not needed with random
         search and grids.
     metric, mode
-        What to optimise, "max" or "min"; None: as ``TuneConfig`` says. Where Ray lets trials report
-        without the metric (``TUNE_DISABLE_STRICT_METRIC_CHECKING=1``), the first result with it, at
-        a level or beyond, counts there. A trial that ends without one has failed.
+        What to optimise, "max" or "min"; None: as ``TuneConfig`` says. A trial that ends without
+        the metric has failed.
     limit
         Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
-        there, also if it hangs, has failed; once it has reported a level, saving it takes as long
-        as it does. None: no limit, so that a trial which hangs holds its slot, and the race, for
-        ever.
+        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
+        slot, and the race, for ever.
     seed
         Of the pilot.
     **options
         Those of the policy, `mfhpo.racing.options.IISEOptions`: a level is a fidelity there, and a
         replicate's value an evaluation. Without `measure`, the winner gets ten values at the last
-        level, or as many as each arm has. A trial that Ray tries again (``FailureConfig``, or
-        ``Tuner.restore(resume_errored=True)``) has failed when Ray gives it up.
+        level, or as many as each arm has.
 
     Raises
     ------
     TypeError, ValueError
         For arguments of another kind or out of range; when the trials are known, if an arm has too
-        few replicates to estimate what was not declared. Where a search algorithm suggests them,
-        that is known when it has ended; it warns before, if nothing seems to repeat them.
+        few replicates to estimate what was not declared.
 
     Notes
     -----
     Each configuration needs replicates: ``{"seed": tune.grid_search(list(range(20)))}`` gives it
     twenty. Where the noise is estimated, nothing is certified before the winner has 17 values (at
-    ``delta=0.05``). Where `sigma` is declared, it is audited by some 8 repeats at each level that
-    has values.
+    ``delta=0.05``).
 
-    Trials that save checkpoints go on where they paused. Those that do not begin anew at each
-    level, which costs more, and is counted. No more trials are started than the cluster has room
-    for: one that grows on demand is not asked to, so begin with the nodes that you want.
+    Trials that save checkpoints go on where they paused. The others begin anew at each level, which
+    costs more, and is counted. No more trials are started than the cluster has room for: one that
+    grows on demand is not asked to.
 
-    Values of an arm at a level count in the order in which its trials were sent there, those that
-    fail too, as in `IISESearch`; a trial that ends before an earlier one pauses until that one is
-    there. After a crash of the driver, ``Tuner.restore`` goes on with everything observed. Trials
-    that others waited for keep their places if Ray runs them again.
+    Values of an arm at a level count in the order in which its trials were sent there, as in
+    `IISESearch`. After a crash of the driver, ``Tuner.restore`` goes on with everything observed.
 
     Examples
     --------
-    >>> from mfhpo_ray import IISEScheduler
-    >>> scheduler = IISEScheduler(max_t=81, metric="accuracy", mode="max", delta=0.05)
+    ``constant_grid_search`` keeps a sampled configuration for all seeds of the grid::
 
-    and, with a function ``train`` that reports ``accuracy`` after every epoch::
-
-        tuner = tune.Tuner(
-            train,
-            param_space={
-                "lr": tune.loguniform(1e-4, 1e-1),
-                "seed": tune.grid_search(list(range(20))),
-            },
-            tune_config=tune.TuneConfig(
-                num_samples=20,
-                scheduler=scheduler,
-                search_alg=BasicVariantGenerator(constant_grid_search=True),
-            ),
+        tune_config = tune.TuneConfig(
+            metric="accuracy", mode="max", num_samples=20, scheduler=IISEScheduler(max_t=81),
+            search_alg=BasicVariantGenerator(constant_grid_search=True),
         )
-        print(mfhpo_ray.recommendation(tuner.fit()))
-
-    ``constant_grid_search`` keeps a sampled configuration for all seeds of the grid; without it
-    every trial would be an arm of its own.
     """
 
     def __init__(
@@ -139,8 +114,6 @@ class IISEScheduler(ArmScheduler):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
-        grace_period: int | None = None,
-        reduction_factor: float | None = None,
         levels: Sequence[float] | None = None,
         costs: Sequence[float] | Literal["measured"] | None = None,
         prices: Mapping[str, float] | None = None,
@@ -154,7 +127,7 @@ class IISEScheduler(ArmScheduler):
     ) -> None:
         own = with_defaults(type(self), options)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
-        given = levels_of(levels, max_t, grace_period, reduction_factor)
+        given = levels_of(levels, max_t)
         self._fidelity = Fidelity(time_attr, given, costs)
         self._meter = Meter(self._fidelity, prices)
         self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
@@ -176,16 +149,9 @@ class IISEScheduler(ArmScheduler):
         race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
         answer = self._without_more(answer, race.nothing_is_left)
-        answer = with_waiting(answer, race.in_order.waited_for, self._in_words)
+        answer = with_waiting(answer, race.in_order.waited_for, race.policy.labels)
         config = self._runs.config(answer.arm)
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
-
-    def _in_words(self, waits: WaitedFor) -> str:
-        labels = self._race.policy.labels
-        return (
-            f"trial {waits.trial_id} of {labels.arm(waits.pull.arm)} on its way to "
-            f"{labels.fidelity(waits.pull.fidelity)} ({waits.n_held} later ones are there)"
-        )
 
     # The policy, and whether there are replicates enough for it.
 

@@ -13,58 +13,31 @@ from mfhpo_ray.experiment.checkpoints import saved_metrics
 from mfhpo_ray.experiment.prices import Prices
 from mfhpo_ray.schedulers.runs import Run
 
-_GRACE_PERIOD = 1
-_REDUCTION_FACTOR = 3.0
+_LEVEL_RATIO = 3.0  # of a geometric level to the one before
 
 
-def levels_of(
-    levels: Sequence[float] | None,
-    max_t: int | None,
-    grace_period: int | None,
-    reduction_factor: float | None,
-) -> tuple[float, ...]:
-    """The levels of a time attribute: as given, or geometric up to `max_t`."""
-    if max_t is None and levels is not None:
-        _refuse(
-            f"levels={levels!r}; leave it out, or give max_t=... in place of levels",
-            grace_period=grace_period,
-            reduction_factor=reduction_factor,
-        )
+def levels_of(levels: Sequence[float] | None, max_t: int | None) -> tuple[float, ...]:
+    """Return the levels of a time attribute: as given, or geometric up to `max_t`."""
+    if levels is not None and max_t is None:
         return tuple(levels)
     if max_t is None or levels is not None:
         raise ValueError(
             f"give either max_t, the time at which a trial is complete, or levels, got "
             f"max_t={max_t!r} and levels={levels!r}."
         )
-    last = check_count("max_t", max_t, 1)
-    first = _GRACE_PERIOD if grace_period is None else check_count("grace_period", grace_period, 1)
-    if reduction_factor is None:
-        reduction_factor = _REDUCTION_FACTOR
-    if not check_number("reduction_factor", reduction_factor) > 1.0:
-        raise ValueError(f"reduction_factor must be above 1, got {reduction_factor!r}; try 3.")
-    if first > last:
-        raise ValueError(f"grace_period={first} must not be above max_t={last}.")
-    return check_steps(last, reduction_factor, first)
+    return check_steps(check_count("max_t", max_t, 1), _LEVEL_RATIO)
 
 
 def levels_with_bounds(
-    bias: Mapping[float, Bound],
-    levels: Sequence[float] | None,
-    max_t: int | None,
-    **geometric: float | None,
+    bias: Mapping[float, Bound], levels: Sequence[float] | None, max_t: int | None
 ) -> tuple[float, ...]:
-    """The levels that bounds are declared for, and the last one; `geometric` must be None."""
+    """Return the levels that bounds are declared for, and the last one."""
     if levels is not None or max_t is None:
         raise ValueError(
             f"with bias={{level: bound}}, its levels are those at which trials are judged: give "
             f"max_t, the time at which a trial is complete, and not levels; got max_t={max_t!r} "
             f"and levels={levels!r}."
         )
-    _refuse(
-        "bias={level: bound}, whose levels are those at which trials are judged; leave it out, or "
-        "give bias as a function of the level",
-        **geometric,
-    )
     last = check_count("max_t", max_t, 1)
     if max(bias) >= last:
         raise ValueError(
@@ -72,13 +45,6 @@ def levels_with_bounds(
             f"nothing is gained from there on."
         )
     return (*bias, last)
-
-
-def _refuse(beside: str, **geometric: float | None) -> None:
-    """Raise ValueError for an argument that makes levels where they are given."""
-    for name, value in geometric.items():
-        if value is not None:
-            raise ValueError(f"{name}={value!r} has no part beside {beside}.")
 
 
 def time_in(result: Mapping[str, Any], name: str) -> float:

@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
+from ray.tune.stopper import NoopStopper, TimeoutStopper
 from ray.tune.utils import flatten_dict
 
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.losses import is_tried_again, was_lost
+from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.prices import required_resources
 from mfhpo_ray.experiment.space import find, has
-from mfhpo_ray.experiment.stoppers import stopper_of_trials
-from mfhpo_ray.experiment.time_limits import TimeLimits, finite_limit, give_folder, stop_at_once
+from mfhpo_ray.experiment.time_limits import (
+    TimeLimits,
+    finite_limit,
+    give_folder,
+    stop_at_once,
+    unwrapped,
+)
 from mfhpo_ray.schedulers.room import searchers_of
 
 if TYPE_CHECKING:
@@ -29,26 +36,21 @@ class PullScheduler(FIFOScheduler):
     to signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
     slot within a second; its last result has the limit as ``"mfhpo/censored_at"``.
 
-    Use it with random search, with Optuna's searcher or with those of this package. A trial that is
-    ended before it reported has a result without the metric. Other searchers, such as Nevergrad's,
-    ZOOpt's and HEBO's, may fail on that, and the trial then counts as an error.
-
-    It is the companion of the searchers of this package, which make it by ``search.scheduler()``:
-    it writes their observations to the experiment's storage at once, does not run a pull again that
-    had been observed, and tells them what a trial holds (CPUs, GPUs).
+    Use it with random search, with Optuna's searcher or with those of this package, which make it
+    by ``search.scheduler()``. A trial that is ended before it reported has a result without the
+    metric, on which other searchers, such as HEBO's, may fail. With a search of this package, it
+    writes observations to the experiment's storage at once, and runs no pull again that had been
+    observed.
 
     Parameters
     ----------
     limit
         Seconds that a trial may run, or None; where the searcher chooses one (`SpaceSearch`), the
-        smaller counts. What Ray needs to start its process, ``setup`` of a
-        class included, and a result to reach the driver, does not count.
+        smaller counts. What Ray needs to start its process, ``setup`` of a class included, does not
+        count.
     limit_key
         Where the configuration of a trial has a limit of its own, which then counts instead of
         `limit`; None there means no limit. Nested keys are joined by ``"/"``.
-    stop_surplus
-        Whether to stop the trials that still run when a searcher of this package has finished;
-        else they run to their ends, and their observations are taken.
 
     Raises
     ------
@@ -59,31 +61,22 @@ class PullScheduler(FIFOScheduler):
     Notes
     -----
     A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
-    reports beyond its limit is stopped as by any scheduler, and its process is used again if
-    ``reuse_actors`` says so; one that does not report is killed, without ``finally`` or ``atexit``,
-    and its children with it. The clock starts again when a trial runs again, after a failure or
-    ``Tuner.restore``.
+    reports beyond its limit is stopped as by any scheduler; one that does not report is killed,
+    without ``finally`` or ``atexit``, and its children with it. The clock starts again when a trial
+    runs again, after a failure or ``Tuner.restore``.
 
     Examples
     --------
-    >>> from ray import tune
     >>> from mfhpo_ray import PullScheduler
-    >>> config = tune.TuneConfig(scheduler=PullScheduler(limit=600), num_samples=20)
-    >>> config.scheduler.debug_string()
+    >>> PullScheduler(limit=600).debug_string()
     'First in, first out; trials may run for 600 s; 0 were ended for their time.'
     """
 
-    def __init__(
-        self, limit: float | None = None, limit_key: str = "time_limit_s", stop_surplus: bool = True
-    ) -> None:
+    def __init__(self, limit: float | None = None, limit_key: str = "time_limit_s") -> None:
         FIFOScheduler.__init__(self)  # untyped in Ray, and only by its name exempt from the check
-        if not isinstance(limit_key, str):
-            raise TypeError(f"limit_key must be a string, got {limit_key!r}; try 'time_limit_s'.")
-        if not limit_key:
-            raise ValueError("limit_key must name a key of the configuration; try 'time_limit_s'.")
+        check_key("limit_key", limit_key)
         self._limit = finite_limit("limit", limit)
         self._limit_key = limit_key
-        self._stop_surplus = stop_surplus
         self._clock = time.monotonic
         self._limits = TimeLimits(self._now)
         self._censored = 0
@@ -145,7 +138,8 @@ class PullScheduler(FIFOScheduler):
             self._knows_what_is_kept = True
             self._search.keep({trial.trial_id for trial in _unfinished(tune_controller)})
         self._limits.enforce(tune_controller)
-        if self._stop_surplus and self._search is not None and self._search.finished:
+        search = self._search
+        if search is not None and search.finished and search.stops_surplus:
             self._stop_all(tune_controller)
 
     def debug_string(self) -> str:
@@ -171,10 +165,10 @@ class PullScheduler(FIFOScheduler):
         if search is None or (search is self._search and folder == self._folder):
             return
         self._search, self._folder = search, folder
-        # Tune tells a search only of conditions in a dictionary.
-        stopper = stopper_of_trials(tune_controller)
-        if stopper is not None:
-            search.warn_of_stop(stopper)
+        # Tune tells a search only of conditions in a dictionary. A time budget is a stopper, too.
+        stopper = getattr(unwrapped(tune_controller), "_stopper", None)
+        if not isinstance(stopper, NoopStopper | TimeoutStopper | None):
+            search.warn_of_stop(type(stopper).__name__)
         if journal is not None:
             search.connect(journal)
             self._knows_what_is_kept = False

@@ -53,21 +53,11 @@ class RCUCBScheduler(ArmScheduler):
 
     Examples
     --------
-    >>> from mfhpo.censored import Linear
-    >>> from mfhpo_ray import RCUCBScheduler
-    >>> scheduler = RCUCBScheduler(
-    ...     [10, 30, 90], cost=Linear(0.001), reward_range=(0, 1), metric="accuracy", mode="max"
-    ... )
+    ::
 
-    and, with a function ``train`` that reports ``accuracy``::
-
-        models = tune.grid_search(["forest", "boosting", "svm"])
-        tuner = tune.Tuner(
-            train,
-            param_space={"model": models, "seed": tune.grid_search(list(range(100)))},
-            tune_config=tune.TuneConfig(scheduler=scheduler, reuse_actors=True),
-        )
-        print(mfhpo_ray.recommendation(tuner.fit()))
+        scheduler = RCUCBScheduler([10, 30, 90], cost=Linear(0.001), reward_range=(0, 1))
+        space = {"model": tune.grid_search(models), "seed": tune.grid_search(list(range(100)))}
+        tune_config = tune.TuneConfig(metric="accuracy", mode="max", scheduler=scheduler)
     """
 
     def __init__(
@@ -109,7 +99,7 @@ class RCUCBScheduler(ArmScheduler):
 
     def _recover(self, entries: Sequence[Entry]) -> None:
         for record, _, run in entries:
-            owed = float(record.get("owed", 0.0))
+            owed = float(record["owed"])
             self._owed += owed
             if run is not None:
                 run.observed, run.owed = record["observed"], owed

@@ -56,8 +56,7 @@ class IISESearch(DeclaredSearch):
                 max_concurrent_trials=8,
             ),
         )
-        results = tuner.fit()
-        print(mfhpo_ray.recommendation(results))
+        print(mfhpo_ray.recommendation(tuner.fit()))
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Where no bias is declared, only
@@ -66,23 +65,19 @@ class IISESearch(DeclaredSearch):
     split and initial state from ``config["seed"]`` in each.
 
     A small `budget` changes what cheap levels do. If it does not pay for four evaluations of each
-    configuration at the target, and no bias is declared, cheap levels choose at most four
-    finalists. These are evaluated again at the target, with new seeds. The claim is about the
-    finalists alone, and rests on their new values alone. The answer, a `TuneSearchRecommendation`,
-    says how many configurations were left at which level, and the log "mfhpo_ray" says at the
-    beginning that cheap levels choose. All configurations are compared with a larger budget or
-    none, with a `bias` or a `variant`, with ``estimated_bias="eliminate"``, and where costs are
-    measured.
+    configuration at the target, and neither `bias` nor `variant` is given, cheap levels choose at
+    most four finalists, and the claim is about these. They are evaluated again, and the answer is a
+    `TuneSearchRecommendation`. All are compared where costs are measured.
 
     Parameters
     ----------
     fidelity
         The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
         that also declares levels, costs or bias. Levels that are not declared come from the domain
-        of that name in the search space: geometric between the bounds of a range (the upper one of
-        ``tune.randint`` is excluded, as in Tune), or the categories of a choice in their order.
-        Measured costs are ``time_total_s`` of a trial's last result, in seconds. Here and in the
-        search space ``"train/epochs"`` is the key ``epochs`` of the dictionary ``train``.
+        of that name in the search space: geometric between the bounds of a range, or the categories
+        of a choice in their order. Measured costs are ``time_total_s`` of a trial's last result.
+        Here and in the search space ``"train/epochs"`` is the key ``epochs`` of the dictionary
+        ``train``.
     arms
         The configurations to compare: how many to draw from the search space; or a list of
         configurations. A finite space with fewer configurations is raced whole.
@@ -101,45 +96,17 @@ class IISESearch(DeclaredSearch):
     Notes
     -----
     ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
-    `recommendation` answers all the same. Trials that still run at the end are stopped by
-    ``search.scheduler()``, and are not part of the answer or its cost; with any other scheduler
-    they run to their ends. Schedulers that stop trials early, such as ASHA, falsify the values.
+    `recommendation` answers all the same. Schedulers that stop trials early, such as ASHA, falsify
+    the values.
 
     Evaluations of one configuration at one level count in the order in which they were begun, those
-    that fail too: else the quick ones, which may be unlike the slow ones, would bias their mean.
-    The race never gives up on a slow one: once ten have ended after it, or three for each
-    concurrent trial, no more of that configuration and level are begun, and slots may stay free
-    until it ends. `recommendation` and a warning in the log name it; the answer is not certified by
-    values that wait for it. Give trials a limit, ``search.scheduler(limit=...)``: one that is
-    stopped there counts in its turn. A trial whose process or node dies is left out, as is one that
-    is under way when the driver dies and that Ray does not run again. That is right if their values
-    had nothing to do with it.
+    that fail too: else the quick ones would bias their mean. So the race waits for slow ones, and
+    names them in the answer and in the log. Give trials a limit, ``search.scheduler(limit=...)``:
+    one that is stopped there counts in its turn. A trial whose process or node dies is left out.
 
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
-    where it stopped, and the answer counts trials that Ray's own results lack. With another
-    scheduler, what was observed in the last ten seconds or so is evaluated again.
-
-    Examples
-    --------
-    A searcher is a plain object, so that a race needs no cluster to be looked at:
-
-    >>> import numpy as np
-    >>> from ray import tune
-    >>> from mfhpo_ray import IISESearch
-    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
-    >>> search = IISESearch(
-    ...     "epochs", arms=8, metric="loss", mode="min", space=space, epsilon=0.05, seed=0
-    ... )
-    >>> for number in range(2000):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     noise = 0.05 * np.random.default_rng(config["seed"]).normal()
-    ...     loss = config["x"] ** 2 + 0.2 / config["epochs"] + noise
-    ...     search.on_trial_complete(f"trial_{number}", {"loss": loss})
-    >>> answer = search.recommendation()
-    >>> answer.certified, abs(answer.config["x"]) < 0.3
-    (True, True)
+    where it stopped. With another scheduler, what was observed in the last ten seconds or so is
+    evaluated again.
     """
 
     def __init__(
@@ -156,14 +123,11 @@ class MFGradSearch(DeclaredSearch):
     """Finds and certifies the best configuration along the gradient of what a certificate needs.
 
     When to use it: for a certificate at a very small `delta` and few configurations. It learns the
-    best split of the cost among all pairs of configuration and level, which is asymptotically
-    optimal. It begins with one trial of every pair of those configurations that are left, and a
-    step takes more computing than one of the policy that `MFSearch` usually takes, which is the
-    better choice elsewhere.
+    best split of the cost among all pairs of configuration and level. A step takes more computing
+    than one of `MFSearch`, which is the better choice elsewhere.
 
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
-    restarts, and when a small budget leaves only finalists to be compared. With
-    ``stop="published"`` delta is not proven.
+    restarts. With ``stop="published"`` delta is not proven.
 
     Parameters
     ----------
@@ -184,14 +148,13 @@ class MFGradSearch(DeclaredSearch):
 class MFLUCBSearch(DeclaredSearch):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
-    When to use it: for a certificate with confidence intervals that can be read off each
-    configuration, when the two best means are roughly known beforehand (then ``explore="A"`` or
+    When to use it: when the two best means are roughly known beforehand (then ``explore="A"`` or
     "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
     less.
 
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
-    restarts, and when a small budget leaves only finalists to be compared. What is said of the two
-    best means only chooses levels: if it is wrong the race is dearer, and the certificate as good.
+    restarts. What is said of the two best means only chooses levels: if it is wrong the race is
+    dearer, and the certificate as good.
 
     Parameters
     ----------
@@ -206,22 +169,6 @@ class MFLUCBSearch(DeclaredSearch):
     ValueError, TypeError, RuntimeError
         As `IISESearch` does; for bias bounds of kind "order"; for a bound on the means that has no
         part in `explore`; and if `second_no_worse_than` is not worse than `best_no_better_than`.
-
-    Examples
-    --------
-    No loss is below 0, and a second arm below 0.3 is sure to be among these. One epoch's loss is
-    within 0.2 of that of nine:
-
-    >>> from mfhpo_ray import MFLUCBSearch
-    >>> from mfhpo import Fidelity
-    >>> search = MFLUCBSearch(
-    ...     Fidelity("epochs", levels=[1, 9]), [{"x": -0.5}, {"x": 0.1}, {"x": 0.8}],
-    ...     metric="loss", mode="min", explore="A", best_no_better_than=0.0,
-    ...     second_no_worse_than=0.3, bias=[0.2, 0.0], epsilon=0.05, seed=0,
-    ... )
-    >>> config = search.suggest("trial_0")
-    >>> config["x"], config["epochs"]
-    (-0.5, 1)
     """
 
     def __init__(
@@ -237,14 +184,12 @@ class MFLUCBSearch(DeclaredSearch):
 class MFSearch(DeclaredSearch):
     """Chooses the policy that is known to be cheapest for the problem, and runs it.
 
-    When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
-    aim, the number of arms and levels, the budget, and what is declared; it is made known in one
-    line of the log "mfhpo_ray", and `choice` tells which and why.
+    When to use it: always, unless a certain policy is wanted. `choice` and the log "mfhpo_ray" tell
+    which policy was chosen, and why.
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
-    `IISESearch` describes. Where a small budget leaves only finalists to be compared, `choice` is
-    `mfhpo.search.BudgetedSearch`, which compares them in a few planned looks. With the other aims
-    nothing is certified, and the run ends when the budget is spent.
+    `IISESearch` describes. With the other aims nothing is certified, and the run ends when the
+    budget is spent.
 
     Parameters
     ----------

@@ -100,7 +100,7 @@ class Candidates:
             return
         given = self._given
         if len(arms) != len(given) or any(
-            differ(config, arms.config(arm)) for arm, config in enumerate(given)
+            differ(encode(config), arms.encoded(arm)) for arm, config in enumerate(given)
         ):
             raise ValueError(
                 f"arms are {len(given)} configurations, which are not the {len(arms)} of the saved "

@@ -144,8 +144,6 @@ class FidelitySearch(PolicySearch[Policy]):
     ) -> Observation:
         cost = None
         if self._fidelity.costs == "measured":
-            if self._has_prices and begun.resources is None:
-                raise RuntimeError(self._no_companion())
             cost = (seconds + begun.owed) * self._prices.of(begun.resources or {})
         if stopped_at is not None:
             return Observation(None, cost, float(stopped_at))
@@ -163,8 +161,7 @@ class FidelitySearch(PolicySearch[Policy]):
             )
             answer = replace(answer, assumptions=(*answer.assumptions, assumption))
         answer = with_losses(answer, self._n_lost)
-        labels = self._labels()
-        answer = with_waiting(answer, self._open.waited_for, lambda each: each.in_words(labels))
+        answer = with_waiting(answer, self._open.waited_for, self._labels())
         found = TuneRecommendation.of(answer, self._sign, params, level, certifies)
         return _with_findings(policy, found) if isinstance(policy, BudgetedSearch) else found
 
@@ -218,15 +215,10 @@ class FidelitySearch(PolicySearch[Policy]):
 
     def _check_companion(self) -> None:
         if self._has_prices and not self._has_companion:
-            raise RuntimeError(self._no_companion())
-
-    # Checks.
-
-    def _no_companion(self) -> str:
-        return (
-            "prices=... need to know which resources a trial holds, which only the search's own "
-            "scheduler tells: TuneConfig(search_alg=search, scheduler=search.scheduler())."
-        )
+            raise RuntimeError(
+                "prices=... need to know which resources a trial holds, which only the search's "
+                "own scheduler tells: TuneConfig(search_alg=search, scheduler=search.scheduler())."
+            )
 
     def _check_budget(self) -> None:
         """Warn once of a budget that pays for nothing, if the levels tell."""

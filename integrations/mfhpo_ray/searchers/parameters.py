@@ -32,27 +32,18 @@ _Path = tuple[Any, ...]
 class Parameters:
     """What a search space leaves open, by name, and the configurations that come of its places.
 
-    Nested keys are joined by ``"/"``. What is open within a category, such as in
-    ``tune.choice([{"kind": "svm", "C": tune.uniform(0, 1)}, {"kind": "tree"}])``, has the index of
-    the category in its name. Functions, and domains that Tune does not have, are drawn without a
-    model. The values in `owned` are no part of the configurations: functions may look at them.
-
-    Attributes
-    ----------
-    kinds
-        What each parameter is to a model.
+    Nested keys are joined by ``"/"``. What is open within a category has the index of the category
+    in its name. Functions, and domains that Tune does not have, are drawn without a model. The
+    values in `owned` are no part of the configurations: functions may look at them. `kinds` says
+    what each parameter is to a model.
 
     Examples
     --------
     >>> from ray import tune
     >>> svm, tree = {"kind": "svm", "C": tune.uniform(0, 10)}, {"kind": "tree"}
     >>> parameters = Parameters({"model": tune.choice([svm, tree]), "seed": 0})
-    >>> parameters.kinds
-    {'model': OneOf(n=2), 'model[0]/C': Numeric(places=())}
     >>> parameters.draw({"model": 0.0, "model[0]/C": 0.25}, key=[0])
     {'model': {'kind': 'svm', 'C': 2.5}, 'seed': 0}
-    >>> parameters.point_of({"model": {"kind": "tree"}})
-    {'model': 1.0}
     """
 
     def __init__(self, space: Mapping[str, Any], owned: Mapping[str, Any] | None = None) -> None:

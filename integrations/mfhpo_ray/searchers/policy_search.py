@@ -18,7 +18,7 @@ from mfhpo.knowledge.replicate import replicate_of
 from mfhpo_ray.experiment.encoding import decode, differ
 from mfhpo_ray.experiment.journal import Journal, of_this_version
 from mfhpo_ray.experiment.losses import Losses
-from mfhpo_ray.experiment.metric import as_number, check_aim
+from mfhpo_ray.experiment.metric import as_number, check_aim, check_key
 from mfhpo_ray.experiment.notebook import Notebook
 from mfhpo_ray.experiment.open_pulls import MOST_PASSED_OVER, OpenPulls
 from mfhpo_ray.experiment.pulls import Ended, UnderWay, replicate_seed, scalars
@@ -47,6 +47,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
     _in_order = True
+    # Whether trials that still run when the search has finished are stopped.
+    stops_surplus = True
 
     def __init__(
         self,
@@ -61,8 +63,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         seed: int | None,
     ) -> None:
         check_aim(metric, mode)
-        if seed_key is not None and (not isinstance(seed_key, str) or not seed_key):
-            raise TypeError(f"seed_key must be a key of the configuration or None: {seed_key!r}.")
+        if seed_key is not None:
+            check_key("seed_key", seed_key)
         if seed_key == owned:
             raise ValueError(f"seed_key={seed_key!r} is what the search sets to something else.")
         super().__init__(metric=metric, mode=mode)
@@ -144,14 +146,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     # What users call.
 
-    def scheduler(self, limit: float | None = None, stop_surplus: bool = True) -> PullScheduler:
-        """The scheduler to run the search with: ``TuneConfig(scheduler=search.scheduler())``.
+    def scheduler(self, limit: float | None = None) -> PullScheduler:
+        """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
 
-        See `PullScheduler`. A trial that is stopped at `limit` gives no value: means are those of
-        the trials that end in time, and the answer says how many did not. It is for trials that
-        hang, and belongs well above what others take.
+        A trial that is stopped at `limit` seconds gives no value: means are those of the trials
+        that end in time, and the answer says how many did not. See `PullScheduler`.
         """
-        return PullScheduler(limit=limit, stop_surplus=stop_surplus)
+        return PullScheduler(limit=limit)
 
     def recommendation(self) -> Answer:
         """The best answer so far, or ValueError if the race has not begun."""
@@ -586,11 +587,11 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _recover_arm(self, ended: Ended) -> None:
         """Take the configuration of a pull from the journal; ValueError if the arm has another."""
-        arm, config = ended.pull.arm, decode(ended.config)
-        known = self._arms.config(arm)
-        if differ(known, config):
+        arm = ended.pull.arm
+        if differ(self._arms.encoded(arm), ended.config):
             raise ValueError(
-                f"arm {arm} is {known!r}, but {config!r} in the experiment's storage: "
+                f"arm {arm} is {self._arms.config(arm)!r}, but {decode(ended.config)!r} in the "
+                f"experiment's storage: "
                 f"restore the search that was saved, or begin a new experiment, "
                 f"RunConfig(name=...), with new arms."
             )

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Observation, Pull
-from mfhpo._validation import check_positive
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from mfhpo.censored.options import check_limits, mirrored
 from mfhpo.racing.options import runs, with_defaults
+from mfhpo_ray.experiment.metric import check_key
 from mfhpo_ray.experiment.pulls import UnderWay
 from mfhpo_ray.experiment.recommendation import TuneLimitRecommendation
 from mfhpo_ray.schedulers.pull_scheduler import PullScheduler
@@ -32,6 +31,8 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     # All that ends counts, however long it took: what was stopped counts, too.
     _in_order = False
+    # The trials that still run at the horizon are the slow ones: without them, arms look quicker.
+    stops_surplus = False
 
     _policy_class: Callable[..., CensoredPolicy]
     _defaults: dict[str, Any]
@@ -40,55 +41,29 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         own = with_defaults(type(self), options) | explicit
         host = {name: own.pop(name) for name in SearchOptions.__annotations__}
         limit_key = own.pop("limit_key")
-        if not isinstance(limit_key, str) or not limit_key:
-            raise TypeError(
-                f"limit_key must be a key of the configuration such as 'time_limit_s', got "
-                f"{limit_key!r}."
-            )
+        check_key("limit_key", limit_key)
         super().__init__(arms=arms, owned=limit_key, **host)
         self._options = own
-        self._own_limit: float | None = None
         self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
         self._policy_class(2, **own)
 
     # What users call.
 
-    def scheduler(self, limit: float | None = None, stop_surplus: bool = False) -> PullScheduler:
-        """The scheduler to run the search with, which keeps the limits; see `PullScheduler`.
+    def scheduler(self, limit: float | None = None) -> PullScheduler:
+        """Return the scheduler to run the search with, which keeps the limits that the search sets.
 
-        Parameters
-        ----------
-        limit
-            Limit in seconds of the trials that limits are derived from, as `longest`.
-        stop_surplus
-            Whether to stop the trials that still run when the horizon is reached. They are the slow
-            ones: without them the answer takes arms for quicker than they are.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `limit` is no positive number, or if each trial has a limit of its own.
+        A `limit` has no part in it, and is a ValueError.
         """
         if limit is not None:
-            check_positive("limit", limit)
-            if not isinstance(self._options.get("limits"), Integral) or self._options["longest"]:
-                raise ValueError(
-                    f"limit={limit!r} has no part: each trial has the limit that the search sets; "
-                    f"leave it out, and declare limits=... or longest=... of the search."
-                )
-            self._own_limit = limit
-        return PullScheduler(limit=limit, limit_key=self._owned, stop_surplus=stop_surplus)
+            raise ValueError(
+                f"limit={limit!r} has no part: each trial has the limit that the search sets; "
+                f"leave it out, and declare limits=... or longest=... of the search."
+            )
+        return PullScheduler(limit_key=self._owned)
 
     def recommendation(self) -> TuneLimitRecommendation:
         """The best arm, limit and gain so far, or ValueError before any suggestion."""
         return self._answer(self._made_policy())
-
-    def best_limit(self) -> float:
-        """The recommended limit in seconds; ValueError if there is none yet."""
-        answer = self.recommendation()
-        if answer.limit is None:
-            raise ValueError(f"there is no best limit yet: {answer.reason}.")
-        return answer.limit
 
     # What its scheduler calls.
 
@@ -103,7 +78,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return self._policy_class(n_arms, **mirrored(self._options, sign))
 
     def _settings(self, pull: Pull) -> float | None:
-        return self._own_limit if pull.limit is None else pull.limit
+        return pull.limit
 
     def _observed(
         self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
@@ -111,7 +86,6 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         limit = begun.pull.limit
         if stopped_at is not None:
             stopped_at = float(stopped_at)
-            self._check_other_limit(trial_id, stopped_at, limit)
             # That it would have gone on is all that larger limits, which are never granted, tell.
             at = stopped_at if limit is None else limit
             return Observation(None, max(seconds, stopped_at), censored_at=at)
@@ -135,24 +109,12 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return {"owed": self._owed}
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
-        self._owed = float(state.get("owed", 0.0))
+        self._owed = float(state["owed"])
 
     def _check_companion(self) -> None:
         self._warn_without_companion(
             "trials run to their end, and count as stopped if they took longer"
         )
-
-    # Helpers.
-
-    def _check_other_limit(self, trial_id: str, stopped_at: float, limit: float | None) -> None:
-        if limit is not None and stopped_at < limit:
-            self._warn_once(
-                "other limit",
-                f"trial {trial_id} was stopped at {stopped_at:g} seconds, below the limit of "
-                f"{limit:g} that the search set: it counts as stopped at the latter. Leave time "
-                f"limits to the search.",
-                stacklevel=4,
-            )
 
 
 @runs(RCUCB, RCUCBSearchOptions, reward_range=None, seed_key="seed", limit_key="time_limit_s")
@@ -193,30 +155,6 @@ class RCUCBSearch(LimitSearch):
     TypeError, ValueError
         For arguments of another kind or out of range; for a charge that is negative or decreases,
         where limits are derived, at the latest once they are.
-
-    Examples
-    --------
-    A slow model scores better than a quick one, but every third run of it never ends:
-
-    >>> from mfhpo.censored import Linear
-    >>> from mfhpo_ray import RCUCBSearch
-    >>> search = RCUCBSearch(
-    ...     [{"model": "quick"}, {"model": "slow"}], limits=[5, 10], metric="score", mode="max",
-    ...     cost=Linear(0.01), reward_range=(0, 1), horizon=100, seed=0,
-    ... )
-    >>> search.note_resources("trial_0", {"CPU": 1})  # what the search's scheduler does
-    >>> for number in range(200):
-    ...     config = search.suggest(f"trial_{number}")
-    ...     if config == search.FINISHED:
-    ...         break
-    ...     hangs = config["model"] == "slow" and config["seed"] % 3 == 0
-    ...     score = {"quick": 0.3, "slow": 0.9}[config["model"]]
-    ...     result = {"score": score, "time_total_s": 4.0}
-    ...     if hangs:
-    ...         result = {"mfhpo/censored_at": config["time_limit_s"]}
-    ...     search.on_trial_complete(f"trial_{number}", result)
-    >>> search.recommendation().config, search.best_limit()
-    ({'model': 'slow'}, 5.0)
     """
 
     def __init__(
@@ -257,16 +195,6 @@ class ZoomingRCUCBSearch(LimitSearch):
     ------
     TypeError, ValueError
         As `RCUCBSearch` does.
-
-    Examples
-    --------
-    >>> from mfhpo_ray import ZoomingRCUCBSearch
-    >>> search = ZoomingRCUCBSearch(
-    ...     [{"model": "bad"}, {"model": "good"}], longest=1.0, metric="score", mode="max",
-    ...     reward_range=(0, 1), smoothness=2.0, horizon=60,
-    ... )
-    >>> search.suggest("trial_0")["time_limit_s"]
-    1.0
     """
 
     def __init__(

@@ -30,29 +30,19 @@ from mfhpo_ray.searchers.fidelity_search import FidelitySearch
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+_TRAINING = "training"  # the key of the configuration that names a training with checkpoints
+
 
 @runs(BudgetedSearch, SearchOptions, checkpoints=False)
 class SpaceSearch(FidelitySearch):
     """Searches a space with cheap and dear evaluations, then certifies the best it has found.
 
     When to use it: as you would use BOHB or Optuna with ASHA, for any space and a budget of some
-    tens or hundreds of full evaluations. A model of all levels of the fidelity
-    (`mfhpo.search.ModelSearch`) decides which configuration to begin and which to go on with. The
-    end of the budget re-evaluates the finalists from scratch. That gives the winner's value with an
-    interval, and the probability that another finalist is better. A space of some tens of
-    configurations is better raced whole, by `MFSearch`::
-
-        search = SpaceSearch("epochs", metric="accuracy", mode="max", budget=2000)
-        tuner = tune.Tuner(
-            train,
-            param_space={"lr": tune.loguniform(1e-5, 1e-1), "epochs": tune.randint(1, 82)},
-            tune_config=tune.TuneConfig(
-                search_alg=search, scheduler=search.scheduler(), num_samples=-1,
-                max_concurrent_trials=8,
-            ),
-        )
-        results = tuner.fit()
-        print(mfhpo_ray.recommendation(results))
+    tens or hundreds of full evaluations. A model of all levels of the fidelity decides which
+    configuration to begin and which to go on with. The end of the budget re-evaluates the finalists
+    from scratch. That gives the winner's value with an interval, and the probability that another
+    finalist is better. It is given to a Tuner as `IISESearch` is. A space of some tens of
+    configurations is better raced whole, by `MFSearch`.
 
     What it guarantees: with probability at least 1 - `delta`, no configuration of the shortlist is
     better than the certified one by more than `epsilon`. It says nothing about configurations
@@ -60,8 +50,7 @@ class SpaceSearch(FidelitySearch):
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
     Each trial is one evaluation of one configuration at one level of the fidelity. Schedulers that
-    stop trials early, such as ASHA, falsify the values, and where costs are declared nothing warns
-    of them. When the budget is spent or the answer is certified, the run ends.
+    stop trials early, such as ASHA, falsify the values.
 
     Parameters
     ----------
@@ -74,17 +63,8 @@ class SpaceSearch(FidelitySearch):
     space
         The space to search, in Tune's terms. None: the ``param_space`` of the Tuner. Choices may
         hold dictionaries, lists and domains, as in ``tune.choice([{"kind": "svm", "C":
-        tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. A
-        grid is a choice; one of dictionaries is refused in the ``param_space``. What the model
-        cannot place is drawn at random: what ``tune.sample_from`` gives, in `space` once for each
-        configuration, in the ``param_space`` by Tune anew in each trial (so do not put there what
-        configurations are to be told apart by).
-    training_key
-        With `checkpoints`, the key of the configuration that gets the name of the training that a
-        trial goes on with: trials of one configuration at rising levels share it, and each
-        evaluation for the certificate, which has to begin anew, has one of its own. Keep the
-        checkpoint under that name, in a folder that all nodes reach and that is the experiment's
-        own; see the notes.
+        tune.loguniform(0.1, 10)}, {"kind": "tree"}])``: the model knows what applies to which. What
+        the model cannot place, as what ``tune.sample_from`` gives, is drawn at random.
     seed_key
         As in `SearchOptions`, but trials of one training share a seed, so that a split that is
         drawn from it stays the same.
@@ -106,16 +86,14 @@ class SpaceSearch(FidelitySearch):
     its configuration is given up after three in a row. One whose process or node dies is not, and
     the configuration is evaluated again.
 
-    Where seconds are measured, attempts that fail and that Ray tries again (``max_failures`` of
-    ``FailureConfig``) are part of what their trial costs.
-
     Where seconds are measured, each trial has a limit, beyond which something else is worth more.
-    The search's scheduler keeps it; without that scheduler, you are warned. A configuration that
-    was stopped is evaluated again, with a larger limit, once that is worth it. It is given up after
-    three in a row, or at once where costs are declared and the limit is
-    ``search.scheduler(limit=...)``.
+    The search's scheduler keeps it. A configuration that was stopped is evaluated again, with a
+    larger limit, once that is worth it.
 
-    A trainable that goes on from checkpoints::
+    With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
+    with: trials of one configuration at rising levels share it, and each evaluation for the
+    certificate has one of its own. Keep checkpoints under that name, in a folder that all nodes
+    reach and that is the experiment's own, and go on from whatever there is::
 
         def train(config):
             path = Path("/shared/my_experiment", config["training"])
@@ -124,10 +102,6 @@ class SpaceSearch(FidelitySearch):
                 model.train_one_epoch()
             save(path, model, config["epochs"])
             tune.report({"accuracy": model.accuracy()})
-
-    A trial that was lost may have saved already: go on from whatever there is. The name is derived
-    from the configuration, too, so that none finds what another one has left; where `space` holds
-    functions or other objects, a restored experiment may not find its checkpoints, and begins anew.
 
     On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
     """
@@ -144,7 +118,6 @@ class SpaceSearch(FidelitySearch):
         mode: str | None = None,
         space: Mapping[str, Any] | None = None,
         prices: Mapping[str, float] | None = None,
-        training_key: str = "training",
         seed_key: str | None = "seed",
         seed: int | None = None,
         **options: Unpack[SearchOptions],
@@ -160,10 +133,7 @@ class SpaceSearch(FidelitySearch):
                 f"prices={prices!r} are for measured seconds, but without a fidelity a budget "
                 f"counts trials; leave prices out."
             )
-        if not isinstance(training_key, str) or not training_key:
-            raise TypeError(f"training_key must be a key of the configuration: {training_key!r}.")
         self._declared = DeclaredSearch.of(fidelity, **own)
-        self._training_key = training_key
         super().__init__(
             fidelity=self._declared.fidelity,
             arms=1,
@@ -179,11 +149,11 @@ class SpaceSearch(FidelitySearch):
             options=self._declared.options,
         )
         if self._declared.checkpoints:
-            if training_key in self._keys:
+            if _TRAINING in self._keys:
                 raise ValueError(
-                    f"training_key={training_key!r} is what the search sets to something else."
+                    f"{_TRAINING!r} is what checkpoints are kept under; rename that key."
                 )
-            self._keys = (*self._keys, training_key)
+            self._keys = (*self._keys, _TRAINING)
         given = self._declared.candidates
         if isinstance(given, list):
             self._candidates = Candidates(given, space, self._keys)
@@ -265,7 +235,7 @@ class SpaceSearch(FidelitySearch):
         if has_levels(self._fidelity):
             assign(config, self._owned, self._settings(pull))
         if self._declared.checkpoints:
-            assign(config, self._training_key, self._training_of(pull, replicate))
+            assign(config, _TRAINING, self._training_of(pull, replicate))
         if self._seed_key is not None:
             assign(config, self._seed_key, self._seed_of(pull, replicate))
         self._assign_replicate(config, pull)

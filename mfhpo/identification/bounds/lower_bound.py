@@ -55,7 +55,6 @@ def predict_cost(
     gaps: Sequence[float] | FloatArray | None = None,
     means: npt.ArrayLike | None = None,
     epsilon: float = 0.0,
-    radius: Radius | None = None,
 ) -> CostPrediction:
     """Predict what a race will cost, before anything is spent.
 
@@ -71,14 +70,9 @@ def predict_cost(
         for `lower_bound` and `expected`, and as biased in the worst way for `guaranteed`.
     means
         Guessed means at all fidelities, shape (M, K), the cheapest first; instead of gaps.
-    radius
-        The radius that the race uses. None: the default of the policies. The papers' figures need
-        `HoeffdingRadius`.
 
     Raises
     ------
-    TypeError
-        If `radius` is no radius.
     ValueError
         If something is not declared, if not exactly one of `gaps` and `means` is given, or if its
         shape does not fit.
@@ -86,23 +80,16 @@ def predict_cost(
     Examples
     --------
     >>> from mfhpo.knowledge.bias import Bias
-    >>> from mfhpo.knowledge.confidence import HoeffdingRadius
     >>> problem = Problem(3, costs=(1, 100), bias=Bias.max(0.1, 0.0), noise=SubGaussian(1.0))
-    >>> papers = HoeffdingRadius(1.0)
-    >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0], radius=papers)
-    >>> prediction.pulls, prediction.expected, prediction.top_fidelity_only
-    ((633.0, 0.0), 633.0, 36300.0)
+    >>> prediction = predict_cost(problem, 0.05, gaps=[1.0, 1.0])
+    >>> prediction.expected < prediction.top_fidelity_only
+    True
     """
     costs, bias, scales = declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)
     lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)
-    if radius is not None and not isinstance(radius, Radius):
-        raise TypeError(f"radius must be a Radius or None, got {radius!r}.")
     n_fidelities = problem.n_fidelities
-    radii = [
-        default_radius(problem.noise, m, n_fidelities) if radius is None else radius
-        for m in range(n_fidelities)
-    ]
+    radii = [default_radius(problem.noise, m, n_fidelities) for m in range(n_fidelities)]
     margins = np.array(bias.margins)
     compared = costs_of_precision(costs, scales)
     kept = np.flatnonzero(select_fidelities(margins, compared))

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.data.__main__ import main
 from benchmarks.data.folder import cache_folder, data_folder
-from benchmarks.data.instances import digest, instance_of
+from benchmarks.data.instances import digest
 from benchmarks.data.sources import PARTS, Instances, Surrogates
 from benchmarks.papers.iise import load_instance
 
@@ -121,17 +121,6 @@ class TestFetch:
         assert list(load_instance(folder / "iise" / "old.npz").gamma) == [0.5, 0.0]
         assert not list(folder.glob(".fetched-*"))
 
-    def test_what_is_there_is_left_alone_without_any_network(self, base, parts, folder, capsys):
-        assert main(["--from", str(base)], parts) == 0
-        before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
-        capsys.readouterr()
-        assert main(["--from", "/nowhere"], parts) == 0
-        assert capsys.readouterr().err.splitlines()[:2] == [
-            "surrogates: is there",
-            "instances: is there",
-        ]
-        assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before
-
     def test_damaged_files_are_fetched_again(self, base, parts, folder, monkeypatch):
         monkeypatch.chdir(base)
         assert main(["--from", "."], parts) == 0
@@ -143,20 +132,8 @@ class TestFetch:
         assert model.read_text("utf-8") == "a model"
         assert load_instance(instance).variance == 0.25
 
-    def test_a_part_alone(self, base, parts, folder):
-        assert main(["--from", f"file://{base}", "--only", "instances"], parts) == 0
-        assert not (folder / "yahpo").exists()
-
 
 class TestWhatGoesWrong:
-    def test_without_a_network_it_says_so_in_a_line(self, parts, folder, capsys):
-        # The port of discard on this machine: nobody listens, and no name is looked up.
-        assert main(["--from", "http://127.0.0.1:9"], parts) == 1
-        first, second = capsys.readouterr().err.splitlines()
-        assert first.startswith("surrogates, instances: not to be had now: ")
-        assert "127.0.0.1" in first
-        assert second.endswith("something is missing")
-
     def test_other_contents_than_results_rest_on_are_not_kept(self, base, parts, folder, capsys):
         wrong = [
             replace(parts[0], hashes={"family/model.onnx": "0" * 64}),
@@ -167,27 +144,6 @@ class TestWhatGoesWrong:
         assert "family/model.onnx at" in said
         assert said.count("nothing was kept") == 2
         assert not list(folder.iterdir())
-
-    def test_a_commit_or_a_file_that_is_not_there(self, base, parts, folder, capsys):
-        lacking = [
-            replace(parts[0], commit="0123456789" * 4),
-            replace(parts[0], families=("family", "other")),
-        ]
-        assert main(["--from", str(base)], lacking) == 1
-        first, second, _ = capsys.readouterr().err.splitlines()
-        assert "not to be had now" in first
-        assert "has no other/model.onnx, other/encoding.json, other/config_space.json at" in second
-
-    def test_git_is_not_installed(self, base, parts, folder, monkeypatch, capsys):
-        monkeypatch.setenv("PATH", "")
-        assert main(["--from", str(base)], parts[:1]) == 1
-        assert "git is not installed" in capsys.readouterr().err
-
-
-def test_files_of_another_form_are_refused(tmp_path):
-    (tmp_path / "other.yml").write_text("means: [1]", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"must hold `theta` or `arms`, got \['means'\]"):
-        instance_of(tmp_path / "other.yml")
 
 
 def test_the_data_that_results_rest_on_have_the_published_hashes(data_folder):

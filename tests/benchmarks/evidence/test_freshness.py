@@ -2,16 +2,17 @@
 
 import pytest
 
-from benchmarks.dependencies import code_of
 from benchmarks.evidence import __main__ as evidence
 from benchmarks.evidence import tables
 from benchmarks.evidence.freshness import is_of_present_code
-from benchmarks.hpo.identity import identity_of
-from benchmarks.hpo.methods import OURS
+from benchmarks.fingerprints import recorded
+from benchmarks.hpo.identity import identity_by
+from benchmarks.rests_on import kinds_of
 
 COMMAND = "python -m benchmarks.papers.iise --data=FOLDER --runs=100"
-CODE = code_of("benchmarks.papers.iise")
-PLAYED = identity_of(OURS)
+NOW = {kind: recorded()[kind] for kind in kinds_of("benchmarks.papers.iise")}
+BEFORE = NOW | {"policy IISE": "another"}
+PLAYED = identity_by(recorded())
 
 
 def hpo(*identities):
@@ -22,12 +23,19 @@ def hpo(*identities):
 @pytest.mark.parametrize(
     ("report", "present"),
     [
-        ({"command": COMMAND, "code": CODE}, True),
-        ({"command": COMMAND, "code": "another"}, False),
+        ({"command": COMMAND, "fingerprints": NOW}, True),
+        ({"command": COMMAND, "fingerprints": BEFORE}, False),
         ({"command": COMMAND}, False),
-        ({"command": COMMAND, "code": CODE, "cells": [{"code": CODE}, {"value": 1}]}, True),
-        ({"command": COMMAND, "code": CODE, "cells": [{"code": "another"}]}, False),
-        ({"command": f"{COMMAND} and it's told in words", "code": CODE}, True),
+        (
+            {
+                "command": COMMAND,
+                "fingerprints": NOW,
+                "cells": [{"fingerprints": NOW}, {}],
+            },
+            True,
+        ),
+        ({"command": COMMAND, "fingerprints": NOW, "cells": [{"fingerprints": BEFORE}]}, False),
+        ({"command": f"{COMMAND} and it's told in words", "fingerprints": NOW}, True),
         (hpo(PLAYED), True),
         (hpo(PLAYED, "another"), False),
         ({"command": "", "ours": ["mfhpo search"]}, False),
@@ -41,8 +49,8 @@ def test_a_result_is_of_the_present_code_if_all_of_it_is(report, present):
 
 def test_a_page_says_what_is_of_an_earlier_version(monkeypatch):
     reports = {
-        "new": {"command": COMMAND, "code": CODE, "date": "2026-01-01", "value": 1},
-        "old": {"command": COMMAND, "code": "another", "date": "2025-12-31", "value": 2},
+        "new": {"command": COMMAND, "fingerprints": NOW, "date": "2026-01-01", "value": 1},
+        "old": {"command": COMMAND, "fingerprints": BEFORE, "date": "2025-12-31", "value": 2},
     }
     monkeypatch.setattr(tables, "_read", reports.__getitem__)
     figures = {

@@ -1,4 +1,3 @@
-import lzma
 from dataclasses import replace
 
 import pytest
@@ -72,16 +71,3 @@ def test_only_present_code_replaces_runs_of_ours(played, tmp_path, monkeypatch):
     assert keep(later, archive) == []
     monkeypatch.setattr("benchmarks.hpo.archive.identity_of", lambda peer: "other")
     assert len(keep(later, archive)) == 1
-
-
-def test_no_archive_and_what_is_none(played, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"holds no archived records"):
-        restore(tmp_path / "nothing", played)
-    (tmp_path / "tpe.jsonl.xz").write_bytes(b"something else")
-    with pytest.raises(ValueError, match=r"tpe\.jsonl\.xz is no archive"):
-        restore(tmp_path, played)
-    (tmp_path / "tpe.jsonl.xz").write_bytes(lzma.compress(b"{}\n"))
-    with pytest.raises(ValueError, match=r"line 1, is no record"):
-        restore(tmp_path, played)
-    with pytest.raises(FileNotFoundError, match=r"holds no records"):
-        keep(tmp_path / "misspelt", tmp_path / "archive")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from benchmarks.hpo import certainty_pools
-from benchmarks.hpo.certainty import main
 from benchmarks.hpo.certainty_answers import Answer, Outcome, Race, judged
 from benchmarks.hpo.certainty_contenders import CONTENDERS, play
 from benchmarks.hpo.certainty_halving import halve
@@ -189,20 +188,3 @@ class TestSurrogates:
         np.testing.assert_array_equal(pool.means, again.means)
         assert (pool.means != other.means).all()
         assert not draw_pool("rbv2_xgboost 16", None, 2, 0, data).continues
-
-    @pytest.mark.slow
-    def test_command_line(self, data_folder, command):
-        data = str(data_folder / "yahpo")
-        ran = command(main, "--data", data, "--arms=4", "--seeds=1", "--settings=1")
-        report = ran.report
-        assert ran.code == 0
-        assert report["holds"]
-        assert all(report["holds"].values())
-        quick = [name for name, contender in CONTENDERS.items() if not contender.slow]
-        assert [row["contender"] for row in report["rows"]] == quick
-        assert [row["races"] for row in report["rows"]] == [8] * len(quick)
-        assert len(report["pools"]) == 8
-        assert "FOLDER" in report["command"]
-        assert data not in str(report)
-        assert "plotly" in ran.page
-        assert "| successive halving |" in ran.printed

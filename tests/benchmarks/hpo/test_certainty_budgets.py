@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.hpo import certainty_budgets, chance
+from benchmarks.hpo import chance
 from benchmarks.hpo.certainty_answers import Outcome, Race
 from benchmarks.hpo.certainty_budgets import BUDGETS, at_equal_cost, contenders, holds, rows_of
 from benchmarks.hpo.certainty_pools import Bounds, Pool
@@ -26,9 +26,8 @@ def race(**options):
 
 
 @pytest.mark.parametrize("name", contenders(N))
-@pytest.mark.parametrize("continues", [True, False])
-def test_everybody_keeps_its_budget_and_finds_a_good_one(name, continues):
-    answer = contenders(N)[name](race(continues=continues), np.random.default_rng(0))
+def test_everybody_keeps_its_budget_and_finds_a_good_one(name):
+    answer = contenders(N)[name](race(), np.random.default_rng(0))
     most = {f"{b} trainings": b for b in BUDGETS[N]} | {"at most 45": 45}
     for words, budget in most.items():
         if words in name:
@@ -74,17 +73,3 @@ def test_promises_are_put_together_by_hand():
     assert row["brier"] == round((0.16 + 0.1225 + 0.0064 + 0.0036) / 4, 3)
     assert row["bins"] == [[0.4, 0.0, 1], [0.65, 1.0, 1], [0.93, 1.0, 2]]
     assert "promised chance" in chance.picture([row]).to_html()
-
-
-@pytest.mark.slow
-def test_command_lines(data_folder, command, monkeypatch, tmp_path):
-    monkeypatch.setattr(certainty_budgets, "BUDGETS", {64: (15,)})
-    monkeypatch.setattr(certainty_budgets, "DEVELOPMENT_TASKS", ("lcbench 3945",))
-    monkeypatch.setattr(chance, "DEVELOPMENT_TASKS", ("lcbench 3945",))
-    monkeypatch.setattr(chance, "judged_tasks", lambda _: ("lcbench 126029",))
-    options = ["--data", str(data_folder / "yahpo"), "--seeds=1"]
-    ran = command(chance.main, *options)
-    assert ran.report["rows"]
-    assert str(data_folder) not in str(ran.report)
-    assert certainty_budgets.main([*options, "--output", str(tmp_path / "found.json")]) == 0
-    assert str(data_folder) not in (tmp_path / "found.json").read_text()

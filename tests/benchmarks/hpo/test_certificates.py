@@ -5,13 +5,10 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from benchmarks.hpo import certificates
 from benchmarks.hpo.certificate_outcomes import Outcome, Statement, statement
-from benchmarks.hpo.certificate_races import Job, Play, kind_of, play
+from benchmarks.hpo.certificate_races import Job, Play, play
 from benchmarks.hpo.certificate_summary import holds, markdown, rate, summary
-from benchmarks.hpo.certificates import main
 from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.space import Integer
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.search import Replicate
@@ -43,13 +40,6 @@ OUTCOME = Outcome(
     certificate=SAID,
     seconds=4.0,
 )
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_every_whole_number_is_reached_from_its_place(log):
-    parameter = Integer(2, 9, log)
-    kind = kind_of(parameter)
-    assert [parameter.at(place) for place in kind.places] == list(range(2, 10))
 
 
 def played(share):
@@ -88,7 +78,7 @@ def result(claim, mean, radius):
         sign=1.0,
         count=4,
         mean=mean,
-        radius=radius,
+        interval=(mean - radius, mean + radius),
         standing="not told apart",
     )
 
@@ -205,49 +195,3 @@ def test_wrong_statements_and_lost_regret_are_told():
     assert all(holds(summary(few, best)).values())
     lost = [replace(one, value=97.0 + 0.01 * one.seed) for one in fine]
     assert list(holds(summary(lost, best)).values()) == [True] * 4 + [False]
-
-
-COMMAND = ["--tasks", "branin", "hartmann3", "--sigma", "5", "--budget", "12", "--share", "0.4"]
-
-
-class MadeUp:
-    """Plays runs without any work, and is interrupted after so many."""
-
-    def __init__(self, most):
-        self.most = most
-        self.done = []
-
-    def __call__(self, job):
-        if len(self.done) == self.most:
-            raise KeyboardInterrupt
-        self.done.append(job.key)
-        return replace(OUTCOME, task=job.task, sigma=job.sigma, seed=job.seed, value=-1.0)
-
-
-def test_more_runs_go_on_and_others_are_not_overwritten(tmp_path, monkeypatch, capsys):
-    runs = MadeUp(most=2)
-    monkeypatch.setattr(certificates, "play", runs)
-    file = tmp_path / "certificates.json"
-    command = [*COMMAND, "--output", str(file)]
-    assert main([*command, "--runs", "3"]) == 130
-    before = file.read_text()
-    assert main([*command, "--declared", "--runs", "3"]) == 2
-    assert "was stopped, of other ['declared']: go on with that one" in capsys.readouterr().err
-    assert file.read_text() == before
-    runs.done, runs.most = [], 9
-    main([*command, "--runs", "4"])  # more than the one that was stopped
-    assert runs.done == [("branin", 5.0, 1), ("hartmann3", 5.0, 1)]
-
-
-@pytest.mark.slow
-def test_the_command_plays(tmp_path, capsys):
-    file = tmp_path / "certificates.json"
-    main([*COMMAND, "--runs", "2", "--output", str(file)])
-    report = json.loads(file.read_text())
-    assert [row["tasks"] for row in report["rows"]] == ["synthetic", "all"]
-    assert report["rows"][-1]["runs"] == 2
-    for record in report["records"]:
-        assert record["cost"] <= 12.0 + 1e-9
-    out = capsys.readouterr().out
-    for told, true in report["holds"].items():
-        assert f"{'yes' if true else 'NO'}: {told}" in out

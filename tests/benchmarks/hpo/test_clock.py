@@ -1,4 +1,3 @@
-import json
 import math
 from dataclasses import replace
 
@@ -6,14 +5,12 @@ import numpy as np
 import pytest
 from optuna.trial import TrialState
 
-from benchmarks.hpo.__main__ import main
 from benchmarks.hpo.ask_tell import Advice, Job, Setting
 from benchmarks.hpo.clock.in_seconds import InSeconds
 from benchmarks.hpo.clock.limits import Runaways, time_ratios
 from benchmarks.hpo.clock.race import Clock, on_the_clock
 from benchmarks.hpo.clock.report import ClockReport
 from benchmarks.hpo.meter import Meter
-from benchmarks.hpo.methods import OURS, methods_of
 from benchmarks.hpo.ours import Search
 from benchmarks.hpo.play import play
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
@@ -269,12 +266,6 @@ def test_our_search_is_told_the_seconds_of_the_clock():
     assert search._reader.recommendation(search._study).cost == 120.0
 
 
-def test_those_that_can_be_asked_and_told():
-    assert list(methods_of(OURS, workers=4)) == ["mfhpo search"]
-    assert "optuna tpe" in methods_of("optuna", workers=4)
-    assert methods_of("ray", workers=4) == {}
-
-
 def test_a_problem_without_training_times_is_refused():
     with pytest.raises(ValueError, match="'branin' has no training times"):
         InSeconds(problem_named("branin"))
@@ -307,47 +298,6 @@ class TestReport:
         best = [task["best"] for part in found.values() for task in part["tasks"].values()]
         assert best == [3.0, 3.0]
 
-    def test_a_panel_for_each_number_of_workers(self):
-        report = self.report()
-        picture = report.picture()
-        assert picture.count('font-weight="bold">1 worker</text>') == 1
-        assert picture.count('font-weight="bold">4 workers</text>') == 1
-        assert all(heading.startswith(("1 worker", "4 workers")) for heading in report.pictures())
-
-    def test_whoever_has_half_of_the_seeds_does_not_shorten_the_others(self):
-        label = "lcbench 1, workers 4"
-        records = [record("a", label, seed, steps(1, 1)) for seed in range(4)]
-        records += [record("half", label, seed, steps(1, 1)) for seed in range(2)]
-        references = {"lcbench 1": Reference(2.5, 0.0)}
-        report = ClockReport.of(records, references, [4], ["a"], seeds=range(4))
-        assert report.parts[4].comparison.methods == ("a",)
-        assert report.parts[4].comparison.seeds == (0, 1, 2, 3)
-
-    def test_no_records(self):
-        with pytest.raises(ValueError, match="play them first"):
-            ClockReport.of([], {"lcbench 1": Reference(1.0, 0.0)}, [1], [])
-
 
 def steps(early, late):
     return [(5.0, float(early), None), (40.0, float(late), None)]
-
-
-@pytest.mark.slow
-def test_play_and_report_on_the_clock(tmp_path, capsys):
-    command = ["clock", "--tasks", "svm digits table", "--peers", "random_search", "--seeds=2"]
-    command += ["--workers", "1", "3", f"--records={tmp_path}", f"--output={tmp_path / 'out'}"]
-    assert main(command) == 0
-    captured = capsys.readouterr()
-    assert "2 jobs on 2 processes" in captured.err
-    assert "| random | " in captured.out
-    files = sorted(file.name for file in tmp_path.glob("*.jsonl"))
-    assert files == [f"random--svm-digits-table-workers-{number}.jsonl" for number in (1, 3)]
-    report = json.loads((tmp_path / "out" / "hpo_clock.json").read_text("utf-8"))
-    assert list(report["workers"]) == ["1", "3"]
-    part = "--tasks 'svm digits table' --seeds 2 --workers 1 3"
-    assert report["command"] == f"python -m benchmarks.hpo clock {part}"
-    assert (tmp_path / "out" / "hpo_clock.svg").read_text("utf-8").endswith("</svg>\n")
-    assert main(command) == 0
-    assert "0 jobs" in capsys.readouterr().err
-    assert main([*command[:1], "--tasks", "branin"]) == 2
-    assert "no training times" in capsys.readouterr().err

@@ -10,21 +10,11 @@ from benchmarks.hpo.__main__ import main
 from benchmarks.hpo.clock import limits
 from benchmarks.hpo.judged import begin, check_first_time, release_of
 from benchmarks.hpo.problems import DEVELOPMENT_TASKS
-from benchmarks.hpo.problems.families import FAMILIES, family_problem, tasks_of
+from benchmarks.hpo.problems.families import tasks_of
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.report import Report
 from benchmarks.hpo.tasks import CLOCK_TASKS, QUICK_TASKS, grouped, judged_tasks
 from tests.benchmarks.hpo.made_up import record
-
-
-def add_family(name, tasks, data):
-    """The files of a family, of which nobody opens the model."""
-    described = {"name": FAMILIES[name].task, "type": "categorical", "choices": tasks}
-    (data / name).mkdir(parents=True)
-    for file in ("model.onnx", "encoding.json"):
-        (data / name / file).write_text("{}", encoding="utf-8")
-    space = {"hyperparameters": [described], "conditions": []}
-    (data / name / "config_space.json").write_text(json.dumps(space), encoding="utf-8")
 
 
 class TestTasks:
@@ -41,24 +31,6 @@ class TestTasks:
     def test_they_are_always_the_same(self, data_folder):
         first, *_, last = judged_tasks(data_folder / "yahpo")[:12]
         assert (first, last) == ("lcbench 126029", "lcbench 189865")
-
-    def test_a_family_that_is_there_is_found(self, tmp_path):
-        assert judged_tasks(tmp_path) == ()
-        add_family("rbv2_svm", ["1", "2", "3"], tmp_path)
-        assert sorted(judged_tasks(tmp_path)) == ["rbv2_svm 1", "rbv2_svm 2", "rbv2_svm 3"]
-        assert list(grouped(judged_tasks(tmp_path))) == ["rbv2_svm"]
-
-    def test_a_family_of_which_a_file_is_missing_is_not(self, tmp_path):
-        add_family("rbv2_svm", ["1"], tmp_path)
-        (tmp_path / "rbv2_svm" / "model.onnx").unlink()
-        assert judged_tasks(tmp_path) == ()
-
-    def test_a_model_of_another_release_is_refused(self, data_folder, tmp_path):
-        (tmp_path / "rbv2_svm").mkdir()
-        for file in (data_folder / "yahpo" / "rbv2_xgboost").iterdir():
-            (tmp_path / "rbv2_svm" / file.name).write_bytes(file.read_bytes())
-        with pytest.raises(ValueError, match=r"must take .*'x_cont': 6.* of another release"):
-            family_problem("rbv2_svm", "16", tmp_path)
 
 
 class TestOnce:
@@ -119,28 +91,6 @@ class TestOnce:
 
 
 class TestCommand:
-    def test_without_surrogates_it_says_how_to_get_them(self, tmp_path, capsys):
-        assert main(["run", "--judged", f"--data={tmp_path}"]) == 2
-        assert "`make data` fetches it" in capsys.readouterr().err
-
-    @pytest.mark.parametrize(
-        ("arguments", "words"),
-        [
-            (["run", "--judged", "--quick"], "--quick: not allowed with argument --judged"),
-            (["run", "--judged", "--nas"], "--nas: not allowed with argument --judged"),
-            (["clock", "--judged"], "--judged, --nas and --recorded are not played"),
-            (["clock", "--nas"], "--judged, --nas and --recorded are not played"),
-            (["report", "--judged", "--seeds=5"], "give a part's report --output"),
-            (["report", "--judged", "--tasks", "lcbench 1"], "give a part's report --output"),
-            (["report", "--methods", "random"], "give a part's report --output"),
-            (["report", "--sigma=0"], "give a part's report --output"),
-        ],
-    )
-    def test_what_does_not_go_with_it_is_refused(self, arguments, words, capsys):
-        with pytest.raises(SystemExit):
-            main(arguments)
-        assert words in capsys.readouterr().err
-
     @pytest.mark.parametrize("command", ["run", "clock"])
     def test_naming_the_tasks_is_no_way_round_it(
         self, command, data_folder, tmp_path, monkeypatch, capsys
@@ -152,8 +102,6 @@ class TestCommand:
         one = [command, "--tasks", "lcbench 126025", data, folder, "--seeds=1", "--peers"]
         assert main([*one, "ours"]) == 2
         assert "by other code than today's" in capsys.readouterr().err
-        main([*one, "random_search"])
-        assert "by other code" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("program", [certificates, limits])

@@ -1,19 +1,16 @@
-import json
 import math
-from dataclasses import replace
-from importlib.metadata import version
 
 import pytest
 
-from benchmarks.dependencies import ROOT, code_of, modules_of
+from benchmarks.fingerprints import recorded
 from benchmarks.hpo import play as playing
 from benchmarks.hpo.ask_tell import in_turn
-from benchmarks.hpo.identity import distribution_of, identity_of
+from benchmarks.hpo.identity import identity_by
 from benchmarks.hpo.meter import BudgetSpent, Meter
 from benchmarks.hpo.methods import methods_of
 from benchmarks.hpo.play import main, play
 from benchmarks.hpo.problems import problem_named
-from benchmarks.hpo.record import Record, append, read
+from benchmarks.hpo.record import read
 from benchmarks.peers.random_search import Random
 from tests.benchmarks.hpo.made_up import Parabola
 
@@ -64,29 +61,6 @@ def test_a_missing_package_is_no_crash():
 
     with pytest.raises(ImportError, match="no torch"):
         play("incomplete", incomplete, Parabola(), budget=3.0, seed=1)
-
-
-def test_plain_values_and_back():
-    record = play("careful", careful, Parabola(), budget=3.0, seed=1)
-    values = json.loads(json.dumps(record.to_dict(), allow_nan=False))
-    assert Record.from_dict(values) == record
-    with pytest.raises(ValueError, match="'seed'"):
-        Record.from_dict({name: value for name, value in values.items() if name != "seed"})
-
-
-class TestFiles:
-    def record(self, seed):
-        return replace(play("broken", broken, Parabola(), budget=3.0, seed=1), seed=seed)
-
-    def test_half_a_line_is_lost_and_no_more(self, tmp_path):
-        file = tmp_path / "folder" / "x.jsonl"
-        append(self.record(0), file)
-        append(self.record(1), file)
-        whole = file.read_bytes()
-        file.write_bytes(whole[:-10])
-        assert [record.seed for record in read([file])] == [0]
-        append(self.record(2), file)
-        assert [record.seed for record in read([file])] == [0, 2]
 
 
 @pytest.mark.parametrize(("peer", "again"), [("random_search", False), ("ours", True)])
@@ -159,21 +133,10 @@ def test_what_does_not_apply_is_dropped_and_what_was_tried_is_kept_once():
     assert meter.steps[0].configuration == {"kind": "b"}
 
 
-def test_versions_of_peers():
-    assert identity_of("optuna") == identity_of("optuna_gp") == version("optuna")
-    assert distribution_of("syne_tune_mobster") == distribution_of("syne_tune")
-    assert identity_of("random_search") == ""
-
-
-def test_ours_is_known_by_what_its_modules_do():
-    modules = set(modules_of("benchmarks.hpo.ours"))
-    assert identity_of("ours") == code_of("benchmarks.hpo.ours")
-    for folder in ("mfhpo/search", "integrations/mfhpo_optuna/study/trials"):
-        files = (ROOT / folder).glob("*.py")
-        others = {f"{folder}/{name}.py" for name in ("__init__", "seeds")}  # for objectives
-        assert {f"{folder}/{file.name}" for file in files} - others <= modules
-    assert "mfhpo/racing/race.py" in modules
-    assert "integrations/mfhpo_optuna/games/sampler.py" not in modules
+def test_ours_is_known_by_how_it_chooses():
+    found = recorded()
+    assert identity_by(found) == identity_by(found | {"game UCB-PNE": "new"})
+    assert identity_by(found) != identity_by(found | {"search by model": "new"})
 
 
 def test_looking_at_the_recommendation_is_not_the_optimisers_time():

@@ -72,23 +72,6 @@ class TestContract:
             differ += first != second
         assert differ >= 1  # a model that names one class for all scores the same on all splits
 
-    @pytest.mark.parametrize("name", ["branin", TABLES[0], TRAINED[0]])
-    def test_what_is_wrong_is_named(self, name):
-        problem = problem_named(name)
-        [configuration] = draws(problem, 1)
-        first = next(iter(problem.space.parameters))
-        lacking = {name: value for name, value in configuration.items() if name != first}
-        for wrong, level, words in (
-            (lacking, None, f"lacks '{first}'"),
-            ({**configuration, first: -1e9}, None, "must be of"),
-            ({**configuration, "foreign": 1}, None, "what applies and no more"),
-            (configuration, 0.12345, "fidelity must be one of"),
-        ):
-            with pytest.raises(ValueError, match=words):
-                evaluated(problem, wrong, level)
-        with pytest.raises(ValueError, match=f"lacks '{first}'"):
-            problem.true_value(lacking)
-
     def test_full_cost_is_that_of_the_target(self, known):
         costs = [evaluated(known, configuration).cost for configuration in draws(known, 101)]
         assert known.full_cost == pytest.approx(np.median(costs), rel=0.3)
@@ -122,27 +105,6 @@ class TestNames:
         [configuration] = draws(problem, 1)
         assert evaluated(problem, configuration).value == problem.true_value(configuration)
         assert problem_named("svm wine", levels=[0.5, 1.0]).fidelity.levels == (0.5, 1.0)
-
-    @pytest.mark.parametrize(
-        ("name", "options", "words"),
-        [
-            ("ackley", {}, "no problem is named 'ackley'"),
-            ("lcbench 1", {}, "OpenML_task_id must be one of"),
-            ("lcbench 3945", {"levels": [0.5, 52]}, "whole numbers of epochs"),
-            ("rbv2_xgboost 16", {"levels": [0.01, 1]}, "shares of the data"),
-            ("branin", {"levels": [1.0, 0.5]}, "must increase strictly"),
-            ("branin", {"levels": []}, "at least one"),
-            ("branin", {"levels": [0.25, 0.5]}, "end with 1"),
-            ("branin", {"sigma": -1.0}, "sigma must be finite and at least 0"),
-            ("svm wine", {"sigma": 1.0}, "noise of its own"),
-            ("svm wine", {"levels": [0.01, 1.0]}, "shares of 1/9 to 1"),
-            ("mlp wine", {"levels": [1.5, 9.0]}, "whole numbers of iterations"),
-            (TABLES[0], {"levels": [3.0, 9.0]}, "they are recorded"),
-        ],
-    )
-    def test_what_is_wrong_is_named(self, name, options, words, data_folder):
-        with pytest.raises(ValueError, match=words):
-            problem_named(name, data_folder / "yahpo", **options)
 
 
 class TestSurrogates:

@@ -2,21 +2,11 @@ import numpy as np
 import pytest
 
 from benchmarks.hpo.problem import FidelitySpace
-from benchmarks.hpo.problems import problem_named, tables
+from benchmarks.hpo.problems import tables
 from benchmarks.hpo.problems.scikit_learn import trained, trainings
-from benchmarks.hpo.problems.table import FOLDER, Table, TableProblem, table_file
-from benchmarks.hpo.reference import reference
+from benchmarks.hpo.problems.table import Table, TableProblem, table_file
 from benchmarks.hpo.space import Categorical, Condition, Integer
-from benchmarks.hpo.tables import __main__ as command
 from benchmarks.hpo.tables import grids
-from benchmarks.hpo.tasks import (
-    CLOCK_TASKS,
-    NAS_TASKS,
-    QUICK_TASKS,
-    RECORDED_TASKS,
-    grouped,
-    quick_tasks,
-)
 
 GRID = {"C": (1.0, 2.0), "gamma": (0.25, 0.5, 1.0)}
 
@@ -91,48 +81,6 @@ def test_saved_and_loaded(make, second, tmp_path):
     assert again.configurations[1] == second
 
 
-def test_a_recording_that_was_stopped_goes_on(tmp_path):
-    # Trainings that say which configuration, level and seed they are of, until one is stopped.
-    calls = []
-    stopped = KeyboardInterrupt()
-
-    def train(given, levels, seeds):
-        calls.append(given["width"])
-        if calls.count(14) == 1 and given["width"] == 14:
-            raise stopped
-        place = 100.0 * given["width"] + np.add.outer(10.0 * np.asarray(levels), seeds)
-        return np.stack([place, -place, 0.0 * place + 2.0])
-
-    recording = grids.Recording(
-        {"width": tuple(range(20))}, FidelitySpace("epochs", (1, 2), True), train, seeds=3
-    )
-    with pytest.raises(KeyboardInterrupt):
-        command.build("nas digits", tmp_path, recording=recording)
-    before = len(calls)
-    table = Table.load(command.build("nas digits", tmp_path, recording=recording))
-    assert [path.name for path in tmp_path.iterdir()] == ["nas-digits.npz"]
-    assert before > 14
-    assert set(calls[before:]) == {0, *range(9, 20)}  # 0 before each part, for the imports
-    width, level, seed = np.ogrid[:20, 1:3, :3]
-    np.testing.assert_array_equal(table.values, 100 * width + 10 * level + seed)
-    np.testing.assert_array_equal(table.log_loss, -table.values)
-    assert (table.seconds == 2.0).all()
-
-
-@pytest.mark.slow
-def test_real_trainings(tmp_path, monkeypatch):
-    monkeypatch.setattr(grids, "GRIDS", {"svm": {"C": (1.0, 4.0), "gamma": (0.1, 4.0)}})
-    arguments = ["--problems", "svm wine", "--seeds=2", "--workers=1", f"--output={tmp_path}"]
-    assert command.main(arguments) == 0
-    table = Table.load(table_file("svm wine", tmp_path))
-    assert table.log_loss[table.values > 90.0].max() < 1.0
-    problem = TableProblem(table)
-    assert problem.best_value > 90.0
-    assert problem.true_value({"C": 0, "gamma": 1}) < 60.0
-    with pytest.raises(SystemExit):
-        command.main(["--seeds=0"])
-
-
 def test_networks_are_tested_on_the_way_as_if_they_were_trained_anew():
     given = {"depth": 2, "width": 16, "batch_size": 64, "alpha": 0.1, "learning_rate_init": 0.01}
     levels = (3.0, 9.0, 27.0)
@@ -140,10 +88,6 @@ def test_networks_are_tested_on_the_way_as_if_they_were_trained_anew():
     anew = [trained("mlp", "wine", given, level, seed=1) for level in levels]
     assert [one[:2] for one in on_the_way] == [one[:2] for one in anew]
     assert 0.0 < on_the_way[0].seconds < on_the_way[1].seconds < on_the_way[2].seconds
-
-
-def test_tables_are_small():
-    assert sum(file.stat().st_size for file in FOLDER.glob("*.npz")) < 20_000_000
 
 
 @pytest.mark.parametrize("task", tables())
@@ -160,20 +104,3 @@ def test_tables(task):
     ranks = table.values.mean(axis=2).argsort(axis=0).argsort(axis=0)
     assert 0.3 < np.corrcoef(ranks[:, 0], ranks[:, -1])[0, 1] < 0.995
     assert (np.diff(np.median(table.seconds, axis=0)) > 0.0).all()
-
-
-def test_a_quick_comparison_takes_what_there_is(monkeypatch, tmp_path):
-    monkeypatch.setenv("MFHPO_DATA", str(tmp_path))
-    assert quick_tasks(data="somewhere") == QUICK_TASKS
-    tasks = quick_tasks()
-    assert set(grouped(tasks)) == {"scikit-learn", "synthetic", "NAS"}
-    assert not set(NAS_TASKS) & {*RECORDED_TASKS, *CLOCK_TASKS}
-    for task in tasks:
-        problem = problem_named(task)
-        assert reference(problem).median < problem.best_value
-    for family in ("rbv2_svm", "lcbench", "rbv2_xgboost"):
-        assert quick_tasks() == tasks
-        (tmp_path / "yahpo" / family).mkdir(parents=True)
-        for name in ("model.onnx", "encoding.json", "config_space.json"):
-            (tmp_path / "yahpo" / family / name).touch()
-    assert quick_tasks() == QUICK_TASKS

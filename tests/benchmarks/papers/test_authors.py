@@ -5,8 +5,7 @@ import textwrap
 
 import pytest
 
-from benchmarks.papers import authors
-from benchmarks.papers.authors import RACES, Figures, main
+from benchmarks.papers.authors import RACES, main
 
 OF_2022 = textwrap.dedent(
     """
@@ -89,29 +88,3 @@ def test_a_program_that_is_not_there_is_left_out(tmp_path, capsys):
     assert "mf-bai is left out" in said.err
     assert "synthetic" not in said.out
     assert main([f"--programs={tmp_path / 'nothing'}"]) == 1
-
-
-def test_races_are_chosen_and_kept_row_by_row(tmp_path, monkeypatch):
-    add(tmp_path, "adv-mf-bai")
-    file = tmp_path / "authors.json"
-    chosen = ["--instances", "bai_4x5", "bai_5x2", "--algorithms", "IISE"]
-
-    def interrupted(race, *_):
-        if race.instance == "bai_4x5":
-            raise KeyboardInterrupt
-        return Figures(1.0, 0.1, 100.0, 0.5)
-
-    monkeypatch.setattr(authors, "ours", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        main([f"--programs={tmp_path}", "--runs=2", *chosen, f"--output={file}"])
-    report = json.loads(file.read_text(encoding="utf-8"))
-    assert [(row["instance"], row["algorithm"]) for row in report["rows"]] == [("bai_5x2", "IISE")]
-    assert "--instances bai_5x2 bai_4x5 --algorithms IISE " in report["command"]
-
-
-def test_a_program_that_breaks_is_named(tmp_path, capsys):
-    add(tmp_path, "adv-mf-bai", broken="IISE")
-    assert main([f"--programs={tmp_path}", "--runs=2"]) == 1
-    said = capsys.readouterr()
-    assert "adv-mf-bai, IISE: ValueError: it broke" in said.err
-    assert "bai_5x2: MF-GRAD" in said.out

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -13,13 +12,12 @@ from benchmarks.papers.iise import (
     TruncatedNormalInstance,
     fresh_instance,
     load_instance,
-    main,
     measure,
     published,
     synthetic_a,
     synthetic_b,
 )
-from mfhpo.simulation.instances import GaussianInstance
+from benchmarks.simulation.instances import GaussianInstance
 
 
 @pytest.mark.slow
@@ -51,39 +49,6 @@ def test_runs_are_reproducible_and_the_best_known_order_holds():
     assert first["IISE-gamma"].percent < first["IISE"].percent
     assert (first["SE"].percent, first["SE"].ci95) == (100.0, 0.0)
     assert 0.0 < first["IISE"].cpu_s < 5.0
-
-
-class TestCommand:
-    @pytest.mark.slow
-    def test_json(self, data_folder, tmp_path, capsys):
-        written = tmp_path / "table.json"
-        arguments = ["--data", str(data_folder / "iise"), "--runs", "2", "--json"]
-        main([*arguments, "--instances", "yahtzee", "--output", str(written)])
-        printed = capsys.readouterr()
-        results = json.loads(printed.out)
-        report = json.loads(written.read_text(encoding="utf-8"))
-        assert report["results"] == results
-        assert report["command"].endswith("--data=FOLDER --runs=2 --delta=0.001 --seed=0")
-        assert set(report["versions"]) == {"python", "mfhpo", "numpy", "scipy"}
-        assert list(results) == ["yahtzee"]
-        assert list(results["yahtzee"]) == list(ALGORITHMS)
-        assert set(results["yahtzee"]["IISE"]) == {"percent", "ci95", "errors", "cpu_s"}
-        assert results["yahtzee"]["IISE"]["percent"] == pytest.approx(0.53, abs=0.05)
-        assert "yahtzee: 13 arms" in printed.err
-
-    def test_without_data_it_draws_instances_and_says_so(self, monkeypatch, capsys):
-        def small(name, seed):
-            rng = np.random.default_rng([seed, len(name)])
-            return GaussianInstance(rng.normal(size=(2, 3)) * [[1.0], [3.0]], costs=[1.0, 100.0])
-
-        monkeypatch.setattr("benchmarks.papers.iise.fresh_instance", small)
-        main(["--runs", "2"])
-        printed = capsys.readouterr()
-        assert "drawn afresh" in printed.err
-        assert "Yahtzee has no recipe" in printed.err
-        assert "synthetic_a: IISE-gamma" in printed.out
-        assert "2.53 ± 0.06" in printed.out
-        assert "yahtzee" not in printed.out
 
 
 class TestInstances:
@@ -140,9 +105,3 @@ class TestInstances:
         assert instance.variance == 0.25
         assert instance.costs[0] == 12.0**5
         assert instance.xi[0] == pytest.approx((0.8**6 - 0.8**13) / (1 - 0.8**6))
-
-    def test_no_file(self, tmp_path):
-        with pytest.raises(
-            FileNotFoundError, match=r"a\.npz is missing, an instance of .*`make data`"
-        ):
-            load_instance(tmp_path / "a.npz")

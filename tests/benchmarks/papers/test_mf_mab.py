@@ -3,10 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.papers.mf_mab import main
 from benchmarks.papers.mf_mab_parts import PARTS
 from benchmarks.papers.mf_mab_races import Settings, figure_1, lower_bound, table_3
-from mfhpo.simulation.instances import BernoulliInstance
+from benchmarks.simulation.instances import BernoulliInstance
 
 
 def test_table_3():
@@ -56,16 +55,3 @@ def test_published_figures_of_table_3():
 def test_the_index_is_cheaper_than_the_target_alone_where_that_is_dear():
     outcome = PARTS["table3"](Settings(runs=4, seed=6, algorithms=("A", "top")))
     assert outcome.holds["A is cheaper than the target alone in cases 2 to 4"]
-
-
-@pytest.mark.slow
-def test_it_writes_table_json_and_figure(command):
-    arguments = "--parts table3 --algorithms top --runs 3 --workers 1"
-    ran = command(main, *arguments.split())
-    assert "table 3, case 4  top     published" in ran.printed
-    assert ran.report["command"].endswith("--runs=3 --seed=0 --parts table3")
-    part = ran.report["parts"]["table3"]
-    assert [row["reading"] for row in part["rows"]] == ["published"] * 4 + ["our radius"] * 4
-    assert all(part["holds"].values())
-    assert "Table 3" in ran.page
-    assert "target alone" in ran.page

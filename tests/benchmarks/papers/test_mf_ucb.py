@@ -1,10 +1,8 @@
-import math
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks.papers.mf_ucb import main
 from benchmarks.papers.mf_ucb_regret import (
     INSTANCES,
     draw_instance,
@@ -13,7 +11,7 @@ from benchmarks.papers.mf_ucb_regret import (
     regret_per_cost,
     regret_per_play,
 )
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 
 
 def test_regrets_by_hand():
@@ -83,28 +81,3 @@ def test_regret_grows_with_two_thirds_of_the_budget(n_arms):
     # The fixed gap: the same for every decade.
     steps = np.diff(row.fixed)
     assert steps.max() < 1.6 * steps.min()
-
-
-@pytest.mark.slow
-def test_it_writes_table_json_and_figure(command, monkeypatch):
-    monkeypatch.setattr("benchmarks.papers.mf_ucb_speed._TIMED", {3: (2e4, 1e4)})
-    arguments = "--instances 3 --runs 2 --capital-max 2e4 --repeats 1 --gaps 12 --seeds 12"
-    ran = command(main, *arguments.split(), "--budget-max", "1e7", "--workers", "1")
-    report = ran.report
-    exponents_hold = all(0.64 <= row["exponent"] <= 0.7 for row in report["exponents"])
-    assert ran.code == (0 if exponents_hold else 1)
-    assert [row["capital"] for row in report["ratios"]] == [1e4, 2e4]
-    assert report["ratios"][0]["reference"] == 0.56
-    assert [row["n_arms"] for row in report["exponents"]] == [2, 10, 50]
-    assert [row["method"] for row in report["speeds"]][:2] == ["naive", "lazy"]
-    for row in report["speeds"]:
-        assert row["instance"] == 3
-        assert row["same_plays"]
-        assert math.isfinite(row["seconds"])
-        assert row["plays"] > 1000
-    assert "--runs=2" in report["command"]
-    assert "--seed=0" in report["command"]
-    assert {"date", "seconds"} <= set(report)
-    assert "Bernoulli, K = 200" in ran.page
-    assert len(ran.page) < 100_000
-    assert "reference" in ran.printed

@@ -32,29 +32,6 @@ def test_the_profile_of_the_largest_probability(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_few_games(command, monkeypatch):
-    pytest.importorskip("plotly")
-    monkeypatch.setattr(nash, "_BUDGETS", (32.0, 64.0))
-    arguments = "--games 6 --applications 0 --workers 1 --methods MF-UCB-PNE random"
-    ran = command(nash.main, *arguments.split())
-    rows = ran.report["games"]
-    regret = {(r["method"], r["rho"], r["budget"]): r["recommended"]["mean"] for r in rows}
-    assert len(regret) == 2 * 2 * 2
-    for rho in (0.768, 0.95):
-        ours, others = (
-            sum(regret[method, rho, budget] for budget in (32.0, 64.0))
-            for method in ("MF-UCB-PNE", "random")
-        )
-        assert 0.0 < ours < others
-    for row in rows:
-        assert row["best evaluated"]["mean"] <= row["last evaluated"]["mean"]
-        assert 0.0 <= row["intervals held"]["mean"] <= 1.0
-        assert 0.0 <= row["utilities held"]["mean"] <= 1.0
-    assert any("budget 32" in words for words in ran.report["holds"])
-    assert "mean regret" in ran.page
-
-
-@pytest.mark.slow
 def test_random_access_ends_at_its_equilibrium():
     found = access(seed=0)
     assert found["largest error"] <= 0.02
@@ -79,18 +56,3 @@ def test_a_design_around_the_equilibrium_leads_near_to_it():
     assert row["largest error"] == pytest.approx(error)
     # The design goes up to 7.2 decibels away, which is up to 5 times the power.
     assert 0.0 < error < 1.0
-
-
-@pytest.mark.parametrize(("error", "kept"), [(0.049, True), (0.051, False)])
-def test_powers_of_five_links_are_judged(error, kept):
-    rows = [
-        {"links": links, "budget": budget, "seed": 0, "largest error": error}
-        for links, budget in ((5, 36_000.0), (20, 36_000.0), (5, 6e6))
-    ]
-    report = {"games": [], "random access": [], "power allocation": rows, "decisions": []}
-    assert nash._ENOUGH in nash._POWER
-    close = f"seed 0: each within 5 %, is {100 * error:.1f} %"
-    assert nash.must_hold(report) == {
-        f"power of 5 links with 36000 realisations, {close}": kept,
-        f"power of 5 links with 6e+06 realisations, {close}": kept,
-    }

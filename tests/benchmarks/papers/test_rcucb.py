@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.papers.rcucb import main
 from benchmarks.papers.rcucb_baselines import LimitThompson, LimitUCB, drawn_pair
 from benchmarks.papers.rcucb_bound import regret_per_log
-from benchmarks.papers.rcucb_cases import DEFAULT, METHODS
+from benchmarks.papers.rcucb_cases import DEFAULT
 from benchmarks.papers.rcucb_instances import (
     PUBLISHED_COST,
     PUBLISHED_PENALTY,
@@ -107,18 +106,6 @@ class TestBound:
 
 class TestRows:
     @pytest.mark.slow
-    def test_figures_do_not_depend_on_the_number_of_processes(self):
-        settings = Settings(
-            repetitions=7, rounds=300, cases=["Indep, M_1", "lock-in"], methods=[DEFAULT, "UCB"]
-        )
-        one, two = (
-            [replace(row, cpu_s=0.0) for row in rows(replace(settings, workers=workers))]
-            for workers in (1, 2)
-        )
-        assert one == two
-        assert [row.repetitions for row in one] == [7] * 4
-
-    @pytest.mark.slow
     def test_counting_censored_pulls_locks_in(self):
         counted, mended, default = run(
             ["lock-in"], ["published curves", "published curves, Kaplan-Meier", DEFAULT], 8, 20_000
@@ -193,23 +180,3 @@ class TestWhatMustHold:
         holds = what_must_hold(found)
         assert len(holds) == 7
         assert not any(holds.values())
-
-
-@pytest.mark.slow
-def test_it_writes_table_json_and_figure(command):
-    arguments = "--repetitions 3 --rounds 400 --only F.3 lock-in --workers 1 --seed 4"
-    ran = command(main, *arguments.split())
-    report = ran.report
-    assert ran.code == (0 if all(report["holds"].values()) else 1)
-    found = {(row["case"], row["method"]): row for row in report["rows"]}
-    assert len(found) == len(report["rows"]) == 2 * len(METHODS)
-    assert found["F.3", "TS"]["repetitions"] == 3
-    assert "curve" not in found["F.3", "KL"]
-    for words in ("--rounds=400", "--seed=4", "--only 'F.3' 'lock-in'"):
-        assert words in report["command"]
-    assert "--methods" not in report["command"]
-    assert {"date", "seconds"} <= set(report)
-    assert "F.3: 5 arms, 10 limits to 0.6" in ran.page
-    assert "lock-in: 1 arm, 2 limits to 0.9" in ran.page
-    assert "locked in: 0" in ran.printed
-    assert "yes: lock-in: 0 of 3 runs of KL+ lock in, none may" in ran.printed

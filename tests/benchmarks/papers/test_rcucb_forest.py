@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.papers import rcucb_forest
-from benchmarks.papers.rcucb_forest import N_CONFIGURATIONS, ForestTable, build, main, problem
+from benchmarks.papers.rcucb_forest import N_CONFIGURATIONS, ForestTable, problem
 
 
 def made_up(seed=0):
@@ -14,20 +13,6 @@ def made_up(seed=0):
     return ForestTable(rewards, seconds)
 
 
-@pytest.mark.slow
-def test_forests_are_trained(monkeypatch):
-    monkeypatch.setattr(rcucb_forest, "TREES", (1, 2, 3, 4, 5, 6, 7))
-    made = build(splits=1, seed=3)
-    assert made.rewards.shape == made.seconds.shape == (N_CONFIGURATIONS, 1) == (672, 1)
-    # The range of the target is four times its standard deviation.
-    assert 0.6 < made.rewards.min() < made.rewards.max() < 0.9
-    by_trees = made.seconds.reshape(-1, 7)
-    assert (np.diff(by_trees, axis=1) > 0.0).all()
-    # More trees are better on the whole.
-    quality = made.rewards.reshape(-1, 7).mean(axis=0)
-    assert quality[6] > quality[0] + 0.02
-
-
 def test_limits_are_over_the_interquartile_range_of_one_run_each():
     made = made_up()
     instance, limits = problem(made)
@@ -37,21 +22,3 @@ def test_limits_are_over_the_interquartile_range_of_one_run_each():
     assert (once < limits[0]).mean() == pytest.approx(0.25, abs=0.002)
     assert (once <= 1.0).mean() == pytest.approx(0.75, abs=0.002)
     assert np.allclose(np.diff(limits, 2), 0.0)
-
-
-@pytest.mark.slow
-def test_it_builds_and_writes_json_and_figure(command, tmp_path, monkeypatch):
-    monkeypatch.setattr(rcucb_forest, "build", made_up)
-    table = tmp_path / "table.npz"
-    arguments = "--repetitions 2 --rounds 800 --workers 1"
-    ran = command(main, "--build", "--table", str(table), *arguments.split())
-    assert table.is_file()
-    report = ran.report
-    assert ran.code == (0 if all(report["holds"].values()) else 1)
-    assert report["rows"][0]["method"] == "KL+"
-    assert "curve" not in report["rows"][0]
-    assert "--rounds=800" in report["command"]
-    assert 0.0 < report["best_pair"]["gain"] < report["best_pair"]["reward"] < 0.9 * 800
-    assert {"scikit-learn", "numpy"} <= set(report["versions"])
-    assert "mean cumulative reward" in ran.page
-    assert "always the best pair" in ran.printed

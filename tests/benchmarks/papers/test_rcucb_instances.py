@@ -88,14 +88,6 @@ class TestPublished:
         assert limits[place] == pytest.approx(best_limit, abs=5e-5)
         assert instance.survival(limits)[best, place] == pytest.approx(censored, abs=5.1e-5)
 
-    @pytest.mark.parametrize("n_arms", [20, 50, 80])
-    def test_many_arms(self, n_arms):
-        instance = many_arms(n_arms)
-        assert instance.n_arms == n_arms
-        gains = instance.gains(published_limits(5), PUBLISHED_COST, PUBLISHED_PENALTY)
-        assert np.unravel_index(gains.argmax(), gains.shape) == (0, 2)
-        assert (np.diff(gains[:, 2]) < 0.0).all()
-
 
 def test_gains_in_closed_form():
     # .75 (1 - e^-2x) - .1 E[C; C <= x] - .2 x e^-2x,

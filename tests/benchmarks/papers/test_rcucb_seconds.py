@@ -1,11 +1,9 @@
-import json
-
 import numpy as np
 import pytest
 
 from benchmarks.papers import rcucb_seconds
 from benchmarks.papers.rcucb_instances import ReplayedCensoredInstance
-from benchmarks.papers.rcucb_seconds import HALVING, METHODS, best_rate, main, play, tables
+from benchmarks.papers.rcucb_seconds import HALVING, METHODS, best_rate, play, tables
 
 
 def made_up():
@@ -41,13 +39,3 @@ def test_tables_hold_the_recorded_seconds():
     assert one.n_arms == 3
     assert np.quantile(one.consumptions, 0.75) == pytest.approx(1.0)
     assert 0.0 < one.rewards.min() < one.rewards.max() <= 1.0
-
-
-@pytest.mark.slow
-def test_it_writes_json(tmp_path):
-    file = tmp_path / "out.json"
-    options = ["--cases", "tables", "--repetitions", "2", "--units", "20"]
-    assert main([*options, f"--output={file}"]) == 0
-    rows = json.loads(file.read_text(encoding="utf-8"))["rows"]
-    assert [row["method"] for row in rows] == [*METHODS, HALVING]
-    assert all(0.0 < row["earned"] < 1.1 for row in rows)

@@ -10,17 +10,15 @@ from benchmarks.papers.rcucb_instances import Deadline
 from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.censored.gain import GainEstimates
-from mfhpo.censored.kernel import BINS, _spread, bounds_on_gain, highest_mean
+from mfhpo.censored.upper_bounds import _observed, bounds_on_gain, highest_mean
 from tests.core.censored.naive import largest_means
 
 TOP = 1.0
 
 
-def bound_of(weights, values, level, top=TOP, start=math.inf):
-    mean, _ = highest_mean(
-        np.array(weights), np.array(values), float(sum(weights)), top, level, start
-    )
-    return float(mean)
+def bound_of(weights, values, level, top=TOP):
+    parts = (np.array([part]) for part in (weights, values, sum(weights), top, level))
+    return float(highest_mean(*parts)[0])
 
 
 def least_divergence(shares, values, mean, top):
@@ -72,29 +70,6 @@ class TestTheHighestMean:
     def test_as_by_the_dual(self, seen, level):
         assert bound_of(*seen, level) == pytest.approx(by_the_dual(*seen, level), abs=1e-6)
 
-    @given(seen=observed(), level=levels, start=st.floats(-1.0, 50.0))
-    def test_wherever_the_search_begins(self, seen, level, start):
-        cold = bound_of(*seen, level)
-        assert bound_of(*seen, level, start=start) == pytest.approx(cold, abs=1e-7)
-        values = np.array(seen[1])
-        _, root = highest_mean(np.array(seen[0]), values, sum(seen[0]), TOP, level, math.inf)
-        assert bound_of(*seen, level, start=root) == pytest.approx(cold, abs=1e-7)
-
-    @given(
-        seen=observed(),
-        level=st.floats(1e-3, 5.0),
-        start=st.sampled_from([3e7, 1e9, 1e12]),
-        worst=st.sampled_from([-1e4, -1e6, -1e9]),
-    )
-    def test_from_far_too_far_out(self, seen, level, start, worst):
-        # There the divergence has no digit left. It is also where a solution lies if what was
-        # stopped is worth -1e9, and no longer where the next ones were not.
-        weights, values = [*seen[0], 0.5], [*seen[1], worst]
-        for given_ in (seen, (weights, values)):
-            cold = bound_of(*given_, level)
-            close = 1e-7 * max(1.0, abs(cold))
-            assert bound_of(*given_, level, start=start) == pytest.approx(cold, abs=close)
-
     @given(
         weights=st.lists(
             st.sampled_from([0.0, 0.3]) | st.floats(0.01, 50.0), min_size=4, max_size=4
@@ -125,9 +100,8 @@ def estimates_of(rewards, seconds, limit=2.0, **options):
 
 
 def weights_of(estimates, point):
-    weights, values = np.zeros(BINS + 1), np.zeros(BINS + 1)
-    _spread(estimates.tallies, estimates.rule, 0, point, weights, values)
-    return weights, values
+    weights, values = _observed(estimates.tallies.cells[0, [point]], estimates.rule)
+    return weights[0], values[0]
 
 
 # What a second costs; beyond .25 the bins are no longer equidistant.
@@ -182,9 +156,8 @@ class TestBoundsOnTheGain:
         low, high = estimates.bounds(0, 1, 0.05)
         assert low == pytest.approx(kept * 1.0 + (1.0 - kept) * -10.0, abs=1e-6)
         assert high == pytest.approx(1.0, abs=1e-6)
-        assert bounds_on_gain(estimates.tallies, estimates.rule, 0, 1, 0.0) == pytest.approx(
-            (1.0, 1.0)
-        )
+        exact = bounds_on_gain(estimates.tallies, estimates.rule, 0, np.array([1]), np.array([0.0]))
+        assert exact == (pytest.approx([1.0]), pytest.approx([1.0]))
 
 
 def misses_at_any_time(seed, rounds, delta):

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import RCUCB, Linear
 from mfhpo.censored.recommendation import UserLimitRecommendation
@@ -60,16 +61,6 @@ class TestDerivedLimits:
         assert policy.recommend().arm is not None
         [words] = [words for words in policy.recommend().assumptions if "derived" in words]
         assert words.startswith("limits derived from the first durations")
-
-    @pytest.mark.parametrize(("n_arms", "pulls"), [(1, 4), (3, 9)])
-    def test_each_arm_is_tried_three_times_and_all_four_times(self, n_arms, pulls):
-        policy = RCUCB(n_arms, 4, longest=2.0, **CHARGES)
-        tell_seconds(policy, [None] * (pulls - 1))
-        assert policy.limits is None
-        policy.tell(Pull(n_arms - 1, 0, 2.0), Observation(None, cost=2.0, censored_at=2.0))
-        assert policy.limits.tolist() == pytest.approx([0.5, 1.0, 1.5, 2.0])
-        assert policy.ask()[0].limit in policy.limits
-        assert policy.recommend().censored == 1.0
 
     @given(
         seconds=st.lists(
@@ -176,12 +167,6 @@ class TestTheRangeOfTheRewards:
         resumed.load_state_dict(json.loads(json.dumps(policy.state_dict(), allow_nan=False)))
         assert resumed.ask(3) == policy.ask(3)
 
-    def test_the_answer_says_that_it_is_estimated(self):
-        found = self.told(RCUCB(2, [1.0, 4.0], reward_range=None), [1.0, 3.0])
-        assert "seen so far, 1 to 3: estimated" in " ".join(found.recommend().assumptions)
-        declared = self.told(RCUCB(2, [1.0, 4.0], reward_range=(0.0, 5.0)), [1.0, 3.0])
-        assert "declared range 0 to 5" in " ".join(declared.recommend().assumptions)
-
     @pytest.mark.parametrize(
         ("limits", "reward_range", "words"),
         [
@@ -207,7 +192,7 @@ class TestTheRangeOfTheRewards:
     def test_rounds_at_once_need_a_declared_one(self):
         policy = RCUCB(2, [1.0, 4.0], reward_range=None)
         with pytest.raises(ValueError, match=r"reward_range=None: .* a declared one"):
-            policy.play(lambda arm, size: (np.ones(size), np.ones(size)), 10)
+            play_at_once(policy, lambda arm, size: (np.ones(size), np.ones(size)), 10)
 
 
 def test_limits_are_derived_below_the_longest_where_nearly_all_pulls_were_stopped_there():

@@ -16,6 +16,7 @@ from benchmarks.papers.rcucb_instances import (
     ReplayedCensoredInstance,
     lock_in,
 )
+from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB, par
 from tests.core.censored.naive import bins_between, charged, largest_means, spread
@@ -126,7 +127,7 @@ class TestTheSamePlays:
         alpha = 1.0 if confidence != "printed" else 0.5
         options = {"confidence": confidence, "survival": survival, "exploration": alpha}
         policy = RCUCB(3, LIMITS, **PAPER, **options)
-        policy.play(ArmStreams(instance, 5), 800)
+        play_at_once(policy, ArmStreams(instance, 5), 500)
         state = policy.state_dict()
         naive = Naive(3, LIMITS, *PAPER.values(), confidence, survival, alpha)
         arms, limits = state["arms"], state["limits"]
@@ -141,8 +142,8 @@ class TestTheSamePlays:
                 tied += int((indices >= best - 1e-8).sum() > 1)
             reward, seconds = state["rewards"][t - 1], state["seconds"][t - 1]
             naive.learn(arm, limit, *((0.0, math.inf) if seconds is None else (reward, seconds)))
-        assert tied < 400
-        assert len(set(zip(arms[-600:], limits[-600:], strict=True))) >= 2
+        assert tied < 250
+        assert len(set(zip(arms[-400:], limits[-400:], strict=True))) >= 2
         for arm in range(3):
             expected = naive.gains[arm] - naive.penalties * naive.survivals[arm]
             assert policy.estimate(arm) == pytest.approx(expected)
@@ -151,7 +152,7 @@ class TestTheSamePlays:
     @pytest.mark.parametrize("confidence", CONFIDENCES)
     def test_played_at_once_or_asked_and_told(self, confidence, instance):
         at_once = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
-        at_once.play(ArmStreams(instance, 6), 300)
+        play_at_once(at_once, ArmStreams(instance, 6), 300)
         one_by_one = RCUCB(3, LIMITS, **PAPER, confidence=confidence)
         asked_and_told(one_by_one, ArmStreams(instance, 6), 300)
         assert pairs_of(at_once) == pairs_of(one_by_one)
@@ -162,19 +163,6 @@ class TestTheSamePlays:
         assert states[0] == states[1]
         answers = at_once.recommend(), one_by_one.recommend()
         assert answers[0] == dataclasses.replace(answers[1], cost=answers[0].cost)
-
-
-def test_workers_share_the_first_pulls():
-    policy = RCUCB(3, LIMITS, **PAPER)
-    expected = [Pull(arm, 0, 0.9) for arm in range(3)]
-    assert policy.ask(3) == expected
-    # More workers than arms: again from the first, evenly.
-    assert sorted(pull.arm for pull in policy.ask(9)) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert policy.ask(1, expected[:2]) == expected[2:]
-    # A pull that was lost is asked for again; one that comes back out of order is not.
-    tell_outcome(policy, expected[2], 0.5, 0.5)
-    assert policy.ask(2) == expected[:2]
-    assert policy.ask(1, expected[:1]) == [expected[1]]
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
@@ -207,8 +195,7 @@ class TestTies:
         seconds = (0.11, 0.43, 2.0, 0.29, 0.71, 2.0, 0.17)[number % 7]
         tell_outcome(policy, pull, reward, seconds)
 
-    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
-    @pytest.mark.parametrize("n_arms", [2, 4, 7])
+    @pytest.mark.parametrize(("n_arms", "confidence"), [(2, "kl"), (4, "kl+"), (7, "kl")])
     def test_a_reloaded_policy_makes_the_same_choices(self, n_arms, confidence):
         def make():
             return RCUCB(n_arms, LIMITS, **PAPER, confidence=confidence)
@@ -221,22 +208,12 @@ class TestTies:
             asked.append(pull)
             self.tell_alike(policy, pull)
         assert np.ptp([policy.summary(arm)[0] for arm in range(n_arms)]) <= 60
-        for cut in range(0, 240, 9):
+        for cut in range(0, 240, 18):
             resumed = make()
             resumed.load_state_dict(json.loads(texts[cut]))
             for pull in asked[cut : cut + 25]:
                 assert resumed.ask() == [pull]
                 self.tell_alike(resumed, pull)
-
-    @pytest.mark.parametrize("confidence", ["kl", "kl+"])
-    def test_the_pair_that_was_played_last_is_played_on(self, confidence):
-        # Wherever the searches began: two limits between which no pull ends are equally good in
-        # all but the penalty, which nothing suffers.
-        policy = RCUCB(1, [0.5, 0.6], cost=Linear(0.0), penalty=Linear(0.0), confidence=confidence)
-        for number in range(200):
-            [pull] = policy.ask()
-            assert pull == Pull(0, 0, 0.6)
-            tell_outcome(policy, pull, (number % 10) / 10.0, 0.2)
 
 
 # PAR-10 of an hour against accuracies: gains down to -36,000 and bounds around 0.
@@ -311,9 +288,9 @@ class TestLockIn:
                 1, LOCK_IN_LIMITS, cost=PUBLISHED_COST, penalty=LOCK_IN_PENALTY, **options
             )
             streams = ArmStreams(lock_in(), seed)
-            policy.play(streams, 6000)
+            play_at_once(policy, streams, 6000)
             before = policy.plays[0, 1]
-            policy.play(streams, 2000)
+            play_at_once(policy, streams, 2000)
             shares.append((policy.plays[0, 1] - before) / 2000.0)
         return np.array(shares)
 
@@ -340,7 +317,7 @@ def test_a_state_of_other_limits_is_refused():
 class TestAnswers:
     def test_the_pair_with_the_best_lower_bound(self):
         policy = RCUCB(3, LIMITS, **PAPER)
-        policy.play(ArmStreams(three_arms(), 3), 500)
+        play_at_once(policy, ArmStreams(three_arms(), 3), 500)
         lows = np.array([[policy.interval(arm, k)[0] for k in range(3)] for arm in range(3)])
         arm, point = np.unravel_index(lows.argmax(), lows.shape)
         answer = policy.recommend()
@@ -362,39 +339,8 @@ class TestAnswers:
         [*_, point], [only] = wide.recommend().survival, one.recommend().survival
         assert point == only
 
-    @pytest.mark.parametrize("point", [-1, 3])
-    def test_a_limit_that_is_none(self, point):
-        policy = RCUCB(2, LIMITS, **PAPER)
-        with pytest.raises(ValueError, match=f"one of 3 of arm 0, from 0, got {point}"):
-            policy.interval(0, point)
-
 
 class TestBadInput:
-    @pytest.mark.parametrize(
-        ("name", "value", "error"),
-        [
-            ("n_arms", 0, ValueError),
-            ("n_arms", 2.0, TypeError),
-            ("limits", [], ValueError),
-            ("limits", [2.0, 1.0], ValueError),
-            ("limits", 0, ValueError),
-            ("limits", "quick", TypeError),
-            ("cost", 0.1, TypeError),
-            ("reward_range", (1.0, 0.0), ValueError),
-            ("reward_range", 1.0, TypeError),
-            ("confidence", "ucb", ValueError),
-            ("survival", "breslow", ValueError),
-            ("exploration", 0.0, ValueError),
-            ("delta", 0.0, ValueError),
-            ("horizon", 0, ValueError),
-            ("max_failures", 0, ValueError),
-        ],
-    )
-    def test_the_argument_and_its_value_are_named(self, name, value, error):
-        given = {"n_arms": 2, "limits": LIMITS} | {name: value}
-        with pytest.raises(error, match=name):
-            RCUCB(**given)
-
     @pytest.mark.parametrize(("limits", "longest"), [(5, 0.0), (5, math.nan), (LIMITS, 3.0)])
     def test_longest(self, limits, longest):
         with pytest.raises(ValueError, match=f"longest.*{longest}"):
@@ -425,8 +371,8 @@ class TestRewardsOutsideTheRange:
     def test_one_warning_for_rounds_played_at_once(self):
         policy = RCUCB(2, LIMITS, **PAPER)
         with pytest.warns(UserWarning, match=r"a value of -2 lies outside") as caught:
-            policy.play(lambda arm, size: (np.full(size, -2.0), np.full(size, 0.2)), 30)
+            play_at_once(policy, lambda arm, size: (np.full(size, -2.0), np.full(size, 0.2)), 30)
         assert [warning.filename for warning in caught] == [__file__]
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            policy.play(lambda arm, size: (np.full(size, 9.0), np.full(size, 0.2)), 30)
+            play_at_once(policy, lambda arm, size: (np.full(size, 9.0), np.full(size, 0.2)), 30)

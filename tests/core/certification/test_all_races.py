@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from mfhpo import Bounded, Gaussian
+from mfhpo import Bounded
 from mfhpo.certification.certification import Certification
 from tests.core.certification.races import KINDS, by_looks, in_blocks, race_of, tell
 
@@ -55,45 +55,18 @@ def test_noise_that_is_hidden(kind, options, needed):
 
 
 @pytest.mark.parametrize(
-    ("kind", "options", "error", "match"),
+    ("kind", "options", "match"),
     [
-        *[(kind, {"n": 1}, ValueError, "candidates must be at least 2, got 1") for kind in KINDS],
-        *[(kind, {"luckiest": 2}, ValueError, "luckiest must be 0 to 1") for kind in KINDS],
-        *[(kind, {"delta": 1.0}, ValueError, "delta must lie strictly between") for kind in KINDS],
-        *[(kind, {"delta": "0.1"}, TypeError, "delta must be a number") for kind in KINDS],
-        *[(kind, {"epsilon": -0.5}, ValueError, "epsilon must be .* at least 0") for kind in KINDS],
-        *[(kind, {"epsilon": "small"}, TypeError, "epsilon must be a num") for kind in KINDS],
-        *[(kind, {"max_failures": 0}, ValueError, "max_failures must be at") for kind in KINDS],
-        (Certification, {"sigma": math.nan}, ValueError, "sigma must be .* got nan"),
-        (Certification, {"budget": 0}, ValueError, "budget must be at least 1, got 0"),
-        (in_blocks, {"n": 3, "budget": 2}, ValueError, "budget must be at least 3, got 2"),
-        (in_blocks, {"sigma": 1.0}, ValueError, "sigma=1.0 has no part in blocks"),
-        (by_looks, {"sigma": [1.0, 2.0]}, ValueError, "sigma has 2 values"),
-        (by_looks, {"first_look": 1}, ValueError, "first_look must be"),
-        (by_looks, {"budget": 9}, ValueError, "first_look=5 has no part in a race with budget=9"),
+        (in_blocks, {"n": 3, "budget": 2}, "budget must be at least 3, got 2"),
+        (in_blocks, {"sigma": 1.0}, "sigma=1.0 has no part in blocks"),
+        (by_looks, {"sigma": [1.0, 2.0]}, "sigma has 2 values"),
+        (by_looks, {"first_look": 1}, "first_look must be"),
+        (by_looks, {"budget": 9}, "first_look=5 has no part in a race with budget=9"),
     ],
 )
-def test_wrong_arguments(kind, options, error, match):
-    with pytest.raises(error, match=match):
+def test_wrong_arguments(kind, options, match):
+    with pytest.raises(ValueError, match=match):
         race_of(kind, **options)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_such_candidate(kind):
-    for arm in (-1, 2):
-        with pytest.raises(ValueError, match=f"arm must be 0 to 1, got {arm}"):
-            tell(race_of(kind), arm, 1.0)
-
-
-def test_conditions_follow_what_is_declared():
-    for sigma, words in (
-        (Gaussian(), "the noise is normal"),
-        (2.0, "the noise is sub-Gaussian with the declared sigma"),
-        (0.0, "the noise is sub-Gaussian with the declared sigma"),
-        (Bounded(0.0, 1.0), "all values lie within the declared bounds"),
-    ):
-        race = race_of(by_looks, sigma=sigma)
-        assert words in race.certificate("both", "by hand").conditions
 
 
 @pytest.mark.parametrize(

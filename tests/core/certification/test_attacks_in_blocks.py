@@ -96,7 +96,7 @@ def test_settings_nearly_alike_on_fifty_rows(make, delta, epsilon):
 
 
 @pytest.mark.parametrize("make", [make_looks, make_independent], ids=["blocks", "independent"])
-@pytest.mark.parametrize("delta", [0.05, 0.01])
+@pytest.mark.parametrize("delta", [0.05, pytest.param(0.01, marks=pytest.mark.slow)])
 def test_accuracies_near_one(make, delta):
     missed = 0
     for seed in range(RACES):

@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.simulation.sums import tell_sum
 from mfhpo import Bounded, Gaussian, Pull, SubGaussian
 from mfhpo.certification.certification import Certification
 from tests.core.certification.races import evaluate, race_of, tell
@@ -35,7 +36,7 @@ def test_smallest_tolerance_is_where_the_policy_certifies():
     def after_all(epsilon):
         race = race_of(Certification, 3, sigma=1.0, epsilon=epsilon, measure=0)
         for arm in (2, 1, 0):  # all values at once, so that none is certified on the way
-            race.policy.tell_sum(Pull(arm, 0), values.shape[1], values[arm].sum())
+            tell_sum(race.policy, Pull(arm, 0), values.shape[1], values[arm].sum())
             for value in values[arm]:
                 race.note(arm, value)
         return race.certificate("", "")
@@ -85,14 +86,3 @@ def test_failures_are_paid_and_reported():
     assert math.isinf(answer.within)
     assert answer.evaluations <= 9
     json.dumps(answer.to_dict())
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
-def test_equal_values_in_other_candidates_do_not_hide_the_noise():
-    race = race_of(Certification, 4)
-    for value in (0.1, 0.1, 0.1):
-        for arm in range(4):
-            tell(race, arm, value + (arm == 3) * value)
-    assert race.noise_is_hidden
-    tell(race, 2, 0.11)
-    assert not race.noise_is_hidden

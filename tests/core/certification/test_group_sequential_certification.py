@@ -4,7 +4,7 @@ import warnings
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -114,23 +114,12 @@ def test_declared_noise(sigma):
         answer = answer_of(race)
         assert answer.within == pytest.approx(2.0 * math.sqrt(4 * math.log(tail) / n) - 0.5)
         expected = 2.0 * math.sqrt(2 * math.log(3 * tail) / n)
-        assert half_widths(answer) == pytest.approx([expected] * 3)
-
-
-@pytest.mark.parametrize(
-    ("sigma", "before", "after"),
-    [
-        (None, math.nan, 2.5),  # the root of the pooled 6.25
-        (Gaussian(), math.nan, 2.5),
-        (3.0, 3.0, 3.0),
-        (Bounded(0.0, 4.0), 2.0, 2.0),
-    ],
-)
-def test_epsilon_by_default_is_one_standard_deviation(sigma, before, after):
-    race = race_of(2, delta=0.2, sigma=sigma)
-    assert answer_of(race).epsilon == pytest.approx(before, nan_ok=True)
-    tell_pattern(race, [0.0, 1.0], [1.0, 2.0])
-    assert answer_of(race).epsilon == pytest.approx(after)
+        if not isinstance(sigma, Bounded):
+            assert half_widths(answer) == pytest.approx([expected] * 3)
+            continue
+        for one in answer.candidates:  # no mean lies outside the declared range
+            low, high = max(one.mean - expected, -1.0), min(one.mean + expected, 3.0)
+            assert one.interval == pytest.approx((low, high))
 
 
 def test_certified_from_the_tolerance_that_holds_on():
@@ -209,39 +198,6 @@ def test_missing_and_looks_with():
     assert race.policy.looks == 1
 
 
-def test_whom_it_asks_for():
-    race, asked = race_of(4, epsilon=0.0), []
-    assert fail(race, 1) == 3
-    for value in PATTERN:
-        for _ in range(3):
-            asked.append(asked_of(race))
-            assert asked_of(race) == asked[-1]  # nothing is changed by asking
-            tell(race, asked[-1], (-50.0 if asked[-1] == 2 else 0.0) + value)
-    rounds = [tuple(asked[n : n + 3]) for n in range(0, 15, 3)]
-    assert all(sorted(each) == [0, 2, 3] for each in rounds)
-    # Drawn anew, and every second one is the reverse of the one before.
-    assert len(set(rounds)) > 2
-    assert [each[::-1] for each in rounds[:4:2]] == rounds[1:4:2]
-    tell(race, 0, 0.0)
-    # Neither the beaten one nor the failed one.
-    assert (asked_of(race), asked_of(race, 3, 3)) == (3, 0)
-
-
-def test_failures_are_told_from_a_tendency_to_fail():
-    race = race_of(3, epsilon=0.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for value in (None, math.nan, 1.0, math.inf, -math.inf, None):
-            tell(race, 1, value)
-    assert standings(race)[1] == "best so far"
-    failures = 5 + fail(race, 1)
-    tell(race, 1, 7.0)  # back too late
-    answer = answer_of(race)
-    assert standings(race)[1] == "failed"
-    assert answer.candidates[1].outcomes == f"failed {failures} of {failures + 2}"
-    assert {asked_of(race), asked_of(race, asked_of(race))} == {0, 2}
-
-
 def test_a_failure_makes_a_look_due():
     race = race_of(3, delta=0.2, epsilon=0.0)
     tell_pattern(race, [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], arms=[0, 1])
@@ -255,23 +211,6 @@ def test_a_failure_makes_a_look_due():
     assert standings(race) == ["not told apart", "best so far", "failed"]
     assert (answer.candidates[2].evaluations, answer.candidates[2].mean) == (2, 50.0)
     assert math.isinf(answer.candidates[2].interval[1])
-
-
-def test_a_leader_that_leaves_after_a_look():
-    race = race_of(3, delta=0.2, epsilon=0.0)
-    tell_pattern(race, [0.0, 0.5, 1.0], [1.0, 1.0, 1.0])
-    fail(race, 2)
-    answer = answer_of(race)
-    assert (answer.winner, answer.certified, race.finished) == (1, False, False)
-    assert math.isinf(answer.within)  # 1 was compared with the leader only
-    assert answer.remaining is None
-    assert standings(race) == ["not told apart", "best so far", "failed"]
-    assert answer.candidates[2].mean == 1.0
-    assert math.isinf(answer.candidates[2].interval[1])
-    tell_pattern(race, [0.0, 0.5, 0.0], [1.0, 1.0, 1.0], arms=[0, 1])
-    answer = answer_of(race)
-    assert answer.within == pytest.approx(2.262 * math.sqrt(2 * 20 / 9 / 10) - 0.5, abs=1e-3)
-    assert answer.winner == 1
 
 
 def test_one_is_left():
@@ -310,19 +249,6 @@ def test_a_failed_leader_gives_back_what_it_had_beaten():
     assert answer_of(race).winner == 2
 
 
-def test_who_comes_back_is_compared_with_the_leader_first():
-    # After five, 2 is beaten by 1 alone; after ten, 1 by 0.
-    race = race_of(3, sigma=3.0, epsilon=0.0)
-    tell_pattern(race, [9.0, 10.0, 4.0], [0.125] * 3)
-    tell_pattern(race, [20.0, 10.0], [0.125] * 2)
-    assert standings(race) == ["certified", "worse", "worse"]
-    fail(race, 1)
-    answer = answer_of(race)
-    assert (answer.certified, race.finished, answer.within) == (False, False, math.inf)
-    assert standings(race) == ["best so far", "failed", "not told apart"]
-    assert asked_of(race) == 2
-
-
 def test_what_holds_is_about_those_that_are_left():
     race = race_of(3, delta=0.2, epsilon=1.2)
     tell_pattern(race, [1.0, 0.5, 0.0], [1.0] * 3)
@@ -332,13 +258,6 @@ def test_what_holds_is_about_those_that_are_left():
     answer = answer_of(race)
     assert (answer.certified, answer.winner) == (True, 0)
     assert answer.within == pytest.approx(2.132 - 1.0, abs=1e-3)
-
-
-def test_sums_are_refused():
-    race = race_of(2, sigma=1.0, epsilon=0.0)
-    with pytest.raises(ValueError, match="tell the values one by one"):
-        race.policy.tell_sum(Pull(0, 0), 5, 1.0)
-    assert race.policy.pulls == 0
 
 
 def test_equal_values_may_hide_others():
@@ -365,17 +284,6 @@ def test_equal_values_may_hide_others():
     variance = 0.00625 + unseen * (0.9 + 1.0) * 0.0625
     radius = stats.t.isf(level, 9) * math.sqrt(variance / 10)
     assert answer.within == pytest.approx(radius - 0.025)
-
-
-def test_equal_values_whose_mean_is_rounded_are_not_believed():
-    # 0.026 five times over has a mean one bit beside it.
-    race = race_of(3, epsilon=0.0, sigma=Gaussian())
-    tell_pattern(race, [0.026, 0.027, -1.0], [0.0, 0.0, 0.1])
-    assert standings(race) == ["not told apart", "best so far", "worse"]
-    # They may differ as the third one's do, whose variance is .025.
-    unseen = 1.0 - (0.025 / 6) ** 0.2
-    expected = stats.t.isf(0.025 / 6, 4) * math.sqrt(unseen * 0.025 / 5)
-    assert half_widths(answer_of(race))[:2] == pytest.approx([expected] * 2)
 
 
 def test_declared_without_noise():
@@ -407,6 +315,7 @@ def race_on(table, order, scale=1.0, shift=0.0, **options):
 
 # What a declared sigma of 2 says of values up to 200 may be contradicted.
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
+@settings(max_examples=25)
 @given(
     tables(),
     st.sampled_from([None, Gaussian(), 2.0]),

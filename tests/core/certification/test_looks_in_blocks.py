@@ -1,6 +1,5 @@
 """Planned looks in blocks; for those at independent values see the file beside this one."""
 
-import json
 import math
 
 import numpy as np
@@ -123,49 +122,3 @@ def test_equal_differences_hide_as_much_as_the_others_show():
     # The variance is 1; .438 of 3/4 of the replicates may differ by 2.
     radius = 1.638 * math.sqrt((1.0 + 0.75 * 0.438 * 4.0) / 4)
     assert policy.behind == pytest.approx(radius - 0.5, abs=1e-3)
-
-
-def test_nothing_is_known_where_nothing_varies():
-    policy = make(epsilon=100.0)
-    for block in range(40):
-        tell(policy, 0, block, 0.9)
-        tell(policy, 1, block, 0.9)
-    assert (policy.looks, policy.behind, policy.winner) == (4, math.inf, None)
-    assert policy.summary(0, 0)[2] == math.inf
-
-
-def test_one_that_failed_is_compared_where_both_have_values():
-    for own, certified in ((-1.0, True), (1.0, False)):
-        policy = make(3, epsilon=50.0)
-        hard = np.array([0.0, 0.0, -1000.0, -1000.0, -1000.0])
-        for block in range(2):
-            tell(policy, 2, block, hard[block] + own)
-        for block in range(5, 30):
-            tell(policy, 0, block, 0.0)
-            policy.tell(Pull(2, 0, block=block), Observation(None))
-        assert policy.active.tolist() == [0, 1]
-        for block, step in enumerate(PATTERN):
-            tell(policy, 0, block, hard[block] + 0.1 * step)
-            tell(policy, 1, block, hard[block] - 5.0)
-        # Its raw mean is above the winner's either way, for it knows the easy blocks alone.
-        answer = policy.recommend()
-        assert (answer.arm, answer.certified) == (0, certified)
-
-
-def test_it_goes_on_from_its_state():
-    rng = np.random.default_rng(2)
-    policy = make(3)
-    policy.most_blocks = 12
-    for _ in range(19):
-        [pull] = policy.ask()
-        tell(policy, pull.arm, pull.block, EFFECTS[pull.block] + float(rng.normal()))
-    other = make(3)
-    other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-    while not policy.finished:
-        assert other.ask(4) == policy.ask(4)
-        [pull] = policy.ask()
-        value = EFFECTS[pull.block] + float(rng.normal())
-        for one in (policy, other):
-            tell(one, pull.arm, pull.block, value)
-        assert str(other.recommend()) == str(policy.recommend())
-    assert other.finished

@@ -41,7 +41,7 @@ def errors(means, counts, runs, seed):
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_corrected_mean_is_off_by_less_than_half_a_standard_error(name):
-    runs = 1_500
+    runs = 800
     plain, corrected = errors(*SETTINGS[name], runs, seed=1).T
     margin = 3.0 / math.sqrt(runs)
     assert abs(corrected.mean()) < 0.45 + margin

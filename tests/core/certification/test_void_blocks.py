@@ -70,18 +70,6 @@ def test_an_arm_that_alone_fails_leaves(make, workers):
 
 
 @both
-def test_others_are_asked_first_where_one_has_failed(make):
-    policy = make(3)
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    asked = [(pull.arm, pull.block) for pull in policy.ask(3)]
-    assert set(asked[:2]) == {(1, 0), (2, 0)}
-    assert asked[2][1] == 1
-    policy.tell(Pull(1, 0, block=0), FAILED)
-    policy.tell(Pull(2, 0, block=0), Observation(1.0))
-    assert {(pull.arm, pull.block) for pull in policy.ask(2)} == {(0, 0), (1, 0)}
-
-
-@both
 def test_what_is_void_does_not_depend_on_the_order(make):
     outcomes = [(arm, block) for arm in range(3) for block in range(6)]
     failures = {(0, 1), (1, 1), (2, 1), (0, 3), (1, 3), (2, 4)}
@@ -141,18 +129,6 @@ def test_a_look_takes_the_first_blocks_that_are_not_void():
     assert policy.summary(1, 0)[1] == pytest.approx(policy._blocks.values[1, kept].mean())
 
 
-@pytest.mark.parametrize("n_blocks", [5, 6])
-def test_a_look_is_at_the_replicates_that_are_not_void(n_blocks):
-    policy = make_looks(3, delta=1e-9)
-    policy.most_blocks = n_blocks
-    policy, _ = race(make_looks, policy, lambda pull: pull.block == 1, 4, resume_every=400)
-    answer = policy.recommend()
-    assert (policy.looks, answer.certified) == (1, False)
-    assert answer.arm == 2
-    assert f"takes more than the {n_blocks - 1} replicates" in answer.reason
-    assert answer.remaining_cost in (None, math.inf)
-
-
 @pytest.mark.parametrize("workers", [1, 4])
 def test_four_folds_of_five_suffice(workers):
     policy = make_elimination(4, delta=0.1)
@@ -164,17 +140,6 @@ def test_four_folds_of_five_suffice(workers):
     assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
     assert policy.summary(3, 0)[0] == 4
     assert {arm for arm, block in told if block == 4} >= {3}
-
-
-def test_values_beyond_a_block_that_becomes_void_are_taken_in():
-    policy = make_elimination(2)
-    for block in (0, 2, 3):
-        for arm in (0, 1):
-            policy.tell(Pull(arm, 0, block=block), Observation(EFFECTS[block] + 0.01 * arm))
-    assert (policy.summary(0, 0)[0], len(policy._blocks.rounds)) == (1, 1)
-    for arm in (0, 1):
-        policy.tell(Pull(arm, 0, block=1), FAILED)
-    assert (policy.summary(0, 0)[0], policy._blocks.rounds) == (3, [0, 2, 3])
 
 
 def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tried():
@@ -191,19 +156,6 @@ def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tr
     policy.tell(rival, FAILED)
     assert policy.ask() == [Pull(2, 0, block=block + 1)]
     assert policy._blocks.void[block]
-
-
-@both
-def test_what_failed_is_tried_there_once_more(make):
-    policy = make(2)
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    policy.tell(Pull(1, 0, block=0), Observation(1.0))
-    assert policy.ask() == [Pull(0, 0, block=0)]
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    assert {pull.block for pull in policy.ask(4)} == {1, 2}
-    policy.tell(Pull(0, 0, block=0), Observation(9.0))  # it was given up: paid, and does not count
-    assert (policy.pulls, policy.cost, math.isnan(policy._blocks.values[0, 0])) == (1, 4.0, True)
-    assert "two arms are compared on those where both gave a value" in policy._blocks.words
 
 
 @both
@@ -234,16 +186,6 @@ def test_the_best_stays_if_it_fails_on_some_replicates(make, workers):
     assert answer.failures == sum(arm == 3 and block % 3 == 1 for arm, block in told)
 
 
-@both
-def test_the_race_ends_if_replicates_are_few_and_some_fail(make):
-    policy = make(2)
-    policy.most_blocks = 6
-    policy, told = race(make, policy, lambda pull: pull.arm == 0 and pull.block in (1, 4), most=30)
-    assert policy.finished
-    assert policy.recommend().arm == 1
-    assert len(told) <= 14
-
-
 def test_arms_are_compared_where_both_have_values():
     policy = make_looks(2, delta=0.2)
     for block, step in enumerate((-2.0, 90.0, -1.0, 1.0, 2.0)):
@@ -254,15 +196,3 @@ def test_arms_are_compared_where_both_have_values():
     assert (policy.looks, policy.summary(0, 0)[0], policy.summary(1, 0)[0]) == (1, 4, 5)
     # Differences 1 + (-2, -1, 1, 2): variance 10 / 3; level .1 and 3 degrees, t = 1.638.
     assert policy.behind == pytest.approx(1.638 * math.sqrt(10 / 3 / 4) - 1.0, abs=1e-3)
-
-
-@both
-def test_a_failure_is_kept_in_a_state(make):
-    policy = make(2)
-    policy.tell(Pull(1, 0, block=0), Observation(1.0))
-    for _ in range(2):
-        policy.tell(Pull(0, 0, block=0), FAILED)
-    other = make(2)
-    other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-    assert other.ask(4) == policy.ask(4)
-    assert Pull(0, 0, block=0) not in other.ask(4)

@@ -38,15 +38,6 @@ def test_profiles_are_all_combinations():
     assert actions.profiles.tolist() == expected
 
 
-def test_actions_of_profiles_are_included():
-    actions = Actions({name: {name: Numeric()} for name in "ab"})
-    larger = actions.including(np.array([[0.33, 0.5], [0.44, 0.77]]))
-    new = [set(own.ravel()) - set(actions.own[0].ravel()) for own in larger.own]
-    assert new == [{0.33, 0.44}, {0.77}]
-    assert len(larger.own_features[0]) == 43
-    assert [len(own) for own in actions.own] == [41, 41]
-
-
 def test_too_many_profiles_are_quasi_random_ones():
     players = {f"p{index}": {f"x{index}": Numeric()} for index in range(3)}
     actions = Actions(players, seed=4)

@@ -72,11 +72,6 @@ def test_players_with_levels_of_their_own():
     assert abs(answer.profile["y"] - 0.5 / 0.88) <= 1.5 / 16
 
 
-def test_a_player_without_a_cheaper_level_does_not_keep_others_from_theirs():
-    policy = MFUCBPNE(ON_A_GRID, {"row": (1, 8), "column": (0.5,)}, 60.0)
-    assert play(policy) == {(0, 0), (1, 0)}
-
-
 @pytest.mark.parametrize("averaging", [False, True])
 def test_known_noise_is_each_players_own_by_its_costs(averaging):
     policy = MFUCBPNE(ON_A_GRID, COSTS, 60.0, averaging=averaging, sigma=0.5)

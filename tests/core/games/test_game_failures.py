@@ -31,13 +31,6 @@ def test_what_crashes_at_the_target_is_left(cheap_level):
     assert answer.profile["y"] == pytest.approx(0.5, abs=0.13)
 
 
-@pytest.mark.parametrize("unit", [1e-149, 1e-152, 1e-165])
-def test_tiny_utilities_count_as_equal(unit):
-    policy = UCBPNE(ON_A_GRID, (1,), 8, joint=True)
-    play(policy, lambda profile, level: [unit * value for value in tracking(profile, 1)])
-    assert policy.recommend().finished
-
-
 def test_where_all_failed_so_far_something_else_is_tried():
     policy = UCBPNE(ON_A_GRID, (1,), 20, joint=True)
     queries = play(policy, lambda profile, level: [None, None])

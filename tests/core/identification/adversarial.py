@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom
 
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.noise import Noise
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from tests.core.racing.plays import play
 
 

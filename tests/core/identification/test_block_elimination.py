@@ -1,5 +1,4 @@
 import heapq
-import itertools
 import json
 import math
 import warnings
@@ -205,7 +204,7 @@ def test_evidence_exceeds_a_level_with_at_most_its_probability(world):
 
     The last two worlds are not those of the theorem; they are kept out by what is asked of a pair.
     """
-    level, wrong, races = 0.02, 0, 600
+    level, wrong, races = 0.02, 0, 200
     rng = np.random.default_rng(2)
     for _ in range(races):
         values = WORLDS[world](rng)
@@ -228,12 +227,6 @@ class TestRace:
         assert answer.pulls < 60
         assert any("mean over replicates" in words for words in answer.assumptions)
 
-    def test_epsilon_is_found_out(self):
-        policy = BlockElimination(THREE, epsilon=None)
-        answer = race(policy, noisy([0.0, 5.0, 1.0], np.random.default_rng(2), 0.1, of_blocks=2.0))
-        assert answer.certified
-        assert 0.3 < answer.epsilon < 6.0
-
     def test_a_winner_that_loses_on_a_rare_replicate_is_compared_there(self):
         """Arm 1 is better by .01 but on one replicate, the 13th, where it is worse by .5."""
         means, rng = [0.0, 0.01], np.random.default_rng(0)
@@ -250,24 +243,6 @@ class TestRace:
         answer = race(policy, value, most=60)
         assert not answer.certified
         assert {arm for arm in (0, 1) if 12 in policy._blocks.seen(arm)} == {0, 1}
-
-    @given(seed=st.integers(0, 2**32 - 1))
-    @settings(max_examples=15, deadline=None)
-    def test_ends_whatever_the_order_and_whatever_fails(self, seed):
-        rng = np.random.default_rng(seed)
-        n_arms = int(rng.integers(2, 7))
-        policy = BlockElimination(Problem(n_arms, costs=(1.0,)), epsilon=0.5, max_failures=50)
-        means = rng.uniform(0.0, 3.0, n_arms)
-        draw, under_way = noisy(means, rng), []
-        while not policy.finished:
-            while len(under_way) < 4:
-                under_way += policy.ask(1, under_way)
-            pull = under_way.pop(int(rng.integers(len(under_way))))
-            policy.tell(pull, Observation(None if rng.random() < 0.1 else draw(pull)))
-            assert policy.pulls < 600
-        answer = policy.recommend()
-        assert answer.certified
-        assert means[answer.arm] >= means.max() - 0.5
 
 
 class TestAnArmThatLeftBecauseItFailed:
@@ -299,44 +274,12 @@ class TestAnArmThatLeftBecauseItFailed:
         assert answer.certified == (gain < 0.0)
         assert answer.reason.startswith("arm 0 led when it left") != answer.certified
 
-    @pytest.mark.parametrize("led", [False, True])
-    def test_that_shares_no_block_counts_if_it_had_led(self, led):
-        policy = BlockElimination(THREE, epsilon=0.1)
-        policy._roster.led[0] = led
-        policy._roster.withdraw(0)
-        policy._failures[0, 0] = 3
-        policy.tell(Pull(0, 0, block=90), Observation(99.0))
-        answer = race(policy, noisy([0.0, 2.0, 1.0], np.random.default_rng(0)))
-        assert answer.certified != led
-
-    def test_is_listed_with_all_its_values(self):
-        policy = BlockElimination(THREE)
-        for block in (0, 2):  # the one after a gap does not yet tell what the arm is worth
-            policy.tell(Pull(0, 0, block=block), Observation(1.0))
-        blocks = itertools.count(3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ArmWithdrawnWarning)
-            while 0 in policy.active:
-                block = next(blocks)
-                policy.tell(Pull(1, 0, block=block), Observation(1.0))
-                policy.tell(Pull(0, 0, block=block), Observation(None))
-        failures = policy.recommend().failures
-        assert policy.recommend().not_compared == (f"arm 0: failed {failures} of {failures + 2}",)
-
 
 class TestFewReplicates:
     def of_five(self, sd, **options):
         policy = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05, **options)
         policy.most_blocks = 5
         return policy, noisy([0.0, 0.4, 0.2, 1.0], np.random.default_rng(0), sd=sd)
-
-    def test_five_suffice_where_the_difference_is_large(self):
-        # Without an end the winner would be evaluated 17 times.
-        policy, draw = self.of_five(sd=0.02, measure=10)
-        answer = race(policy, draw)
-        assert (answer.finished, answer.certified, answer.arm) == (True, True, 3)
-        assert policy.summary(3, 0)[0] == 5
-        assert "(5 seen)" in answer.unseen
 
     def test_the_race_is_over_when_five_do_not_suffice(self):
         policy, draw = self.of_five(sd=1.0)
@@ -346,37 +289,6 @@ class TestFewReplicates:
         answer = race(policy, draw)
         assert (answer.finished, answer.certified, answer.pulls) == (True, False, 20)
         assert answer.reason == "all 5 replicates were used and 4 arms are not told apart yet"
-
-    def test_more_rounds_than_there_are_would_never_end(self):
-        policy, draw = self.of_five(sd=0.3)
-        rounds = [Pull(arm, 0, block=block) for block in range(4) for arm in range(4)]
-        for pull in rounds:
-            policy.tell(pull, Observation(draw(pull)))
-        assert policy.recommend().remaining_cost == math.inf
-        policy.most_blocks = 500
-        assert 0.0 < policy.recommend().remaining_cost < math.inf
-
-    def test_nothing_is_proposed_while_the_rest_is_under_way(self):
-        policy, draw = self.of_five(sd=1.0)
-        *first, last = policy.ask(20)
-        for pull in first:
-            policy.tell(pull, Observation(draw(pull)))
-        assert policy.ask(3, [last]) == []
-        assert not policy.finished
-        assert policy.ask(3) == [last]
-        policy.tell(last, Observation(draw(last)))
-        assert policy.finished
-
-    def test_what_was_begun_on_a_replicate_that_is_none_does_not_count(self):
-        policy, _ = self.of_five(sd=1.0)
-        policy.tell(Pull(0, 0, block=5), Observation(9.0))
-        assert (policy.summary(0, 0)[0], policy.cost) == (0, 1.0)
-
-    def test_a_saved_race_knows_how_many_there_are(self):
-        policy, _ = self.of_five(sd=1.0)
-        other = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.05)
-        other.load_state_dict(json.loads(json.dumps(policy.state_dict())))
-        assert len(other.ask(30)) == 20
 
     @given(seed=st.integers(0, 2**32 - 1), n_blocks=st.integers(1, 6))
     @settings(max_examples=25, deadline=None)
@@ -431,71 +343,9 @@ def play_with_one_that_is_slow(first, n_workers=8):
     return policy.pulls
 
 
-@pytest.mark.parametrize("first", [0, 3, 10, 25, 40])
+@pytest.mark.parametrize("first", [0, 10, 40])
 def test_few_are_evaluated_while_one_that_may_end_the_race_is_under_way(first):
     assert play_with_one_that_is_slow(first) <= 2 * play_with_one_that_is_slow(None)
-
-
-def test_who_is_ahead_waits_for_what_the_next_comparison_lacks_alone():
-    policy = BlockElimination(THREE, epsilon=0.1)
-    for block in range(3):
-        for arm in (0, 1):
-            policy.tell(Pull(arm, 0, block=block), Observation(10.0 * block + arm))
-    slow, other, last = (Pull(2, 0, block=block) for block in range(3))
-    assert not policy.is_ahead([slow])  # in the first two blocks all take part
-    assert policy.is_ahead([slow, other])  # 6 values wait for the first
-    assert not policy.is_ahead([other])  # it is to be begun again
-    assert not policy.is_ahead([])
-    policy.tell(slow, Observation(0.5))
-    assert policy.is_ahead([other])  # 4 of them wait for the second
-    policy.tell(other, Observation(10.5))
-    assert not policy.is_ahead([last, Pull(0, 0, block=3)])  # 2 wait, and 6 are compared
-
-
-def test_the_winner_is_evaluated_no_more_than_it_lacks():
-    policy, rng = BlockElimination(Problem(2, costs=(1.0,))), np.random.default_rng(0)
-    while policy.winner is None:
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(float(pull.arm) + 0.1 * rng.standard_normal()))
-    pending = []
-    while not policy.is_ahead(pending):
-        pending += policy.ask(1, pending)
-    assert {pull.arm for pull in pending} == {1}
-    first = pending[0]
-    while len(pending) > 1:
-        policy.tell(pending.pop(), Observation(1.0 + 0.1 * rng.standard_normal()))
-        assert policy.is_ahead(pending)
-    policy.tell(first, Observation(None))
-    assert not policy.finished
-    assert policy.ask()[0].block == first.block
-
-
-def test_the_winner_waits_while_it_is_compared_where_it_did_badly():
-    def value(pull):
-        return draw(pull) - 0.5 * (pull.arm == 1 and pull.block == 12)
-
-    policy = BlockElimination(Problem(2, costs=(1.0,)), epsilon=0.1)
-    draw = noisy((0.0, 1.0), np.random.default_rng(0), sd=0.01, of_blocks=0.0)
-    while (pull := policy.ask()[0]).arm == 1 or policy.winner is None:
-        policy.tell(pull, Observation(value(pull)))
-    assert (pull, policy.winner) == (Pull(0, 0, block=12), 1)
-    assert policy.is_ahead([pull])
-    assert policy.ask(1, [pull])[0].arm == 1
-    policy.tell(pull, Observation(value(pull)))
-    assert policy.finished
-
-
-def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():
-    policy = BlockElimination(THREE, epsilon=0.3)
-    for block in (0, 1, 5):
-        for arm in range(3):
-            policy._blocks.add(arm, block, float(arm * (block != 5)))
-        policy._blocks.complete_round(block, np.arange(3))
-    policy._blocks.values[2, 5] = np.nan
-    policy._blocks.values[1, 1] = np.nan
-    asked = policy.ask(4)
-    assert [(pull.arm, pull.block) for pull in asked[:2]] == [(1, 1), (2, 5)]
-    assert [pull.block for pull in asked[2:]] == [2, 2]
 
 
 @pytest.mark.parametrize(
@@ -508,7 +358,7 @@ def test_an_arm_that_comes_back_catches_up_before_new_blocks_begin():
 )
 def test_wrong_with_probability_at_most_delta(scales):
     """The first of three arms is best by next to nothing: any other certificate is wrong."""
-    races, delta, wrong = 300, 0.2, 0
+    races, delta, wrong = 80, 0.2, 0
     rng = np.random.default_rng(7)
     for _ in range(races):
         policy = BlockElimination(THREE, delta=delta, epsilon=0.0)
@@ -537,14 +387,6 @@ def test_a_race_of_one_arm_ends(leave):
     # What a certificate awaits is not waited for where nothing can be compared from the start.
     expected = 5 if leave == "never there" else 17
     assert (policy.finished, answer.arm, answer.pulls) == (True, 0, expected)
-
-
-def test_equal_differences_say_little():
-    # All differences of arms are equal. They may differ on other replicates, by about .8.
-    policy = BlockElimination(Problem(4, costs=(1.0,)), epsilon=0.0, measure=0)
-    answer = race(policy, lambda pull: 0.1 * pull.arm + float(pull.block % 3), most=100)
-    assert not answer.certified
-    assert race(policy, lambda pull: 0.1 * pull.arm + float(pull.block % 3), most=1000).certified
 
 
 def test_a_saved_state_is_not_changed_by_what_follows():

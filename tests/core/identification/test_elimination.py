@@ -1,5 +1,4 @@
 import itertools
-import json
 import math
 
 import numpy as np
@@ -7,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.simulation.rounds import plan_rounds, tell_rounds
 from mfhpo.identification.elimination import IISE, MaximumFidelityExploit, SuccessiveElimination
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
-from mfhpo.knowledge.confidence import HoeffdingRadius, MixtureRadius
-from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, SubGaussian
+from mfhpo.knowledge.confidence import HoeffdingRadius
+from mfhpo.knowledge.noise import SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
 from mfhpo.racing.race import ArmWithdrawnWarning
 from tests.core.racing.plays import play
@@ -135,13 +135,15 @@ def test_rounds_against_algorithm_1(variant, block, epsilon, seed):
     found = {}
     sums = {(m, i): np.cumsum(tapes[m, i]) for m in used for i in range(problem.n_arms)}
     while not policy.finished:
-        plan = policy.plan_rounds()
+        plan = plan_rounds(policy)
         end = min(plan.done + block, plan.until or most, most)
         if end <= plan.done:
             break
         totals = np.arange(plan.done + 1, end + 1)
-        policy.tell_rounds(
-            totals, np.stack([sums[plan.fidelity, int(i)][plan.done : end] for i in plan.arms])
+        tell_rounds(
+            policy,
+            totals,
+            np.stack([sums[plan.fidelity, int(i)][plan.done : end] for i in plan.arms]),
         )
         for arm in set(plan.arms.tolist()) - set(policy.active.tolist()):
             found[arm] = (plan.fidelity, policy.summary(arm, plan.fidelity)[0])
@@ -220,31 +222,6 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
 
 
 PROBLEM = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"delta": 0.0}, "delta must lie strictly between 0 and 1, got 0.0; try 0.05"),
-        ({"delta": 1.5}, "delta must lie strictly between 0 and 1, got 1.5"),
-        ({"epsilon": -1.0}, "epsilon must be a finite number of at least 0, got -1.0"),
-        ({"epsilon": math.inf}, "epsilon must be a finite number of at least 0, got inf"),
-        ({"budget": 0.0}, "budget must be positive or None, got 0.0"),
-        ({"budget": math.nan}, "budget must be positive or None, got nan"),
-        ({"max_failures": 0}, "max_failures must be at least 1, got 0"),
-        ({"pilot_arms": 1}, "pilot_arms must be at least 2, got 1"),
-        ({"pilot_pulls": 1}, "pilot_pulls must be at least 2, got 1"),
-        (
-            {"radius": [MixtureRadius(1.0)]},
-            "radius has 1 entries but there are 2 fidelities; give one, or one for each fidelity",
-        ),
-        ({"measure": -1}, "measure must be at least 0, got -1"),
-    ],
-)
-def test_arguments_out_of_range_are_named(options, message):
-    for make in (IISE, SuccessiveElimination, MaximumFidelityExploit):
-        with pytest.raises(ValueError, match=message):
-            make(PROBLEM, **options)
 
 
 def test_a_variant_that_contradicts_the_bounds_is_named():
@@ -403,41 +380,6 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
     assert any("widened because observations contradicted" in a for a in recommendation.assumptions)
 
 
-@pytest.mark.parametrize("variant", ["max", "order"])
-def test_everything_estimated_runs_to_a_certificate(variant):
-    rng = np.random.default_rng(0)
-    targets = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 5.0])
-    means = np.stack(
-        [targets + rng.normal(-1.0, 0.1, 6), targets + rng.normal(-0.3, 0.05, 6), targets]
-    )
-    problem = Problem(6, costs=None, n_fidelities=3)
-    policy = IISE(problem, variant=variant, epsilon=None, pilot_arms=4, estimated_bias="eliminate")
-    assert policy.piloting
-    assert policy.bias is None
-    assert policy.recommend().reason == "the pilot is not complete"
-    assert not policy.recommend().certified
-    while not policy.finished:
-        [pull] = policy.ask()
-        value = means[pull.fidelity, pull.arm] + 0.3 * rng.standard_normal()
-        cost = 2.0**pull.fidelity * rng.uniform(0.9, 1.1)
-        policy.tell(pull, Observation(value, cost=cost))
-        assert policy.pulls < 5000
-    recommendation = policy.recommend()
-    assert (recommendation.arm, recommendation.certified) == (5, True)
-    assert 0.05 < recommendation.epsilon < 1.0  # about one standard deviation, 0.3
-    assert (policy.bias.kind, policy.bias.source) == (variant, "estimated")
-    assert any("noise: estimated" in a for a in recommendation.assumptions)
-    assert any("covers all but" in condition for condition in recommendation.conditions)
-    assert any("estimated from 4 arms" in a for a in recommendation.assumptions)
-
-
-def test_where_costs_are_measured_a_cost_must_be_told():
-    policy = IISE(Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2))
-    with pytest.raises(ValueError, match="cost=None: the problem's costs are measured; tell what"):
-        policy.tell(Pull(0, 0), Observation(1.0))
-    assert (policy.pulls, policy.cost) == (0, 0.0)
-
-
 def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others():
     problem = Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2)
     policy = IISE(problem)
@@ -448,43 +390,6 @@ def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others():
     for spent in (9.0, 12.0):  # it does not count among those that have paid
         policy.tell(Pull(2, 0), Observation(None))
         assert policy.cost == spent
-
-
-def test_a_race_ends_at_an_unbiased_fidelity_whatever_was_measured():
-    # Fidelity 0 has no bias, and was measured to be dearer than 1 (a first call that warms up).
-    problem = Problem(2, None, Bias.max(0.0, 0.5, 0.0), SubGaussian(0.1), n_fidelities=3)
-    policy = IISE(problem)
-    objective = noisy([[0.0, 0.4]] * 3, 0.1)
-    play(policy, objective, costs=(5.0, 1.0, 9.0), most=2000)
-    assert policy.recommend().certified
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
-@pytest.mark.parametrize("values", [[1e200], [1.0, 1e200], [1e200, -1e200, 1e200]])
-def test_a_huge_value_breaks_nothing(values):
-    # A training run that diverges may well return 1e200: finite, so not a failure.
-    policy = IISE(PROBLEM)
-    for value in values:
-        policy.tell(Pull(0, 0), Observation(value))
-    json.dumps(policy.state_dict(), allow_nan=False)
-    policy.recommend()
-    assert len(policy.ask(3)) == 3
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
-@pytest.mark.parametrize(
-    "noise", [SubGaussian(0.0), SubGaussian(0.01), EstimatedNoise(), Gaussian(), Bounded(0.0, 1.0)]
-)
-def test_deterministic_objectives_end_quickly(noise):
-    targets = np.linspace(0.05, 0.95, 8)
-    problem = Problem(8, (1.0, 10.0), Bias.max(0.02, 0.0), noise)
-    policy = IISE(problem)
-    pulls = play(policy, lambda pull: float(targets[pull.arm] + 0.01 * (pull.fidelity == 0)), 5000)
-    recommendation = policy.recommend()
-    is_known = isinstance(noise, (SubGaussian, Bounded))
-    assert (recommendation.arm, recommendation.certified) == (7, is_known)
-    # Bounded: 2 B <= 0.13 - 0.04 takes 7.1 / n + ... <= 0.045, some hundred pulls of each.
-    assert len(pulls) <= (5000 if isinstance(noise, Bounded) else 200)
 
 
 @pytest.mark.parametrize("make", [IISE, SuccessiveElimination, MaximumFidelityExploit])
@@ -541,14 +446,3 @@ def test_a_race_that_ends_with_its_pilot_is_audited():
     with pytest.warns(BiasContradictedWarning):
         play(policy, objective, costs=(1.0, 9.0))
     assert (policy.recommend().arm, policy.recommend().certified) == (1, True)
-
-
-def test_what_a_duplicate_eliminated_stays_eliminated():
-    policy = SuccessiveElimination(Problem(3, (1.0,), Bias.max(0.0), SubGaussian(0.1)))
-    for _ in range(20):
-        policy.tell(Pull(2, 0), Observation(1.0))
-        policy.tell(Pull(0, 0), Observation(0.0))
-    assert policy.active.tolist() == [1, 2]
-    policy.withdraw(2, duplicate_of=1)
-    assert policy.active.tolist() == [1]
-    assert policy.recommend().compared == 2

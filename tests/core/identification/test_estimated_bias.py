@@ -85,13 +85,6 @@ def test_a_glance_where_it_is_cheap_decides_on_the_order(kind):
     assert play(policy, lambda pull: 0.0, most=3) == [Pull(1, 1), Pull(2, 1), Pull(0, 1)]
 
 
-@pytest.mark.parametrize("kind", [MFTopTwo, MFGrad])
-@pytest.mark.parametrize("costs", [(50.0, 100.0), None])
-def test_no_glance_where_it_is_dear_or_of_unknown_cost(kind, costs):
-    policy = kind(Problem(3, costs, noise=SubGaussian(0.1), n_fidelities=2))
-    assert policy.ask(3) == [Pull(0, 1), Pull(1, 1), Pull(2, 1)]
-
-
 def race_with_declared_bias(policy, factor, seed, bound=0.1, **options):
     """Arm 0 is the best. The cheap level is against it and for arm 1, by `factor` times .1."""
     target = np.array([0.05, 0.0, 0.0])

@@ -48,7 +48,7 @@ pairs = {
 }
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(**pairs)
 def test_the_minimum_by_brute_force(gap, counts, variances):
     found = pair(gap, counts, variances).evidence(PRIOR, -math.inf)[0]

@@ -3,15 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.blocks import run_repeats
+from benchmarks.simulation.blocks import run_repeats
+from benchmarks.simulation.instances import GaussianInstance
+from benchmarks.simulation.runner import run
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
 from mfhpo.knowledge.bias import Bias, BiasContradictedWarning
 from mfhpo.knowledge.confidence import MixtureRadius
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, SubGaussian
 from mfhpo.problem import Observation, Problem, Pull
-from mfhpo.simulation.instances import GaussianInstance
-from mfhpo.simulation.runner import run
 
 EASY = GaussianInstance([[0.1, 0.4, 0.2, 0.9], [0.2, 0.5, 0.1, 1.0]], [1.0, 10.0], variance=0.04)
 
@@ -55,16 +55,6 @@ class TestByHand:
         # cost of 4, 3.96 for 1.5. 2 pulls times the golden ratio leave 0.236: the leader.
         assert policy.ask() == [Pull(0, fidelity)]
 
-    def test_a_dear_fidelity_that_nothing_is_hoped_of_is_not_tried(self):
-        policy = three_arms((1.0, 1e6))
-        result = run(
-            policy,
-            GaussianInstance([[3.0, 0.0, 0.2], [3.1, 0.1, 0.1]], [1.0, 1e6]),
-            np.random.default_rng(0),
-        )
-        assert result.certified
-        assert result.cost == result.pulls
-
     def test_threshold(self):
         assert three_arms(delta=0.1).threshold == pytest.approx(math.log(2 / 0.1))
         bounded = Problem(3, (1.0, 4.0), Bias.max(0.5, 0.0), Bounded(0.0, 1.0))
@@ -79,15 +69,6 @@ class TestByHand:
 
 
 class TestRace:
-    def test_epsilon_ends_a_tie(self):
-        twins = GaussianInstance([[0.0, 1.0, 1.0], [0.0, 1.0, 1.0]], [1.0, 5.0], variance=0.25)
-        policy = MFTopTwo(twins.problem(), epsilon=0.5)
-        result = run(policy, twins, np.random.default_rng(0), max_pulls=3000)
-        assert result.certified
-        assert result.arm in (1, 2)
-        assert {1, 2} <= set(policy.active.tolist())
-        assert "by epsilon" in policy.recommend().reason
-
     @pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")
     def test_an_audit_brings_arms_back(self):
         # Arm 0 seems better by 5 at the cheap fidelity, where arm 1 breaks its bound. Arm 2 is

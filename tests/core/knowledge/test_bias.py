@@ -132,7 +132,7 @@ def test_unknown_variances_contradict_nothing():
 def test_estimated_variances_keep_the_level(kind):
     # Biases at the bound, the variance of each mean estimated from as few as two values, looked at
     # after every pull: false contradictions in at most 1 % of races, binomially.
-    races, most, n_arms = 400, 24, 3
+    races, most, n_arms = 200, 24, 3
     bias, audit = Bias(kind, (1.0, 0.0)), BiasAudit(kind, n_arms, 2)
     rng = np.random.default_rng(5)
     shift = np.array([1.0, 1.0, -1.0] if kind == "max" else [1.0, 1.0, 0.0])

@@ -34,7 +34,7 @@ def test_a_second_mode_is_named():
 
 @pytest.mark.parametrize("n", [8, 50])
 def test_normal_values_are_hardly_ever_named(n):
-    rng, repeats = np.random.default_rng(n), 3_000
+    rng, repeats = np.random.default_rng(n), 1_500
     named = sum(bool(notices_of(rng.standard_normal(n))) for _ in range(repeats))
     assert named <= binom.isf(0.001, repeats, 0.001)
 

@@ -8,17 +8,6 @@ from mfhpo.knowledge.statistics import PullStatistics
 values_lists = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30)
 
 
-def test_three_values_by_hand():
-    statistics = PullStatistics(2, 2, first_guess=1.0)
-    # 2: no spread yet, (2 - 1)^2 = 1 from the guess. 4: mean of the earlier 2, (4 - 2)^2 = 4, and
-    # (2 - 3)^2 + (4 - 3)^2 = 2. 9: (9 - 3)^2 = 36; around the mean 5: 9 + 1 + 16 = 26, grown by 24.
-    assert [statistics.add(1, 0, value) for value in (2.0, 4.0, 9.0)] == [0.0, 2.0, 24.0]
-    assert statistics.counts.tolist() == [[0, 0], [3, 0]]
-    assert statistics.sums.tolist() == [[0.0, 0.0], [15.0, 0.0]]
-    assert statistics.squares.tolist() == [[0.0, 0.0], [26.0, 0.0]]
-    assert statistics.prediction_errors.tolist() == [[0.0, 0.0], [41.0, 0.0]]
-
-
 @given(values_lists, st.floats(-10.0, 10.0))
 def test_against_numpy(values, guess):
     statistics = PullStatistics(1, 1, guess)

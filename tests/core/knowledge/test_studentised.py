@@ -26,8 +26,10 @@ def test_the_weights_of_the_scales_add_up_to_one():
     assert (SCALES <= 1.0).all()
 
 
-@pytest.mark.parametrize("means", [(0.0, 0.0), (1.4, -0.6), (-3.0, 2.0), (9.0, 9.0)])
-@pytest.mark.parametrize("spread", [0.1, 1.0])
+@pytest.mark.parametrize(
+    ("means", "spread"),
+    [((0.0, 0.0), 1.0), ((1.4, -0.6), 0.1), ((-3.0, 2.0), 1.0), ((9.0, 9.0), 0.1)],
+)
 def test_evidence_against_given_means_by_hand(means, spread):
     rho, rng = 1.7, np.random.default_rng(3)
     compared = [1.0 + spread * rng.normal(size=4), spread * rng.normal(size=3)]

@@ -2,13 +2,12 @@ import inspect
 
 import pytest
 
-from mfhpo import IISE, Bounded, EmpiricalBernsteinRadius, Fidelity
+from mfhpo import IISE, Bounded, Fidelity
 from mfhpo.certification.choice import make_lucb
 from mfhpo.identification.gradient import MFGrad
 from mfhpo.identification.top_two import MFTopTwo
-from mfhpo.knowledge.confidence import MixtureRadius, TightestRadius
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import Declaration, mirrored_radius
+from mfhpo.racing.declaration import Declaration
 from mfhpo.racing.options import (
     IISEOptions,
     MFEliminationOptions,
@@ -50,15 +49,6 @@ def test_a_policy_takes_the_options_that_are_documented_for_it(policy, options):
         Host(seed=1)
 
 
-def test_a_radius_is_mirrored_with_the_values():
-    bounded = EmpiricalBernsteinRadius(0.0, 1.0)
-    assert mirrored_radius(bounded).first_guess == -0.5
-    assert mirrored_radius(TightestRadius((bounded, MixtureRadius(0.5)))).first_guess == -0.5
-    assert [radius.first_guess for radius in mirrored_radius([bounded, bounded])] == [-0.5, -0.5]
-    assert bounded.first_guess == 0.5
-    assert mirrored_radius(None) is None
-
-
 def test_what_is_wrong_in_all_directions_raises_before_the_race():
     declaration = Declaration.of(Fidelity("epochs", levels=[1, 9]), Bounded(0.0, 1.0), None)
     tried = []
@@ -78,7 +68,6 @@ def test_what_is_wrong_in_all_directions_raises_before_the_race():
 
 def test_bounds_on_the_means_are_mirrored():
     options = {"explore": "A", "best_no_better_than": 0.1, "second_no_worse_than": 0.4}
-    options["radius"] = None
     problem = Problem(2, (1.0, 2.0))
     make_lucb(problem, -1.0, options)
     with pytest.raises(ValueError, match=r"second_no_worse_than=0\.4 must be worse .* maximised"):

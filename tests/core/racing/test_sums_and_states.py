@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from benchmarks.simulation.sums import tell_sum
 from mfhpo import IISE, Bias, MFTopTwo, Observation, Problem, Pull, SubGaussian
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import SuccessiveElimination
@@ -75,21 +76,10 @@ def test_a_first_look_at_fewer_replicates_certifies(is_void):
 def test_the_noise_is_not_estimated_from_sums():
     policy = IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)))
     for arm in (0, 1):
-        policy.tell_sum(Pull(arm, 0), 400, 200.0 + arm)
+        tell_sum(policy, Pull(arm, 0), 400, 200.0 + arm)
     tell_all(policy, 0, [1.5, -0.5] * 4)  # around 0.5 by 1
     evidence = policy._evidence
     assert not evidence.noise.widened
-
-
-def test_a_state_keeps_what_the_race_no_longer_waits_for():
-    def make():
-        return IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)), measure=50)
-
-    policy = make()
-    for arm in (0, 1):
-        policy.tell_sum(Pull(arm, 0), 400, 400.0 * arm)
-    assert policy.finished
-    assert resumed(make, policy).finished
 
 
 def test_a_loaded_race_goes_on_alike_where_spreads_differ():

@@ -1,7 +1,6 @@
 from dataclasses import replace
 
 import pytest
-from tests.core.search.test_race import Run, make
 
 from mfhpo import RCUCB, MFTopTwo, Observation, Problem, SubGaussian
 from mfhpo.censored.recommendation import UserLimitRecommendation
@@ -9,6 +8,7 @@ from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.racing.claims import FIXED
 from mfhpo.racing.recommendation import UserRecommendation
+from tests.core.search.test_budgeted import Run, make
 
 
 def certificate(n):

@@ -2,17 +2,15 @@ import math
 
 import numpy as np
 import pytest
-from tests.core.search.test_race import Run, make
 
 from mfhpo import IISE, Bias, Bounded, Gaussian, MFTopTwo, Observation, Problem, Pull, SubGaussian
 from mfhpo.certification.candidates import Candidate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.tolerance import tolerance
-from mfhpo.identification.curves.staged_elimination import BoundedElimination
-from mfhpo.knowledge.confidence import HoeffdingRadius, StudentMixtureRadius
 from mfhpo.racing.noise_evidence import NoNoiseWarning
 from mfhpo.racing.recommendation import UserRecommendation
 from tests.core.racing.plays import play, tell_all
+from tests.core.search.test_budgeted import Run, make
 
 ONE_LEVEL = {"costs": (1.0,), "bias": Bias.max(0.0)}
 
@@ -63,14 +61,6 @@ def test_the_tolerance_rests_on_the_event_of_the_certificate_alone():
     assert policy.falls_short(1, within) <= 0.0
 
 
-def test_conditions_name_what_all_radii_suppose():
-    problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
-    radii = [StudentMixtureRadius(), HoeffdingRadius(1.0)]
-    [_, noise, _] = IISE(problem, radius=radii).recommend().conditions
-    assert "the noise is normal" in noise
-    assert "sub-Gaussian with the declared sigma" in noise
-
-
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_conditions_name_the_sigma_that_is_believed_on():
     problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian((0.1, 0.1)))
@@ -86,31 +76,6 @@ def test_values_beyond_the_declared_bounds_are_noticed():
     policy = IISE(Problem(2, **ONE_LEVEL, noise=Bounded(0.0, 1.0)), epsilon=0.2)
     play(policy, lambda pull: 2.0 + 3.0 * pull.arm)
     assert any("beyond the declared bounds" in notice for notice in policy.recommend().notices)
-
-
-def test_the_mean_of_a_cheap_level_is_not_said_to_be_at_the_target():
-    problem = Problem(2, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(0.1))
-    policy = IISE(problem, audit=False)
-    play(policy, lambda pull: pull.arm - 0.05 * (pull.fidelity == 0))
-    answer = policy.recommend()
-    assert (answer.certified, answer.fidelity, answer.mean) == (True, 0, 0.95)
-    [line] = [
-        line
-        for line in str(UserRecommendation.of(answer, 1.0, {"x": 1}, level=3)).splitlines()
-        if line.startswith("  mean")
-    ]
-    assert "0.95 at level 3" in line
-
-
-def test_arms_whose_runs_failed_are_named():
-    race = BoundedElimination([(0.0, 0.4), (0.0, 0.0)])
-    for arm, curve in enumerate([(0.9, math.nan), (0.3, 0.5)]):
-        race.enter(arm)
-        race.observe(arm, np.array(curve), 0 if arm == 0 else 1, 0)
-    race.fail(0)
-    answer = race.recommend(cost=3.0, finished=True, complete=True)
-    assert (answer.arm, answer.certified) == (1, True)
-    assert "arm 0" in " ".join(answer.not_compared)
 
 
 def test_equal_values_are_noticed_where_normal_noise_is_declared():

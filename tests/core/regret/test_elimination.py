@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.papers.mf_ucb_regret import regret_per_play
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
+from benchmarks.simulation.mf_elimination import play as play_at_once
 from mfhpo import Bounded, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFElimination
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from tests.core.racing.plays import play
 
 
@@ -114,7 +115,7 @@ class TestBlocks:
         source = partial(instance.running_sums, np.random.default_rng(0))
         block, asking = MFElimination(problem, budget=budget), MFElimination(problem, budget=budget)
         for capital in (*sorted(stops), 1500.0):
-            block.play(source, capital)
+            play_at_once(block, source, capital)
             while not asking.finished:
                 [pull] = asking.ask()
                 if costs[pull.fidelity] > capital - asking.cost:
@@ -128,9 +129,9 @@ class TestBlocks:
 
     def test_errors(self):
         with pytest.raises(ValueError, match="blocks of plays need declared"):
-            MFElimination(Problem(2, (1.0, 4.0))).play(lambda *_: np.zeros((1, 1)), 10.0)
+            play_at_once(MFElimination(Problem(2, (1.0, 4.0))), lambda *_: np.zeros((1, 1)), 10.0)
         with pytest.raises(ValueError, match="capital must be finite where the policy has no bud"):
-            MFElimination(unit(2)).play(lambda *_: np.zeros((1, 1)))
+            play_at_once(MFElimination(unit(2)), lambda *_: np.zeros((1, 1)))
         with pytest.raises(ValueError, match="epsilon must be a finite number of at least 0"):
             MFElimination(unit(2), epsilon=-1.0)
 
@@ -163,7 +164,7 @@ def mean_regret(n_arms, gap, budget, runs):
     regrets = []
     for _ in range(runs):
         policy = MFElimination(unit(n_arms), budget=budget)
-        policy.play(partial(instance.running_sums, rng), budget)
+        play_at_once(policy, partial(instance.running_sums, rng), budget)
         regrets.append(regret_per_play(policy, instance, budget))
     return float(np.mean(regrets))
 

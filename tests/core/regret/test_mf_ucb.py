@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from benchmarks.papers.mf_ucb_regret import regret_per_cost
 from benchmarks.papers.mf_ucb_speed import naive_plays
+from benchmarks.simulation.instances import BernoulliInstance, GaussianInstance
+from benchmarks.simulation.mf_ucb import play as play_at_once
 from mfhpo import Bias, EstimatedNoise, Observation, Problem, Pull, SubGaussian
 from mfhpo.regret import MFUCB
-from mfhpo.simulation.instances import BernoulliInstance, GaussianInstance
 from tests.core.racing.plays import play
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
@@ -54,7 +55,7 @@ def asked_plays(policy, values):
 def block_plays(policy, values, capitals=(None,), **options):
     cells = []
     for capital in capitals:
-        policy.play(sums_of(values), capital, order=cells, **options)
+        play_at_once(policy, sums_of(values), capital, order=cells, **options)
     n_fidelities = policy.problem.n_fidelities
     return [divmod(int(cell), n_fidelities) for cell in np.concatenate(cells)]
 
@@ -89,7 +90,7 @@ class TestTheSamePlays:
         block = MFUCB(problem, rho=rho, budget=budget)
         capitals = (share * budget, None)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("mfhpo.regret.mf_ucb._CANDIDATES", candidates)
+            patch.setattr("benchmarks.simulation.mf_ucb._CANDIDATES", candidates)
             assert block_plays(block, values, capitals, compiled=False) == plays
         assert block.ask() == asking.ask()
         assert block.counts.tolist() == asking.counts.tolist()
@@ -111,7 +112,7 @@ class TestTheSamePlays:
             policy = MFUCB(instance.problem())
             order = []
             source = partial(instance.running_sums, np.random.default_rng(seed))
-            policy.play(source, 60_000.0, compiled=compiled, order=order)
+            play_at_once(policy, source, 60_000.0, compiled=compiled, order=order)
             orders.append((np.concatenate(order).tolist(), policy.cost, policy.state_dict()))
         assert orders[0] == orders[1]
         assert len(orders[0][0]) > 10_000
@@ -222,8 +223,8 @@ class TestReward:
             rng = np.random.default_rng([seed, 1])
             capital = 100_000.0
             policy, ucb = MFUCB(instance.problem()), MFUCB(alone.problem())
-            policy.play(partial(instance.running_sums, rng), capital)
-            ucb.play(partial(alone.running_sums, rng), capital)
+            play_at_once(policy, partial(instance.running_sums, rng), capital)
+            play_at_once(ucb, partial(alone.running_sums, rng), capital)
             assert policy.recommend().arm == ucb.recommend().arm == instance.best_arm
             assert policy.pulls == policy.counts.sum()
             assert policy.cost == policy.counts.sum(axis=0) @ instance.costs
@@ -245,7 +246,7 @@ class TestReward:
                 variance=0.09,
             )
             policy = MFUCB(instance.problem(), delta=0.05, budget=400.0)
-            policy.play(partial(instance.running_sums, rng), 400.0)
+            play_at_once(policy, partial(instance.running_sums, rng), 400.0)
             answer = policy.recommend()
             low, high = answer.interval
             missed += not low <= targets[answer.arm] <= high

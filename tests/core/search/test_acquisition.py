@@ -65,21 +65,6 @@ def test_it_finds_a_top_near_an_end_by_orders_of_magnitude(end):
         assert merit(place[None, :])[0] > -0.1
 
 
-@pytest.mark.parametrize("choice", [2, 5])
-def test_of_coordinates_without_an_order_no_end_is_preferred(choice):
-    def merit(places):
-        right = (places[:, :6] * 6.0).astype(int) == choice
-        return right.sum(axis=1) - (places[:, 6] - 0.3) ** 2
-
-    last = np.array([False] * 6 + [True])
-    best = []
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        place, _ = best_place(merit, rng.random((3, 7)), rng, last)
-        best.append(bool(merit(place[None, :])[0] > 5.9))
-    assert np.mean(best) >= 0.8
-
-
 def test_every_place_tried_is_in_the_cube_and_the_best_is_returned():
     seen = []
 

@@ -27,45 +27,16 @@ COSTLY = Fidelity("epochs", levels=[1, 9], costs=[1.0, 9.0])
 
 
 @pytest.mark.parametrize(
-    ("error", "options", "words"),
+    ("options", "words"),
     [
-        (ValueError, {"budget": 0.0}, ["budget", "0.0", "positive"]),
-        (ValueError, {"budget": math.nan}, ["budget", "nan"]),
-        (ValueError, {"trials": 0}, ["trials", "0", "at least 1"]),
-        (ValueError, {"budget": 50, "trials": 10}, ["budget=50", "trials=10", "give one"]),
-        (
-            ValueError,
-            {"budget": 5, "trials": 10, "seconds": 2},
-            ["budget=5", "trials=10", "seconds=2 all"],
-        ),
-        (ValueError, {"seconds": -1.0}, ["seconds", "-1.0", "positive"]),
-        (ValueError, {"seconds": math.nan}, ["seconds", "nan", "positive"]),
-        (ValueError, {"fidelity": COSTLY, "seconds": 1.0}, ["'epochs'", "costs=[1.0, 9.0]"]),
-        (ValueError, {"fidelity": ""}, ["name", "''"]),
-        (ValueError, {"unit": "hours"}, ["unit", "'hours'", "'evaluations'"]),
-        (ValueError, {"certify_share": -0.1}, ["certify_share", "-0.1", "[0, 1)"]),
-        (ValueError, {"certify_share": 1.0}, ["certify_share", "1.0", "[0, 1)"]),
-        (ValueError, {"top": 1}, ["top", "1", "at least 2"]),
-        (ValueError, {"delta": 0.0}, ["delta", "0.0", "between 0 and 1"]),
-        (ValueError, {"epsilon": -0.5}, ["epsilon", "-0.5", "at least 0"]),
-        (ValueError, {"epsilon": math.inf}, ["epsilon", "inf"]),
-        (ValueError, {"sigma": -0.5}, ["sigma", "-0.5", "at least 0"]),
-        (ValueError, {"sigma": [0.1, 0.2, 0.3]}, ["sigma"]),
-        (ValueError, {"max_failures": 0}, ["max_failures", "0", "at least 1"]),
-        (TypeError, {"fidelity": 3}, ["fidelity", "name or a Fidelity", "3"]),
-        (TypeError, {"seconds": "60"}, ["seconds must be a number or None", "'60'"]),
-        (TypeError, {"budget": "100"}, ["budget", "'100'"]),
-        (TypeError, {"budget": True}, ["budget", "True"]),
-        (TypeError, {"trials": 2.5}, ["trials", "2.5"]),
-        (TypeError, {"certify_share": "10%"}, ["certify_share", "10%"]),
-        (TypeError, {"top": 3.0}, ["top", "3.0"]),
-        (TypeError, {"delta": "5%"}, ["delta", "'5%'"]),
-        (TypeError, {"epsilon": "small"}, ["epsilon", "'small'"]),
-        (TypeError, {"checkpoints": 1}, ["checkpoints", "True or False", "1"]),
+        ({"budget": 50, "trials": 10}, ["budget=50", "trials=10", "give one"]),
+        ({"budget": 5, "trials": 10, "seconds": 2}, ["budget=5", "trials=10", "seconds=2 all"]),
+        ({"fidelity": COSTLY, "seconds": 1.0}, ["'epochs'", "costs=[1.0, 9.0]"]),
+        ({"sigma": [0.1, 0.2, 0.3]}, ["sigma"]),
     ],
 )
-def test_bad_arguments(error, options, words):
-    with pytest.raises(error, match=r".") as caught:
+def test_what_excludes_each_other(options, words):
+    with pytest.raises(ValueError, match=r".") as caught:
         DeclaredSearch.of(**{"fidelity": "epochs"} | options)
     for word in words:
         assert word in str(caught.value)
@@ -121,12 +92,9 @@ def test_rows_columns_and_tables_are_the_same(candidates):
 @pytest.mark.parametrize(
     ("candidates", "error", "words"),
     [
-        (1, ValueError, "candidates must be at least 2, got 1"),
         (ROWS[:1], ValueError, "at least 2 configurations, got 1"),
         ([*ROWS, ROWS[0]], ValueError, r"candidates\[0\] and candidates\[2\] are equal"),
         ({"lr": [1, 2], "depth": [1]}, ValueError, "columns of one length, got {'lr': 2"),
-        (True, TypeError, "must be a number, a list of dictionaries"),
-        ("lr", TypeError, "must be a number, a list of dictionaries"),
         ([1, 2], TypeError, "must be a number, a list of dictionaries"),
     ],
 )
@@ -188,25 +156,6 @@ def play(race, xs, workers=1, seed=0):
         assert len(pulls) < 2000
 
 
-def test_finds_a_good_one_of_many_and_certifies_its_finalists():
-    xs = np.random.default_rng(1).uniform(size=200).tolist()
-    race = race_of(xs)
-    pulls = play(race, xs)
-    answer = race.recommend()
-    assert abs(xs[answer.arm] - 0.3) < 0.05
-    assert answer.cost <= 30.0 * COSTS[-1]
-    assert {pull.arm for pull in pulls if isinstance(pull, Replicate)} == set(race.shortlist)
-    assert 2 <= len(race.shortlist) <= 4
-    words = race.certificate().shortlist
-    left = sum(race.left.values())
-    assert left == 200 - len(race.search.finished_arms())
-    assert words.startswith(
-        f"of 200 candidates: {race.left['left at fidelity 0']} left at fidelity"
-    )
-    assert f"{200 - race.tried} not tried" in words
-    assert race.tried < 200
-
-
 @settings(deadline=None, max_examples=15)
 @given(
     n=st.integers(2, 12),
@@ -236,28 +185,11 @@ def test_without_a_budget_it_ends_when_all_are_at_the_target():
     assert race.finished
 
 
-def test_a_saved_race_goes_on_alike():
-    xs = np.random.default_rng(3).uniform(size=40).tolist()
-    race, rng = race_of(xs), np.random.default_rng(0)
-    for _ in range(50):
-        [pull] = race.ask()
-        race.tell(pull, Observation(value(xs[pull.arm], pull.fidelity, rng)))
-    other = loaded(race_of(xs), race)
-    assert other.ask() == race.ask()
-
-
 def test_names_are_chosen_from_by_halving():
     declared = DeclaredSearch.of(None, budget=20, candidates=[{"prompt": p} for p in "abcdef"])
     assert isinstance(declared.race((), seed=0, sign=1.0).search, HalvingSearch)
     declared = DeclaredSearch.of(None, budget=20, candidates=[{"x": x} for x in range(6)])
     assert isinstance(declared.race((), seed=0, sign=1.0).search, ModelSearch)
-
-
-def test_a_fifth_of_the_budget_is_kept_for_up_to_four():
-    race = race_of([0.1, 0.2, 0.3])
-    assert (race._budget.kept, race.top) == (pytest.approx(0.2 * 30.0 * COSTS[-1]), 4)
-    race = race_of([0.1, 0.2, 0.3], certify_share=0.5, top=2)
-    assert (race._budget.kept, race.top) == (pytest.approx(0.5 * 30.0 * COSTS[-1]), 2)
 
 
 def test_a_declared_sigma_waits_for_repeats_and_says_so():
@@ -332,26 +264,22 @@ def test_an_answer_says_how_likely_it_is():
 
 
 @pytest.mark.parametrize(
-    ("error", "options", "words"),
+    ("options", "words"),
     [
-        (ValueError, {"chance": 1.0, "candidates": 9}, ["chance", "1.0", "between 0 and 1"]),
-        (TypeError, {"chance": "95 %", "candidates": 9}, ["chance", "95 %"]),
-        (ValueError, {"chance": 0.95}, ["chance=0.95", "candidates"]),
-        (ValueError, {"chance": 0.95, "candidates": 9, "epsilon": None}, ["give epsilon"]),
+        ({"chance": 0.95}, ["chance=0.95", "candidates"]),
+        ({"chance": 0.95, "candidates": 9, "epsilon": None}, ["give epsilon"]),
         (
-            ValueError,
             {"chance": 0.95, "candidates": [{"name": "a"}, {"name": "b"}]},
             ["chance=0.95", "no parameters"],
         ),
         (
-            ValueError,
             {"chance": 0.95, "candidates": 9, "replicate": "split"},
             ["chance=0.95", "no replicate"],
         ),
     ],
 )
-def test_bad_chances(error, options, words):
-    with pytest.raises(error, match="chance") as caught:
+def test_bad_chances(options, words):
+    with pytest.raises(ValueError, match="chance") as caught:
         DeclaredSearch.of("epochs", budget=100, **{"epsilon": 0.1} | options)
     for word in words:
         assert word in str(caught.value)

@@ -5,8 +5,7 @@ import pytest
 
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch
-from mfhpo.search.process import LevelProcess
-from tests.core.search.played import PlayTogether, plane, valley
+from tests.core.search.played import plane, valley
 
 
 def from_scratch(search):
@@ -48,33 +47,6 @@ def test_they_are_known_without_looking_through_all_arms(kind):
     assert kept(again) == kept(search)
 
 
-def test_what_is_given_out_is_the_callers():
-    search = HalvingSearch(costs=(1.0,))
-    search.tell(Pull(0, 0), Observation(1.0))
-    search.finished_arms().clear()
-    assert search.finished_arms() == [0]
-
-
-def fits_of(monkeypatch, asks_for_leader):
-    """How often the model is fitted in 110 evaluations by eight workers."""
-    fits = []
-    monkeypatch.setattr(
-        LevelProcess, "fit", lambda self, data, steps=0: fits.append(len(data.values))
-    )
-    search = ModelSearch((1.0, 3.0, 9.0, 27.0))
-    search.space = plane()
-    play = PlayTogether(search, valley, workers=8)
-    for _ in range(110):
-        play.step()
-        if asks_for_leader:
-            search.leader()
-    return len(fits)
-
-
-def test_to_ask_for_the_leader_does_not_have_the_model_fitted_anew_for_the_next_step(monkeypatch):
-    assert fits_of(monkeypatch, True) <= 2 * fits_of(monkeypatch, False)
-
-
 def race_with_values(n):
     race = BudgetedSearch(ModelSearch((1.0,), initial=4), budget=1000.0)
     race.search.space = plane()
@@ -97,25 +69,3 @@ def test_an_arm_that_was_withdrawn_is_neither_leader_nor_contender(is_loaded):
     assert leader not in race.search.finished_arms()
     assert race.recommend().arm != leader
     assert leader not in race.search.contenders(8)
-
-
-def test_all_new_arms_of_one_ask_have_their_points():
-    race = race_with_values(8)
-    pulls = race.ask(3)
-    points = [race.point_of(pull.arm) for pull in pulls]
-    alone = []
-    for n in range(3):
-        [pull] = race.ask(1, pulls[:n])
-        alone.append(race.point_of(pull.arm))
-    assert [pull.arm for pull in pulls] == [8, 9, 10]
-    assert None not in alone
-    assert points == alone
-
-
-def test_whether_a_race_is_over_may_be_asked_before_the_point_of_an_arm():
-    race = race_with_values(8)
-    pulls = race.ask(2)
-    before = race.point_of(pulls[-1].arm)
-    assert before is not None
-    race._next(())  # as `finished` does near the budget's end
-    assert race.point_of(pulls[-1].arm) == before

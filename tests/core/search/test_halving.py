@@ -30,16 +30,6 @@ def test_the_first_arms_go_up_by_thirds():
     assert search.ask(9).fidelity < 2
 
 
-def test_workers_take_different_first_arms():
-    search = HalvingSearch(costs=(1.0, 3.0), initial=4)
-    told(search, 0, [0.3, 0.1, 0.4, 0.2])
-    pending = [Pull(2, 1)]
-    assert search.ask(4, pending) == Pull(0, 1)
-    pending.append(Pull(0, 1))
-    # Two of four are under way; a third of four is one, and it is under way.
-    assert search.ask(4, pending) == NEW
-
-
 def after_the_first():
     search = HalvingSearch(costs=(1.0, 3.0, 9.0), initial=2)
     told(search, 0, [0.5, 0.4])
@@ -64,20 +54,6 @@ def test_the_best_third_goes_up():
     # Level 1 has three arms, level 0 has nine with arm 6 the best; the higher level goes first.
     assert search.ask(9) == Pull(2, 2)
     assert search.ask(9, [Pull(2, 2)]) == Pull(6, 1)
-
-
-def test_a_mean_of_several_values_decides():
-    search = after_the_first()
-    told(search, 0, [0.6, 0.55, 0.1, 0.1], first=2)
-    search.tell(Pull(2, 0), Observation(0.2))  # now .4, behind arm 3 and arm 0
-    assert search.ask(6) == Pull(3, 1)
-
-
-def test_one_level_has_no_promotions():
-    search = HalvingSearch(costs=(2.0,), initial=2)
-    told(search, 0, [0.1, 0.2, 0.3])
-    assert search.ask(3) == NEW
-    assert search.leader() == 2
 
 
 def reversed_pair(n):
@@ -118,16 +94,6 @@ def test_an_arm_that_fails_is_tried_again_and_leaves_after_three():
     assert search.ask(6) == Pull(3, 1)
 
 
-def test_only_failures_in_a_row_count():
-    search = after_the_first()
-    told(search, 0, [0.6, 0.55, 0.1, 0.1], first=2)
-    for value in (None, None, 0.6, None, None):
-        search.tell(Pull(2, 0), Observation(value))
-    assert search.ask(6) == Pull(2, 1)
-    search.tell(Pull(2, 0), Observation(None))
-    assert search.ask(6) == Pull(3, 1)
-
-
 def test_a_state_holds_failures_and_merged_arms():
     search = after_the_first()
     told(search, 0, [0.9, 0.8, 0.7, 0.6, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1], first=2)
@@ -140,22 +106,6 @@ def test_a_state_holds_failures_and_merged_arms():
         assert one.ask(12) == Pull(4, 1)
         one.tell(Pull(4, 1), Observation(None))
         assert one.ask(12) == Pull(5, 1)
-
-
-@pytest.mark.parametrize(
-    ("costs", "options", "name"),
-    [
-        ((), {}, "costs"),
-        ((0.0, 1.0), {}, "costs"),
-        ((3.0, 1.0), {}, "costs"),
-        ((1.0, 1.0), {}, "costs"),
-        ((1.0, 3.0), {"initial": 1}, "initial"),
-        ((1.0, 3.0), {"seed": -1}, "seed"),
-    ],
-)
-def test_bad_arguments(costs, options, name):
-    with pytest.raises(ValueError, match=f"{name} must"):
-        HalvingSearch(costs, **options)
 
 
 def test_levels_that_there_are_not():
@@ -219,28 +169,6 @@ def test_a_plan_falls_from_level_to_level_and_is_paid(n, allowance, continues, c
     assert paid <= max(allowance + rounded, least) + 1e-6
 
 
-def test_given_arms_go_up_as_planned():
-    search = given(27, 100.0)
-    asked = []
-    while len(asked) < 42:
-        pull = search.ask(27)
-        asked.append(pull)
-        search.tell(pull, Observation(float(pull.arm)))
-    assert {pull.arm for pull in asked[:27]} == set(range(27))
-    assert [pull.arm for pull in asked if pull.fidelity == 1] == list(range(26, 15, -1))
-    assert [pull.arm for pull in asked if pull.fidelity == 2] == [26, 25, 24, 23]
-
-
-def test_after_the_plan_the_best_of_the_highest_level_goes_on():
-    search = given(4, 20.0, (1.0, 9.0))
-    for arm in range(4):
-        search.tell(Pull(arm, 0), Observation(float(arm)))
-    for arm in (3, 2):
-        search.tell(Pull(arm, 1), Observation(0.0))
-    assert search.ask(4) == Pull(1, 1)
-    assert search.ask(4, [Pull(1, 1)]) is None
-
-
 def test_workers_do_not_wait_for_a_level_to_be_complete():
     search = given(12, 40.0, (1.0, 9.0))  # 12, and 28 / 9 at the target: 3
     for arm in range(8):
@@ -251,13 +179,3 @@ def test_workers_do_not_wait_for_a_level_to_be_complete():
         assert search.ask(12, pending) == Pull(arm, 1)
         pending.append(Pull(arm, 1))
     assert search.ask(12, pending) is None
-
-
-def test_a_given_arm_that_fails_is_tried_again_and_another_takes_its_place():
-    search = given(3, 20.0, (1.0, 9.0))
-    for arm in (0, 1):
-        search.tell(Pull(arm, 0), Observation(0.0))
-    for _ in range(3):
-        assert search.ask(3) == Pull(2, 0)
-        search.tell(Pull(2, 0), Observation(None))
-    assert search.ask(3) == Pull(0, 1)

@@ -1,14 +1,13 @@
 """At what cost a search stops evaluations, and what it makes of those that were stopped."""
 
 import math
-from itertools import product
 
 import numpy as np
 import pytest
 
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
-from mfhpo.search import Begin, BudgetedSearch, HalvingSearch, ModelSearch, Replicate
+from mfhpo.search import BudgetedSearch, ModelSearch, Replicate
 from mfhpo.search.prices import Prices
 from tests.core.search.played import drawn, loaded, next_pull
 
@@ -66,14 +65,6 @@ def test_limits_grow_where_the_first_configurations_were_unusually_cheap():
         prices.add(arm, -1, 0, limits[-1], stopped=True)
     # Three times the medians of 1, 6, 21, 36 and 81, as they come.
     assert limits == pytest.approx([3.0, 10.5, 18.0, 40.5, 63.0])
-
-
-@pytest.mark.parametrize(("worth", "goes_on"), [(1.0, False), (10.0, False), (50.0, True)])
-def test_the_limit_is_larger_where_the_end_is_worth_it(worth, goes_on):
-    """A tenth of 30 takes about 20 times as long: 2 for a tenth of the worth, beyond the limit."""
-    found = limit(learned([1.0] * 27 + [20.0] * 3), worth=worth)
-    assert (found > 20.0) == goes_on
-    assert found == pytest.approx(4.0) or goes_on
 
 
 def test_the_limit_is_the_best_of_all():
@@ -146,9 +137,8 @@ class Slow:
         return sum(2.0 * max(limits) - sum(limits) for limits in left)
 
 
-@pytest.mark.parametrize("times", [50.0, math.inf])
-def test_a_search_does_not_wait_for_runaways(times):
-    play = Slow(times, budget=600.0).run()
+def test_a_search_does_not_wait_for_runaways():
+    play = Slow(math.inf, budget=600.0).run()
     assert play.stopped
     assert play.race.finished
     assert play.race.cost < 700.0
@@ -158,14 +148,6 @@ def test_a_search_does_not_wait_for_runaways(times):
     assert findings["saved"] == pytest.approx(play.saved())
     assert findings["saved"] > 0.0
     assert play.race.recommend().failures == 0
-
-
-def test_most_of_the_time_of_runaways_is_saved():
-    """Of as many seconds, many more go to others."""
-    n_finished = [
-        len(Slow(obeys=obeys, budget=600.0).run().search.finished_arms()) for obeys in (True, False)
-    ]
-    assert n_finished[0] > 1.5 * n_finished[1]
 
 
 def test_pulls_have_no_limit_where_costs_are_declared_or_evaluations_counted():
@@ -218,7 +200,7 @@ def test_limits_do_not_exceed_what_is_left():
 
 
 def test_replicates_are_only_stopped_if_they_hang():
-    play = Slow(times=1.0, budget=2000.0).run()
+    play = Slow(times=1.0, budget=600.0, certify_share=0.3).run()
     replicates = [pull for pull in play.pulls if isinstance(pull, Replicate)]
     assert replicates
     for pull in replicates:
@@ -249,75 +231,6 @@ def of_four(kind, **options):
     return search
 
 
-@pytest.mark.parametrize("kind", [ModelSearch, HalvingSearch])
-def test_who_was_stopped_on_its_way_up_lets_another_go_first(kind):
-    search = of_four(kind)
-    search.prices = Prices(COSTS, continues=False)
-    assert search.ask(4) == Pull(3, 1)
-    search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
-    assert search.ask(4) == Pull(2, 1)
-
-
-def test_the_first_arms_that_were_stopped_are_replaced():
-    search = ModelSearch(COSTS, initial=4)
-    search.space = SPACE
-    search.prices = Prices(COSTS, continues=False)
-    for arm in range(4):
-        search.describe(arm, {"x": arm / 4.0})
-        stopped_at = 5.0 if arm == 1 else None
-        search.tell(Pull(arm, 0), Observation(None if arm == 1 else 0.0, censored_at=stopped_at))
-    asked = []
-    while isinstance(step := search.ask(4), Pull):
-        asked.append(step.arm)
-        search.tell(step, Observation(0.0))
-    assert asked
-    assert 1 not in asked
-    assert step == Begin(0, None)
-
-
-@pytest.mark.parametrize(("seconds", "chosen"), [(1.0, 8), (3.0, 8), (100.0, 7)])
-def test_the_best_of_the_first_arms_waits_if_it_is_far_dearer_than_others(seconds, chosen):
-    search = ModelSearch(COSTS, initial=9)
-    search.space = SPACE
-    search.prices = Prices(COSTS, continues=False)
-    for arm in range(9):
-        search.describe(arm, {"x": arm / 9.0})
-        search.prices.add(arm, -1, 0, seconds if arm == 8 else 1.0)
-        search.tell(Pull(arm, 0), Observation(float(arm)))
-    assert search.ask(9) == Pull(chosen, 1)
-
-
-@pytest.mark.parametrize(
-    ("went", "priced", "chosen"), [(8, True, 0), (7, True, 8), (8, False, 7), (7, False, 8)]
-)
-def test_after_the_best_of_the_first_arms_the_cheapest_goes_up(went, priced, chosen):
-    """While nothing was paid, all are as cheap."""
-    search = ModelSearch(COSTS, initial=9)
-    search.space = SPACE
-    search.prices = Prices(COSTS, continues=False)
-    for arm in range(9):
-        search.describe(arm, {"x": arm / 9.0})
-        if priced:
-            search.prices.add(arm, -1, 0, 1.0 + arm / 9.0)
-        search.tell(Pull(arm, 0), Observation(float(arm)))
-    search.tell(Pull(went, 1), Observation(0.0))
-    assert search.ask(9) == Pull(chosen, 1)
-
-
-def test_those_that_were_stopped_hold_nobody_back():
-    """The best third hangs above the lowest level; the others go up instead."""
-    search = HalvingSearch(COSTS, initial=2)
-    search.prices = Prices(COSTS, continues=False)
-    for arm in range(9):
-        search.tell(Pull(arm, 0), Observation(float(arm)))
-    for arm, level in product((0, 1), (1, 2)):
-        search.tell(Pull(arm, level), Observation(float(arm)))
-    for arm in (8, 7, 6):
-        assert search.ask(9) == Pull(arm, 1)
-        search.tell(Pull(arm, 1), Observation(None, censored_at=5.0))
-    assert search.ask(9) == Pull(5, 1)
-
-
 def test_that_it_takes_long_is_no_poor_value():
     search = of_four(ModelSearch)
     search.prices = Prices(COSTS, continues=False)
@@ -342,38 +255,3 @@ def test_where_costs_are_declared_an_arm_that_was_stopped_leaves():
     search = of_four(ModelSearch)
     search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
     assert search.leader() == 2
-
-
-def test_a_value_ends_the_count_of_stops():
-    search = of_four(ModelSearch)
-    search.prices = Prices(COSTS, continues=False)
-    for told in (None, None, 3.5, None, None):
-        stopped_at = 5.0 if told is None else None
-        search.tell(Pull(3, 2 if told is None else 1), Observation(told, censored_at=stopped_at))
-    assert search.leader() == 3
-
-
-@pytest.mark.parametrize("search_type", [ModelSearch, HalvingSearch])
-@pytest.mark.parametrize(("budget", "goes_up"), [(50.0, False), (55.0, True)])
-def test_an_arm_that_cannot_be_brought_to_the_target_is_left_where_it_is(
-    search_type, budget, goes_up
-):
-    """The best of nine takes 4 times as long, by the prices 26 to the target."""
-    search = search_type(COSTS, initial=9)
-    search.space = SPACE
-    race = BudgetedSearch(search, budget=budget, measured=True, certify_share=0.0)
-    for arm in range(9):
-        search.describe(arm, {"x": arm / 8})
-        race.tell(Pull(arm, 0), Observation(-float(arm), 4.0 if arm == 0 else 1.0))
-    race.tell(Pull(8, 1), Observation(-8.0, 3.0))
-    race.tell(Pull(8, 2), Observation(-8.0, 9.0))
-    [pull] = race.ask()
-    assert (pull.arm == 0) == goes_up
-    assert race.ask() == [pull]
-
-
-@pytest.mark.parametrize("budget", [400.0, 500.0, 600.0])
-def test_a_dear_arm_does_not_end_a_search_that_can_afford_another(budget):
-    race = Slow(100.0, budget=budget).run().race
-    assert race.finished
-    assert race._budget.left() < race._budget.target_price

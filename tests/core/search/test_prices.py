@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mfhpo.problem import Observation, Pull
 from mfhpo.search import BudgetedSearch, ModelSearch, Numeric, SearchSpace
 from mfhpo.search.prices import Prices
-from tests.core.search.played import loaded, next_pull
+from tests.core.search.played import next_pull
 
 SPACE = SearchSpace({"x": Numeric(), "z": Numeric()})
 GUESS = (1.0, 3.0, 9.0)
@@ -30,18 +30,6 @@ def learned(guess, payments, continues=False, points=None):
 
 def at(z, x=0.5):
     return SPACE.features([{"x": x, "z": z}])
-
-
-@pytest.mark.parametrize("continues", [False, True])
-def test_configurations_that_cost_the_same_have_the_usual_price(continues):
-    """Ten for each trial and one for each unit: what the levels cost explains everything."""
-    starts = (-1, 0, 1) if continues else (-1, -1, -1)
-    lower = (0.0, *GUESS[:-1]) if continues else (0.0, 0.0, 0.0)
-    paid = [10.0 + cost - before for cost, before in zip(GUESS, lower, strict=True)]
-    payments = [(arm, starts[level], level, paid[level]) for arm in range(4) for level in range(3)]
-    prices = learned(GUESS, payments, continues)
-    assert prices.dearness(at(0.9), -1, 2) == pytest.approx([1.0])
-    assert prices.dearness(at(0.1), 0, 2, [0]) == pytest.approx([1.0])
 
 
 def test_one_level_is_a_regression_by_hand():
@@ -114,17 +102,6 @@ def test_a_higher_level_never_costs_less(payments, continues, z):
     assert (np.diff(own) >= -1e-9 * own[1:]).all()
 
 
-@given(payments=some_payments, continues=st.booleans(), unit=st.sampled_from([1e-3, 60.0, 1e6]))
-def test_the_unit_does_not_matter(payments, continues, unit):
-    payments = valid(payments, continues)
-    scaled = [(*payment[:3], payment[3] * unit) for payment in payments]
-    one, other = (learned(GUESS, some, continues) for some in (payments, scaled))
-    features = np.vstack([at(0.2), at(0.8)])
-    assert one.dearness(features, -1, 2, [0, 1]) == pytest.approx(
-        other.dearness(features, -1, 2, [0, 1]), rel=1e-4
-    )
-
-
 class Timed:
     """A search whose best value is at x = .3, where time grows with z, which does nothing else."""
 
@@ -163,10 +140,9 @@ class Timed:
 
 @pytest.mark.parametrize("continues", [False, True])
 def test_a_search_finds_out_which_configurations_are_cheap(continues):
-    plays = [Timed(continues=continues, seed=seed).steps(60) for seed in range(3)]
-    assert np.median([point["z"] for play in plays for _, point in play.pulls[20:]]) < 0.1
-    for play in plays:
-        assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
+    play = Timed(continues=continues).steps(50)
+    assert np.median([point["z"] for _, point in play.pulls[20:]]) < 0.1
+    assert abs(play.points[play.race.leader()[0]]["x"] - 0.3) < 0.1
 
 
 def test_a_search_in_another_unit_is_the_same():
@@ -180,34 +156,12 @@ def test_a_search_in_another_unit_is_the_same():
     assert without[0] == without[1]
 
 
-def test_a_search_that_is_resumed_knows_the_prices():
-    play = Timed(continues=True, budget=1e6).steps(25)
-    other = Timed(continues=True, budget=1e6)
-    loaded(other.race, play.race)
-    other.points = dict(play.points)
-    assert other.race.ask() == play.race.ask()
-    assert other.steps(15).pulls == play.steps(15).pulls[25:]
-
-
 def test_declared_costs_are_the_same_for_all_whatever_is_paid():
     """Nothing is learned from what evaluations say that they have cost."""
     cheap, dear = (Timed(ratio=ratio, measured=False).steps(40) for ratio in (1.0, 1000.0))
     assert cheap.pulls == dear.pulls
     assert cheap.search.prices is None
     assert cheap.search.dearness(at(0.9), -1, 2).tolist() == [1.0]
-
-
-def test_where_evaluations_are_counted_a_dear_one_is_as_good_as_a_cheap_one():
-    played = []
-    for ratio in (1.0, 1000.0):
-        search = ModelSearch(GUESS, seed=1)
-        search.space = SPACE
-        race = BudgetedSearch(search, budget=100.0, unit="evaluations", measured=True)
-        for arm in range(20):
-            search.describe(arm, drawn(arm))
-            race.tell(Pull(arm, 2), Observation(drawn(arm)["x"], ratio ** drawn(arm)["z"]))
-        played.append((race.ask(4), race.point_of(23)))
-    assert played[0] == played[1]
 
 
 @pytest.mark.parametrize("budget", [300.0, 1000.0])

@@ -59,12 +59,6 @@ def test_places_in_between_are_none():
     assert space.at(cube[1])["rate"] == 0.19
 
 
-@pytest.mark.parametrize("places", [(0.5, 0.2), (0.2, 0.2), (-0.1, 0.5), (0.5, 1.1), (np.nan,)])
-def test_places_increase_from_0_to_1(places):
-    with pytest.raises(ValueError, match="places must increase"):
-        Numeric(places)
-
-
 NESTED = SearchSpace(
     {"model": OneOf(2), "kernel": OneOf(2), "gamma": Numeric(), "depth": Numeric()}
 )
@@ -137,23 +131,6 @@ def test_a_number_may_be_the_parent():
     ]
 
 
-def test_choices_are_asked_before_steps_and_steps_before_other_numbers():
-    points = [
-        {"x": 0.1, "layers": 0.0, "model": 0},
-        {"x": 0.9, "layers": 1.0, "model": 1, "gamma": 0.1},
-    ]
-    parameters = {"x": Numeric(), "layers": LAYERS, "model": OneOf(2), "gamma": Numeric()}
-    all_three = SearchSpace(parameters)
-    all_three.learn_conditions(points)
-    looks = all_three.cube_features(np.array([[0.9, 1.0, 0.1, 0.2], [0.1, 0.0, 0.9, 0.2]]))
-    assert looks[:, -1].tolist() == [0.5, 0.2]
-    del parameters["model"]
-    numbers = SearchSpace(parameters)
-    numbers.learn_conditions(points)
-    looks = numbers.cube_features(np.array([[0.9, 0.0, 0.2], [0.1, 1.0, 0.2]]))
-    assert looks[:, -1].tolist() == [0.5, 0.2]
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(30, 60))
 def test_what_is_asked_for_by_a_few_questions_is_known(seed, depth, n):
     rng = np.random.default_rng(seed)
@@ -173,18 +150,3 @@ def test_what_is_asked_for_by_a_few_questions_is_known(seed, depth, n):
     right = (space.cube_features(places) == space.features(points)).all(axis=1)
     assert right[:n].all()
     assert right.mean() > 0.8
-
-
-def test_what_is_learnt_replaces_what_was_learnt():
-    space = SearchSpace({"model": OneOf(2), "gamma": Numeric()})
-    place = np.array([[0.1, 0.2]])
-    space.learn_conditions([{"model": 0}, {"model": 1, "gamma": 0.5}])
-    assert space.cube_features(place)[0, -1] == 0.5
-    space.learn_conditions([{"model": 0, "gamma": 0.3}, {"model": 1, "gamma": 0.5}])
-    assert space.cube_features(place)[0, -1] == 0.2
-
-
-@pytest.mark.parametrize(("n", "error"), [(0, ValueError), (-1, ValueError), ("2", TypeError)])
-def test_a_parameter_has_a_choice(n, error):
-    with pytest.raises(error, match="n must be"):
-        OneOf(n)

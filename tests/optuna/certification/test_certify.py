@@ -14,7 +14,6 @@ from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.report.summary import summary_of
 from mfhpo_optuna.study.shortlist import shortlist_of
-from tests.optuna.workers import certified, kill, start, wait
 
 SIGMA = 0.1
 
@@ -401,16 +400,3 @@ def test_threads_share_the_work_until_the_timeout():
     assert not answer.finished
     found = values_by_candidate(record_of(study, answer))
     assert answer.evaluations == sum(map(len, found.values())) > 3
-
-
-@pytest.mark.slow
-def test_two_processes_go_on_after_one_was_killed(tmp_path):
-    path = str(tmp_path / "study.log")
-    kill(f"certified({path!r}, kill_at=30)")
-    call = f"assert certified({path!r})[1].certified"
-    wait(start(call), start(call))
-    study, answer = certified(path, timeout=0)
-    values = values_by_candidate(record_of(study, answer)).values()
-    assert answer.certified, answer.reason
-    # The trial that was killed has no value.
-    assert answer.evaluations == sum(value is not None for found in values for value in found)

@@ -65,12 +65,10 @@ def only_noise(params, rng):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "distribution", [SEED, IntDistribution(0, 4), CategoricalDistribution([0, 1, 2])]
-)
-def test_a_name_is_enough(name, distribution):
-    found = notice({"x": FloatDistribution(0, 1), name: distribution}, only_noise, n=20)
-    assert found.startswith(f"{name!r} looks like a seed, a split or a fold (by its name)")
+def test_a_name_is_enough(name):
+    for distribution in (SEED, IntDistribution(0, 4), CategoricalDistribution([0, 1, 2])):
+        found = notice({"x": FloatDistribution(0, 1), name: distribution}, only_noise, n=20)
+        assert found.startswith(f"{name!r} looks like a seed, a split or a fold (by its name)")
     assert f"replicate={name!r}" in found
     assert "seed_of(trial)" in found
     assert "says nothing about" in found
@@ -99,7 +97,7 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_ordinary_parameters_that_change_nothing_are_no_replicates(seed):
     assert notice(ORDINARY, only_noise, seed=seed, n=120) == ""
 
@@ -115,23 +113,16 @@ def test_the_fidelity_a_fixed_parameter_and_equal_results_are_no_replicates(name
         assert notice(space, lambda params, rng: None) == ""
 
 
-def test_one_value_of_a_wide_range_is_fixed():
-    forgotten = ForgottenReplicate(())
-    for x in range(N):
-        forgotten.learn({"x": x, "seed": 3}, {"x": IntDistribution(0, N), "seed": SEED}, x % 7)
-    assert forgotten.notice == ""
-
-
 def of_split(params, rng):
     return (params["x"] - 0.4) ** 2 + 0.2 * np.random.default_rng(params["s"]).normal()
 
 
 def test_a_wide_range_without_a_name_is_noticed():
     space = {"x": FloatDistribution(0, 1), "s": SEED}
-    found = [notice(space, of_split, seed=seed) for seed in range(200)]
+    found = [notice(space, of_split, seed=seed) for seed in range(40)]
     assert all("lies in 0 to 2147483647" in words for words in found if words)
-    # 98 % on average: fewer than 190 happen in one case of a hundred.
-    assert sum(map(bool, found)) >= 190
+    # 98 % on average: fewer than 36 happen in one case of a hundred.
+    assert sum(map(bool, found)) >= 36
     assert notice({**space, "s": IntDistribution(0, 10_000)}, of_split) == ""
     assert notice(space, of_split, n=29) == ""
 
@@ -156,8 +147,8 @@ def test_a_wide_range_on_which_results_depend_is_no_replicate(effect):
     def result(params, rng):
         return effect(params["steps"] / 100_000) + 0.1 * params["x"] + 0.1 * rng.normal()
 
-    found = [notice(space, result, seed=seed) for seed in range(100)]
-    assert sum(map(bool, found)) <= 2
+    found = [notice(space, result, seed=seed) for seed in range(40)]
+    assert sum(map(bool, found)) <= 1
 
 
 # In studies.
@@ -207,15 +198,6 @@ def test_a_study_is_warned_of_once_and_its_answer_has_a_notice(name):
         warnings.simplefilter("ignore")
         again = SAMPLERS[name]().recommendation(study)  # who reads the study later knows it, too
     assert again.notices == answer.notices
-
-
-def test_a_search_says_so_before_it_has_a_certificate():
-    sampler = SAMPLERS["search"]()
-    study = optuna.create_study(sampler=sampler)
-    assert len(caught(lambda: study.optimize(objective, n_trials=3))) == 1
-    answer = sampler.recommendation(study)
-    assert answer.certificate is None
-    assert "'split' looks like a seed" in str(answer)
 
 
 def test_a_sampler_of_limits_says_what_its_answer_rests_on():

@@ -112,7 +112,7 @@ def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):
     shown = mfhpo("show", copied, record, "--json", code=3)
     assert shown["sentence"] == (
         "No answer: The certificate of study 'plain', which is recorded here, has no answer yet: "
-        "it is not complete, or no candidate gave usable values; `certify` with a timeout of 0 "
+        "it is not complete, or no candidate gave usable values; certify with a timeout of 0 "
         "says which."
     )
     text = mfhpo("show", copied, record, code=3).stdout

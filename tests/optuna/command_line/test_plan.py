@@ -10,27 +10,16 @@ def test_without_a_bias_only_the_target_is_evidence(mfhpo):
     problem = Problem(8, (27.0,), bias=Bias.max(0.0), noise=SubGaussian(0.01))
     predicted = predict_cost(problem, 0.05, gaps=[0.03] * 7)
     assert plan["expected"] == plan["target_alone"] == predicted.expected
-    assert [level["evaluations"] for level in plan["levels"]] == [0, 0, predicted.pulls[0]]
     assert plan["worth_having"] is None
     assert plan["policy"] == "MFTopTwo"
 
 
 def test_the_policy_needs_no_less_than_any_method_and_not_more_than_is_sure(mfhpo):
-    plan = mfhpo("plan", *TASK, "--races", 4, "--json")
+    plan = mfhpo("plan", *TASK, "--json")
     assert plan["unfinished"] == 0
-    assert len(plan["simulated"]) == 4
-    mean = sum(plan["simulated"]) / 4
+    assert len(plan["simulated"]) == 3
+    mean = sum(plan["simulated"]) / 3
     assert plan["lower_bound"] < mean < plan["guaranteed"]
-
-
-def test_a_level_pays_below_the_bias_that_is_said(mfhpo):
-    plan = mfhpo("plan", *TASK, "--races", 0, "--json")
-    for level in plan["levels"][:-1]:
-        for factor, pays in ((0.9, True), (1.1, False)):
-            bias = Bias.max(factor * level["pays_below"], 0.0)
-            problem = Problem(8, (level["cost"], 27.0), bias=bias, noise=SubGaussian(0.01))
-            predicted = predict_cost(problem, 0.05, gaps=[0.03] * 7)
-            assert (predicted.expected < predicted.top_fidelity_only) == pays
 
 
 @pytest.mark.parametrize(
@@ -41,7 +30,7 @@ def test_a_level_pays_below_the_bias_that_is_said(mfhpo):
     ],
 )
 def test_whether_levels_are_worth_having(mfhpo, bias, worth, words):
-    options = (*TASK, "--bias", bias, "--races", 0)
+    options = (*TASK, "--bias", bias)
     assert mfhpo("plan", *options, "--json")["worth_having"] is worth
     assert words in mfhpo("plan", *options).stdout
 
@@ -49,22 +38,20 @@ def test_whether_levels_are_worth_having(mfhpo, bias, worth, words):
 def test_one_level(mfhpo):
     task = ("--arms", 4, "--levels", "10", "--sigma", 0.1, "--gap", 0.3)
     assert mfhpo("plan", *task, "--json")["worth_having"] is None
-    assert "level" not in mfhpo("plan", *task, "--races", 0).stdout.replace("likelihood", "")
+    assert "Only values at the target are evidence" in mfhpo("plan", *task).stdout
 
 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
         ({"--levels": "3,x"}, "--levels must be numbers with commas"),
-        ({"--levels": "9,3"}, "--levels must be finite and increase, and the target be the"),
-        ({"--levels": "3,nan"}, "--levels must be finite and increase"),
-        ({"--levels": "0,3"}, "--levels must be positive unless --costs are given, got '0,3'"),
-        ({"--costs": "1,2,nan"}, "--costs must be positive and finite, got '1,2,nan'"),
-        ({"--costs": "3,3,9"}, "costs must increase"),
+        ({"--levels": "9,3"}, "--levels must be positive and finite and increase, and the target"),
+        ({"--levels": "3,nan"}, "--levels must be positive and finite"),
+        ({"--levels": "0,3"}, "--levels must be positive and finite"),
+        ({"--bias": "0.1,0"}, "--bias must be 3 numbers"),
         ({"--arms": 1}, "--arms must be at least 2"),
         ({"--gap": 0}, "--gap must be positive"),
         ({"--sigma": -1}, "--sigma must be positive"),
-        ({"--costs": "1,2"}, "--costs must be 3 numbers"),
         ({"--bias": "0.1,0.1,0.1"}, "bias must end with 0"),
         ({"--delta": 2}, "delta must"),
     ],

@@ -35,6 +35,9 @@ def answer_of(study):
 def test_the_equilibrium_of_a_known_game(finished):
     answer = answer_of(finished)
     assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.05)
+    assert str(answer).startswith(f"EQUILIBRIUM: x={answer.params['x']:.5g}")
+    stored = json.loads(json.dumps(answer.to_dict()))
+    assert stored["dissatisfaction"]["row"]["mean"] == answer.dissatisfaction["row"].mean
     assert answer.finished
     assert answer.epsilon < 0.01
     for gain in answer.dissatisfaction.values():
@@ -129,14 +132,6 @@ def test_the_answer_before_anything_is_known():
     assert "4 of the budget is left" in str(sampler.equilibrium(study))
 
 
-def test_the_answer_can_be_printed_and_stored(finished):
-    answer = answer_of(finished)
-    assert str(answer).startswith(f"EQUILIBRIUM: x={answer.params['x']:.5g}")
-    stored = json.loads(json.dumps(answer.to_dict()))
-    assert stored["params"] == answer.params
-    assert stored["dissatisfaction"]["row"]["mean"] == answer.dissatisfaction["row"].mean
-
-
 def test_attributes_are_small_and_plain(finished):
     game = {"players": PLAYERS, "fidelity": [], "levels": [], "costs": [[1.0], [1.0]]}
     model = {"beta": 1.5, "probability": 0.9, "averaging": False}
@@ -155,23 +150,6 @@ def test_attributes_are_small_and_plain(finished):
 def test_the_seed_makes_a_study_repeatable(coarse):
     assert evaluated(play(on_a_grid, budget=16)) == evaluated(coarse)
     assert evaluated(play(on_a_grid, budget=2, seed=1))[0] != evaluated(coarse)[0]
-
-
-def test_a_study_that_was_made_again_is_read_anew():
-    storage = optuna.storages.InMemoryStorage()
-    sampler = NashSampler(PLAYERS, budget=6, seed=0)
-    options = {
-        "study_name": "game",
-        "storage": storage,
-        "directions": ["minimize"] * 2,
-        "sampler": sampler,
-    }
-    study = optuna.create_study(**options)
-    study.optimize(on_a_grid)
-    optuna.delete_study(study_name="game", storage=storage)
-    again = optuna.create_study(**options)
-    again.optimize(on_a_grid, n_trials=2)
-    assert sampler.equilibrium(again).trials == 2
 
 
 def test_ask_and_tell_says_when_to_stop():

@@ -1,5 +1,3 @@
-import time
-
 import optuna
 import pytest
 from optuna.storages import InMemoryStorage
@@ -7,56 +5,7 @@ from optuna.trial import TrialState
 
 from mfhpo_optuna import NashSampler
 from mfhpo_optuna.games.queries import planned
-from tests.optuna.games.nash_games import EQUILIBRIUM, PLAYERS, QUERY, tracking, tracking_by_level
-from tests.optuna.workers import game, start, wait
-
-BUDGET = 90
-
-
-def of_the_game(study):
-    """Trials that count: not those that began when nothing was left."""
-    return [trial for trial in study.trials if "levels" in trial.user_attrs.get(QUERY, {})]
-
-
-def paid(study):
-    return sum(trial.params["seconds"] for trial in of_the_game(study))
-
-
-@pytest.mark.slow
-def test_two_processes(tmp_path):
-    path = str(tmp_path / "game.db")
-    game(path, n_trials=0)
-    wait(*(start(f"game({path!r})") for _ in range(2)))
-    study = game(path, n_trials=0)
-    assert all(trial.state.is_finished() for trial in study.trials)
-    answer = study.sampler.equilibrium(study)
-    assert answer.trials == len(of_the_game(study)), "an observation was lost"
-    assert answer.cost == paid(study)
-    # Two that choose at the same moment may both take what is left.
-    assert BUDGET - 9 < answer.cost <= BUDGET + 9
-    assert answer.finished
-    assert answer.params == pytest.approx(EQUILIBRIUM, abs=0.1)
-    game(path, n_trials=5)
-    assert paid(study) == answer.cost, "it went on after the end"
-
-
-def test_threads(monkeypatch):
-    def slow(trial):
-        values = tracking_by_level(trial)
-        time.sleep(0.001 * (trial.number % 4))
-        return values
-
-    sampler = NashSampler(PLAYERS, "seconds", budget=BUDGET, seed=0)
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
-    monkeypatch.setattr("mfhpo_optuna.games.sampler._PERIOD", "none waits for threads")
-    study.optimize(slow, n_jobs=4)
-    answer = sampler.equilibrium(study)
-    assert answer.finished
-    assert BUDGET - 9 < answer.cost <= BUDGET
-    assert answer.cost == paid(study)
-    others = [trial for trial in study.trials if trial not in of_the_game(study)]
-    assert {trial.state for trial in others} <= {TrialState.PRUNED}
-    assert len(others) <= 4
+from tests.optuna.games.nash_games import PLAYERS, QUERY, on_a_grid
 
 
 def worker(storage, budget=12.0):
@@ -73,7 +22,7 @@ def worker(storage, budget=12.0):
 def test_who_comes_later_gives_way():
     storage = InMemoryStorage()
     one, two = worker(storage, 5.0), worker(storage, 5.0)
-    one.optimize(tracking, n_trials=3)
+    one.optimize(on_a_grid, n_trials=3)
     first = one.ask()
     hidden = planned(first)
     read = two.sampler._read(two)
@@ -98,25 +47,13 @@ def test_who_comes_later_gives_way():
 def test_nothing_is_left_for_who_comes_later():
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
-    one.optimize(tracking, n_trials=3)
+    one.optimize(on_a_grid, n_trials=3)
     first = one.ask()
-    two.optimize(tracking)
+    two.optimize(on_a_grid)
     assert [trial.state for trial in two.trials[4:]] == [TrialState.PRUNED]
-    one.tell(first, tracking(first))
+    one.tell(first, on_a_grid(first))
     assert two.sampler.equilibrium(two).finished
     assert two.sampler.equilibrium(two).trials == 4
-
-
-def test_a_trial_that_gave_up_its_query_is_not_waited_for():
-    storage = InMemoryStorage()
-    one, two = worker(storage, 4.0), worker(storage, 4.0)
-    one.optimize(tracking, n_trials=2)
-    trial = one.ask()
-    read = two.sampler._read(two)
-    assert len(read.under_way) == 1
-    storage.set_trial_user_attr(trial._trial_id, QUERY, {"over": True})
-    assert two.sampler._read(two) is read
-    assert len(read.under_way) == 0
 
 
 @pytest.mark.parametrize("interrupted", [False, True])
@@ -124,7 +61,7 @@ def test_the_last_of_the_budget_is_not_left_to_who_gives_way(interrupted, monkey
     """Each of two that choose at the same moment sees the other's plan; the later one gives way."""
     storage = InMemoryStorage()
     one, two = worker(storage, 4.0), worker(storage, 4.0)
-    one.optimize(tracking, n_trials=3)
+    one.optimize(on_a_grid, n_trials=3)
     read = one.sampler._read(one)
     propose, later = read.propose, []
 

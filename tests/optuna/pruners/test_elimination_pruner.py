@@ -69,17 +69,6 @@ def test_bounds_as_a_function_are_asked_at_a_geometric_grid():
     assert sorted(set(asked)) == [1, 3, 9]
 
 
-def test_a_trial_is_not_stopped_while_its_latest_report_is_nan():
-    study = study_of(WORKED, MFEliminationPruner(bias={1: 0.4}))
-    assert study.pruner.prune(study, running(0.0, 0.0))
-    assert not study.pruner.prune(study, running(0.0, math.nan))
-    assert not study.pruner.prune(study, running(math.nan))
-    assert study.pruner.prune(study, running(-math.inf))
-    add(study, 20, (math.inf, math.nan))
-    add(study, 21, (math.inf, math.inf))
-    assert not verdict(study, 0.55)
-
-
 def test_an_arm_is_not_stopped_by_its_own_repeats():
     pruner = MFEliminationPruner(bias={1: 0.4}, replicate_params=["seed"])
     study = optuna.create_study(direction="maximize", pruner=pruner)
@@ -163,31 +152,6 @@ def test_equal_first_values_stop_nothing_at_the_first_check():
     assert not verdict(study, 0.0, step=1)
     assert not verdict(study, -0.5, step=3)
     assert verdict(study, -0.7, step=3)
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "message"),
-    [
-        (
-            {"bias": {1: "0.1"}},
-            TypeError,
-            r"bias\[1\] must be a number or a pair of numbers, got '0.1'",
-        ),
-        ({"bias": {1: (0.0, "a")}}, TypeError, r"bias\[1\]\[1\] must be a number, got 'a'"),
-        ({"noise": "0.1"}, TypeError, "noise must be a number, got '0.1'"),
-        ({"bias": {}}, ValueError, r"bias must be \{step: bound\} with at least one step"),
-        ({"bias": 0.1}, ValueError, r"bias must be \{step: bound\}.* got 0.1"),
-        ({"bias": {1: -0.1}}, ValueError, r"bias\[1\] must be a finite number of at least 0"),
-        ({"bias": {1: (0.1, 0.2)}}, ValueError, r"bias\[1\] must be .* a pair with 0 in between"),
-        ({"bias": {1: (0.1, 0.2, 0.3)}}, ValueError, r"a bound must be a number or a pair"),
-        ({"bias": {3: 0.2, 1: 0.1}}, ValueError, r"bias must not grow with the step: bias\[3\]"),
-        ({"bias": {-1: 0.2}}, ValueError, r"step must be at least 0, got -1"),
-        ({"noise": -0.1}, ValueError, "noise must be a finite number of at least 0, got -0.1"),
-    ],
-)
-def test_wrong_arguments_are_named(options, kind, message):
-    with pytest.raises(kind, match=message):
-        MFEliminationPruner(**options)
 
 
 def test_a_function_without_an_answer_is_named():

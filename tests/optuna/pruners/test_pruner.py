@@ -9,7 +9,6 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from mfhpo_optuna import IISEPruner, MFEliminationPruner
-from mfhpo_optuna.pruners.curve_pruner import CurveHistory
 from tests.optuna.pruners.curves import add, learn, outcome, running, steps_used, study_of, verdict
 
 # Curves at steps 1 and 3 (the check and the end). Gains .4 .1 .2 .3; the best ends at .9.
@@ -167,28 +166,6 @@ def test_incremental_reading_equals_reading_anew(make):
     assert stopped
 
 
-@pytest.mark.parametrize("longer", [9, 27])
-def test_a_curve_that_ends_while_the_study_is_read_anew_counts_once(longer, monkeypatch):
-    study = optuna.create_study(pruner=IISEPruner())
-    trials = [study.ask() for _ in range(3)]
-    for trial, length in zip(trials, (9, longer, 1), strict=True):
-        for step in range(1, length + 1):
-            trial.report(1.0, step)
-    study.tell(trials[0], 1.0)  # now the final step is known
-    begin = CurveHistory._begin
-
-    def begin_while_one_ends(history, final_step):
-        begin(history, final_step)
-        if final_step == 9 and not study.trials[1].state.is_finished():
-            study.tell(trials[1], 1.0)
-
-    monkeypatch.setattr(CurveHistory, "_begin", begin_while_one_ends)
-    for _ in range(2):
-        trials[2].should_prune()
-    history = study.pruner._histories[study]
-    assert (history._n_begun, history.steps[-1]) == (2, longer)
-
-
 def test_one_pruner_serves_several_studies_threads_and_copies():
     pruner = IISEPruner()
     studies = [
@@ -208,21 +185,9 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"coverage": 0.0}, "coverage must lie strictly between 0 and 1, got 0.0"),
-        ({"n_startup_trials": -1}, "n_startup_trials must be at least 0, got -1"),
-        ({"n_warmup_steps": -1}, "n_warmup_steps must be at least 0, got -1"),
-        ({"reduction_factor": 1.0}, "reduction_factor must be above 1 and finite, got 1.0"),
-        ({"reduction_factor": math.inf}, "reduction_factor must be above 1 and finite, got inf"),
-        ({"final_step": 0}, "final_step must be at least 1, got 0"),
-        ({"replicate_params": "seed"}, r"write \('seed',\)"),
-    ],
-)
-def test_wrong_arguments_are_named(options, message):
-    with pytest.raises(ValueError, match=message):
-        IISEPruner(**options)
+def test_a_name_is_no_collection_of_names():
+    with pytest.raises(ValueError, match=r"write \('seed',\)"):
+        IISEPruner(replicate_params="seed")
 
 
 def test_several_objectives_are_refused():

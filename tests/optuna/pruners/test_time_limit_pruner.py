@@ -115,19 +115,6 @@ def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(lim
     assert trial.user_attrs[SECONDS_KEY] >= 0.3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "shown"),
-    [
-        ({"limit": 0.0}, ValueError, "limit must be a positive number of seconds or None, got 0.0"),
-        ({"limit": "60"}, TypeError, "limit"),
-        ({"pruner": 0.5}, TypeError, "pruner must be a pruner of Optuna or None, got 0.5"),
-    ],
-)
-def test_bad_arguments_are_refused(arguments, kind, shown):
-    with pytest.raises(kind, match=shown):
-        TimeLimitPruner(**arguments)
-
-
 def test_a_bad_limit_of_the_sampler_is_named_and_ignored():
     with pytest.warns(UserWarning, match=f"{LIMIT_KEY}.*of trial 0 is not what mfhpo writes"):
         asks(TimeLimitPruner(60.0), 1.0, -1.0)

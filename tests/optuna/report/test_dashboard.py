@@ -1,5 +1,4 @@
 import json
-import logging
 import shutil
 import sys
 import threading
@@ -10,15 +9,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 import optuna
 import pytest
-from plotly.subplots import make_subplots
 
-from mfhpo_optuna import (
-    DashboardCallback,
-    IISESampler,
-    NashSampler,
-    SearchSampler,
-    publish_to_dashboard,
-)
+from mfhpo_optuna import IISESampler, NashSampler, publish_to_dashboard
 from mfhpo_optuna.report import dashboard
 from mfhpo_optuna.report.pictures import figures_of
 from mfhpo_optuna.report.reading import read_study
@@ -95,7 +87,7 @@ def test_the_dashboard_has_the_answer_and_the_picture(site, published, name):
 def test_without_a_sampler_the_note_says_so(site):
     detail, _ = seen(site, "plain")
     assert detail["note"]["body"].startswith("## No answer\n\nNo sampler of mfhpo has answered")
-    assert "|" not in detail["note"]["body"]
+    assert "| trials | 6 in the study: 6 with a value |" in detail["note"]["body"]
     assert detail["plotly_graph_objects"] == []
 
 
@@ -221,30 +213,6 @@ def test_only_what_has_changed_is_written(monkeypatch):
     assert written == {"plot_data", "note_ver", "note_str"}
 
 
-def test_of_many_arms_the_best_are_shown_at_first():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=30, budget=1200, seed=0))
-    study.optimize(noisy(0))
-    publish_to_dashboard(study)
-    attributes = study._storage.get_study_system_attrs(study._study_id)
-    chunks = [key for key in attributes if key.startswith("dashboard:plot_data:mfhpo-the-race:")]
-    chunks.sort(key=lambda key: int(key.rsplit(":")[-1]))
-    layout = json.loads("".join(attributes[key] for key in chunks))["layout"]
-    for axis in ("yaxis", "yaxis2"):
-        assert layout[axis]["range"] == [24.5, -0.5]
-    assert layout["title"]["text"].endswith("<br>the first 25 rows")
-
-
-def test_of_two_panels_as_many_rows_are_shown():
-    figure = make_subplots(rows=2, row_heights=[0.7, 0.3])
-    for place, rows in ((1, 40), (2, 30)):
-        figure.add_scatter(x=[0] * rows, y=list(range(rows)), row=place, col=1)
-        figure.update_yaxes(tickvals=list(range(rows)), row=place)
-    figure.update_layout(height=1000, title_text="Rows", margin={"t": 50, "b": 50})
-    layout = dashboard._in_the_box(figure).layout
-    assert layout.yaxis.range == layout.yaxis2.range == (4.5, -0.5)
-    assert layout.title.text == "Rows<br>the first 5 rows"
-
-
 def test_panels_keep_their_distance_in_a_lower_figure(counted):
     [(_, _, figure)] = figures_of(read_study(counted))
 
@@ -278,86 +246,6 @@ def test_a_figure_that_is_much_too_high_is_left_out():
     assert "no equilibrium" in optuna_dashboard.get_note(study)
 
 
-class Clock:
-    """Time that passes in trials and in publications only."""
-
-    def __init__(self, monkeypatch, publication):
-        self.now, self.publications = 0.0, []
-        self._publication = publication
-        monkeypatch.setattr(dashboard.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(dashboard, "publish_to_dashboard", self.publish)
-
-    def publish(self, study):
-        self.publications.append(len(study.trials))
-        self.now += self._publication
-
-    def objective(self, trial):
-        self.now += 1.0
-        return trial.suggest_float("x", 0, 1)
-
-
-def tracked(monkeypatch, publication, seconds, **options):
-    clock = Clock(monkeypatch, publication)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(clock.objective, callbacks=[DashboardCallback(seconds)], **options)
-    return clock.publications
-
-
-def test_it_publishes_every_so_many_seconds_and_at_the_end(monkeypatch):
-    assert tracked(monkeypatch, 0.0, 10.0, n_trials=25) == [10, 20, 25]
-
-
-def test_the_next_publication_waits_twenty_times_as_long_as_the_last_one_took(monkeypatch):
-    assert tracked(monkeypatch, 2.0, 10.0, n_trials=100) == [10, 50, 90, 100]
-
-
-def test_with_several_threads_it_publishes_at_the_end_only(monkeypatch):
-    assert tracked(monkeypatch, 0.0, 10.0, n_trials=25, n_jobs=2) == [25]
-
-
-def test_it_publishes_at_the_end_after_an_error(monkeypatch):
-    clock = Clock(monkeypatch, 0.0)
-
-    def fails(trial):
-        if trial.number == 3:
-            raise LookupError
-        return clock.objective(trial)
-
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    with pytest.raises(LookupError):
-        study.optimize(fails, callbacks=[DashboardCallback()])
-    assert clock.publications == [4]
-
-
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_the_certificate_is_in_the_note_at_the_end(n_jobs):
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
-    study.optimize(noisy(0), callbacks=[DashboardCallback()], n_jobs=n_jobs)
-    assert optuna_dashboard.get_note(study).startswith("## Certified\n")
-
-
-def test_a_study_outlives_what_cannot_be_published(monkeypatch, caplog):
-    logger = logging.getLogger(f"optuna.{dashboard.__name__}")
-    monkeypatch.setattr(logger, "handlers", [caplog.handler])
-    monkeypatch.setattr(logger, "propagate", False)
-    caplog.set_level(logging.WARNING, logger=logger.name)
-
-    def fails(study):
-        raise OSError("no space is left")
-
-    monkeypatch.setattr(dashboard, "publish_to_dashboard", fails)
-    study = optuna.create_study(sampler=SearchSampler(budget=9, seed=0))
-    study.optimize(lambda t: t.suggest_float("x", 0, 1), callbacks=[DashboardCallback(0)])
-    assert "OSError('no space is left')" in caplog.text
-    assert study.sampler.recommendation(study).cost == 9
-
-
-@pytest.mark.parametrize("seconds", [-1.0, float("inf")])
-def test_seconds_must_be_finite_and_not_negative(seconds):
-    with pytest.raises(ValueError, match="seconds must be a finite number of at least 0"):
-        DashboardCallback(seconds)
-
-
 def test_a_study_must_be_given():
     with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got 3"):
         publish_to_dashboard(3)
@@ -366,6 +254,5 @@ def test_a_study_must_be_given():
 @pytest.mark.parametrize("missing", ["optuna_dashboard", "plotly.graph_objects"])
 def test_without_a_package_its_extra_is_named(monkeypatch, missing):
     monkeypatch.setitem(sys.modules, missing, None)
-    for publish in (DashboardCallback, lambda: publish_to_dashboard(optuna.create_study())):
-        with pytest.raises(ImportError, match=r"pip install 'mfhpo\[(dashboard|plot)\]'"):
-            publish()
+    with pytest.raises(ImportError, match=r"pip install 'mfhpo\[(dashboard|plot)\]'"):
+        publish_to_dashboard(optuna.create_study())

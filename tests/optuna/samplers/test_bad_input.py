@@ -1,5 +1,4 @@
 import inspect
-import warnings
 
 import numpy as np
 import optuna
@@ -13,7 +12,6 @@ from mfhpo.censored import Linear
 from mfhpo_optuna import (
     Fidelity,
     IISESampler,
-    MFEliminationSampler,
     MFGradSampler,
     MFLUCBSampler,
     MFSampler,
@@ -60,25 +58,15 @@ def check(error, words, make, *args, **options):
         (lambda: levels(9, 3, 1), ["levels", "9", "3", "sort"]),
         (lambda: levels(1, 3, 3), ["levels", "3", "drop repeats"]),
         (lambda: levels(), ["levels", "epochs", "empty"]),
-        (lambda: levels("a", "a"), ["levels", "epochs", "repeat", "'a'"]),
         (lambda: levels(1, 3, costs=[2, 1]), ["costs", "2", "1", "sort"]),
-        (lambda: levels(1, 3, costs=[-1, 1]), ["costs", "positive", "-1"]),
         (lambda: levels(1, 3, costs=[1, 2, 3]), ["costs", "3", "2 levels", "one per level"]),
-        (lambda: levels(1, 3, costs="wall"), ["costs", "'wall'", "'measured'"]),
         (lambda: levels(-1, 3), ["costs", "levels", "-1", "positive"]),
-        (lambda: levels(1, 3, bias=[-0.1, 0]), ["bias[0]", "-0.1", "at least 0"]),
         (lambda: levels(1, 3, bias=[0.2, 0.1]), ["bias", "0.1", "append 0.0"]),
         (lambda: levels(1, 3, bias=[0.2, 0.1, 0]), ["bias", "3", "2 levels", "one per level"]),
-        (lambda: Fidelity(""), ["name", "''"]),
     ],
 )
 def test_bad_fidelity(make, words):
     check(ValueError, words, lambda: IISESampler(make()))
-
-
-@pytest.mark.parametrize("fidelity", [None, 3, ["epochs"]])
-def test_a_fidelity_of_the_wrong_type(fidelity):
-    check(TypeError, ["fidelity must be a name or a Fidelity, got"], IISESampler, fidelity)
 
 
 @every_class
@@ -107,41 +95,9 @@ def test_defaults_are_those_of_races_that_certify():
         assert shown[name].default == default
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"delta": 0.0}, ValueError, ["delta", "0.0", "between 0 and 1", "0.05"]),
-        ({"delta": "0.1"}, TypeError, ["delta", "a number", "'0.1'"]),
-        ({"sigma": -0.5}, ValueError, ["sigma", "-0.5", "at least 0"]),
-        ({"sigma": "a"}, TypeError, ["sigma", "a number, one for each level", "'a'"]),
-        ({"sigma": True}, TypeError, ["sigma", "a number", "True"]),
-        ({"fidelity": levels(1, 3), "sigma": [1, 1, 1]}, ValueError, ["sigma", "3", "2"]),
-        ({"budget": "3"}, TypeError, ["budget", "a number", "'3'"]),
-        ({"lease": 0.0}, ValueError, ["lease", "0.0", "positive"]),
-        ({"lease": "1"}, TypeError, ["lease", "a number of seconds or None", "'1'"]),
-        ({"seed": -1}, ValueError, ["seed", "-1", "at least 0"]),
-        ({"arms": []}, ValueError, ["arms=[]", "at least one"]),
-    ],
-)
-@every_class
-def test_bad_arguments_of_all(cls, options, error, words):
-    check(error, words, cls, **({"fidelity": "epochs"} | options))
-
-
-@every_class
-def test_a_budget_below_one_evaluation_is_warned_of_when_the_sampler_is_made(cls):
-    fidelity = levels(2, 9)
-    with pytest.warns(UserWarning, match=r"budget=1 is less than the 2 .* epochs=2: nothing") as w:
-        cls(fidelity, budget=1)
-    assert w[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cls(fidelity, budget=2)
-        cls("epochs", budget=1)  # what a trial costs is not known yet
-
-
 # What some take.
 
+LEVELS = {"fidelity": levels(1, 3)}
 MEANS = {"best_no_better_than": 1.0}
 GRID = GridSampler({"x": [0.0]})
 PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
@@ -151,56 +107,27 @@ PER_COST, PER_PULL = {"aim": "reward per cost"}, {"aim": "reward per pull"}
     ("cls", "options", "error", "words"),
     [
         (IISESampler, {"bias": [0.2, 0.1]}, ValueError, ["bias", "0.1", "append 0.0"]),
-        (IISESampler, {"bias": []}, ValueError, ["bias", "one bound per fidelity"]),
-        (IISESampler, {"bias": 0.1}, TypeError, ["bias", "one number for each level", "0.1"]),
-        (IISESampler, {"bias": "0.1"}, TypeError, ["bias", "one number for each level", "'0.1'"]),
-        (IISESampler, {"bias": [0.1, "0"]}, TypeError, ["bias[1]", "number", "'0'"]),
-        (IISESampler, {"variant": "gamma"}, ValueError, ["variant", "'gamma'", "'order'"]),
-        (IISESampler, {"radius": 3}, TypeError, ["radius", "3"]),
-        (IISESampler, {"arms": 0}, ValueError, ["arms", "0", "at least 1"]),
-        (IISESampler, {"arms": {}}, ValueError, ["arms={}", "distribution"]),
-        (IISESampler, {"arms": 3.5}, TypeError, ["arms", "3.5"]),
-        (IISESampler, {"arms": ["a"]}, TypeError, ["arms", "'a'"]),
+        (IISESampler, {"sigma": [1, 1, 1]} | LEVELS, ValueError, ["sigma", "3", "2"]),
         (IISESampler, {"arms": {"x": [0.1]}}, TypeError, ["arms['x'] must be a distribution"]),
         (IISESampler, {"arms": [{"x": 1}, {"x": 1}]}, ValueError, ["arms[0]", "arms[1]", "remove"]),
         (IISESampler, {"arms": [{"x": 1, "epochs": 3}]}, ValueError, ["arms", "'epochs'"]),
-        (MFTopTwoSampler, {"radius": None}, TypeError, ["radius"]),
         (MFLUCBSampler, MEANS, ValueError, ["best_no_better_than=1.0", "no part in explore='C'"]),
         (MFLUCBSampler, MEANS | {"explore": "top"}, ValueError, ["no part in explore='top'"]),
-        (MFLUCBSampler, {"second_no_worse_than": "1"}, TypeError, ["second_no_worse_than", "'1'"]),
-        (MFGradSampler, {"learning_rate": 0.0}, ValueError, ["learning_rate", "0.0"]),
         (MFUCBSampler, {"rho": 0.0}, ValueError, ["rho", "0.0", "try 2"]),
-        (MFEliminationSampler, {"bias": [0.1, 0.0]}, TypeError, ["bias"]),
-        (MFSampler, {"aim": "fun"}, ValueError, ["aim", "'fun'", "best arm"]),
         (MFSampler, PER_COST | {"epsilon": 0.1}, ValueError, ["epsilon=0.1", "leave it out"]),
         (MFSampler, PER_PULL | {"bias": [0.1, 0]}, ValueError, ["bias=[0.1, 0]", "per pull"]),
         (MFSampler, PER_PULL | {"measure": 10}, ValueError, ["measure=10", "no part"]),
-        (SearchSampler, {"top": 1}, ValueError, ["top", "1", "at least 2"]),
-        (SearchSampler, {"lease": 0.0}, ValueError, ["lease", "0.0", "positive"]),
-        (SearchSampler, {"seed": -1}, ValueError, ["seed", "-1", "at least 0"]),
-        (SearchSampler, {"progress": "yes"}, TypeError, ["progress", "'yes'"]),
-        (
-            SearchSampler,
-            {"proposer": "tpe"},
-            TypeError,
-            ["proposer must be a sampler of Optuna", "'tpe'"],
-        ),
         (SearchSampler, {"proposer": GRID}, TypeError, ["proposer=GridSampler enumerates"]),
     ],
 )
 def test_bad_arguments_of_one_sampler(cls, options, error, words):
-    check(error, words, cls, "epochs", **options)
+    check(error, words, cls, **{"fidelity": "epochs"} | options)
 
 
 @pytest.mark.parametrize(
     ("cls", "options", "error", "words"),
     [
-        (RCUCBSampler, {"limits": [1.0, float("inf")]}, ValueError, ["limits", "inf", "finite"]),
         (RCUCBSampler, {"limits": np.int64(51)}, ValueError, ["at most 50", "limits=[51]"]),
-        (RCUCBSampler, {"limits": True}, TypeError, ["limits", "True", "whole number"]),
-        (RCUCBSampler, {"limits": 3.0}, TypeError, ["limits", "3.0", "sequence"]),
-        (RCUCBSampler, {"limits": ["a"]}, TypeError, ["limits", "'a'"]),
-        (RCUCBSampler, {"limits": [0.0, 1.0]}, ValueError, ["limits", "0.0", "positive"]),
         (RCUCBSampler, {"limits": [2.0, 1.0]}, ValueError, ["limits", "2.0", "increasing", "sort"]),
         (RCUCBSampler, {"limits": [1.0], "cost": falling}, ValueError, ["cost", "decrease"]),
         (
@@ -210,23 +137,8 @@ def test_bad_arguments_of_one_sampler(cls, options, error, words):
             ["cost", "each of an array"],
         ),
         (RCUCBSampler, {"penalty": "par"}, TypeError, ["penalty", "'par'", "Linear"]),
-        (RCUCBSampler, {"horizon": 2.5}, TypeError, ["horizon", "2.5", "whole number"]),
-        (RCUCBSampler, {"exploration": "much"}, TypeError, ["exploration", "'much'", "number"]),
-        (RCUCBSampler, {"longest": "1 h"}, TypeError, ["longest", "'1 h'", "number"]),
-        (RCUCBSampler, {"delta": "5%"}, TypeError, ["delta", "'5%'", "number"]),
         (RCUCBSampler, {"splits": 2}, TypeError, ["RCUCBSampler", "'splits'"]),
-        (RCUCBSampler, {"arm_sampler": 3}, TypeError, ["arm_sampler", "3", "TPESampler()"]),
         (RCUCBSampler, {"arm_sampler": GRID}, TypeError, ["GridSampler"]),
-        (RCUCBSampler, {"progress": 1}, TypeError, ["progress", "1", "True, False or None"]),
-        (RCUCBSampler, {"seed": 0.5}, TypeError, ["seed", "0.5", "whole number"]),
-        (ZoomingRCUCBSampler, {"longest": float("inf")}, ValueError, ["longest", "inf", "finite"]),
-        (ZoomingRCUCBSampler, {"longest": None}, TypeError, ["longest", "None", "number"]),
-        (
-            ZoomingRCUCBSampler,
-            {"smoothness": "much"},
-            TypeError,
-            ["smoothness", "'much'", "number"],
-        ),
         (ZoomingRCUCBSampler, {"cost": falling}, ValueError, ["cost", "decrease"]),
         (ZoomingRCUCBSampler, {"limits": [1.0]}, TypeError, ["ZoomingRCUCBSampler", "'limits'"]),
     ],

@@ -311,8 +311,9 @@ def test_ranges_that_grow_keep_the_arms():
 
 def test_a_budget_below_one_evaluation_says_so():
     fidelity = Fidelity("epochs", levels=[2, 9])
-    with pytest.warns(UserWarning, match="budget=1 is less than the 2 .* epochs=2: nothing"):
+    with pytest.warns(UserWarning, match="budget=1 is less than the 2 .* epochs=2: nothing") as w:
         study = optuna.create_study(sampler=IISESampler(fidelity, ARMS, budget=1, seed=0))
+    assert w[0].filename == __file__
     with pytest.warns(UserWarning, match="ended without an answer: the budget of 1 is spent"):
         study.optimize(bowl, n_trials=5)
     assert all(trial.state == TrialState.PRUNED for trial in study.trials)

@@ -144,7 +144,7 @@ class Slow(IISESampler):
         self.meanwhile()
 
 
-@pytest.mark.parametrize("seed", [6, 9, 19, 23, 28, 85, 99, 166])
+@pytest.mark.parametrize("seed", [6, 19, 85])
 @pytest.mark.parametrize("threads", [False, True])
 def test_a_certificate_is_what_whoever_reads_the_study_later_finds(seed, threads):
     """Though trials ended in another order than the workers learned of them in.

@@ -218,7 +218,7 @@ def _ended(answer):
     return getattr(answer, "finished", None)  # those with limits say it by their trials
 
 
-def machine(name, make, base=Study, split=False, examples=10, steps=30):
+def machine(name, make, base=Study, split=False, examples=7, steps=30):
     kind = type(name, (base,), {"make": lambda self: make(), "split": split})
     test = kind.TestCase
     test.settings = settings(max_examples=examples, stateful_step_count=steps, deadline=None)
@@ -234,11 +234,13 @@ TestLimits = machine(
     "Limits",
     lambda: RCUCBSampler(4, [20.0, 80.0], reward_range=(0.0, 1.0), horizon=30, seed=0),
 )
-TestLeases = machine("Leases", lambda: IISESampler("epochs", 4, epsilon=0.1, lease=60.0, seed=0))
+TestLeases = machine(
+    "Leases", lambda: IISESampler("epochs", 4, epsilon=0.1, lease=60.0, seed=0), examples=4
+)
 TestGame = machine(
     "Game",
     lambda: NashSampler(PLAYERS, "seconds", budget=90, seed=0),
     base=Game,
-    examples=3,  # its models are fitted whenever it is read
-    steps=10,
+    examples=2,  # its models are fitted whenever it is read
+    steps=8,
 )

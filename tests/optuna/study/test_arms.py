@@ -2,10 +2,9 @@ import math
 
 import optuna
 import pytest
-from optuna.samplers import QMCSampler, RandomSampler, TPESampler
+from optuna.samplers import QMCSampler, TPESampler
 
 from mfhpo_optuna import Fidelity, IISESampler
-from mfhpo_optuna.study.arms import Arms
 from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
@@ -25,7 +24,6 @@ experimental = pytest.mark.filterwarnings("ignore::optuna.exceptions.Experimenta
 DELEGATES = {
     "TPE": lambda: TPESampler(seed=0, n_startup_trials=3, multivariate=True, group=True),
     "QMC": lambda: QMCSampler(seed=0, warn_independent_sampling=False),
-    "Random": lambda: RandomSampler(seed=0),
 }
 
 
@@ -166,23 +164,6 @@ def test_a_new_configuration_once_all_arms_are_known_is_refused():
 
 
 @pytest.mark.parametrize("ahead", [0, 5])
-def test_an_enqueued_level_is_honoured(ahead):
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(bowl, n_trials=ahead) if ahead else None
-    study.enqueue_trial({"epochs": 9})
-    enqueued = study.trials[-1].number
-    study.optimize(bowl, n_trials=1)
-    assert study.trials[enqueued].params["epochs"] == 9
-    answer = sampler.recommendation(study)
-    assert answer.trials == ahead + 1
-    levels = (trial.params["epochs"] for trial in pulls(study))
-    assert answer.cost == sum(levels)
-    study.optimize(bowl)
-    assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-@pytest.mark.parametrize("ahead", [0, 5])
 def test_an_enqueued_value_that_is_no_level_is_refused(ahead):
     sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -198,13 +179,3 @@ def test_an_enqueued_value_that_is_no_level_is_refused(ahead):
     study.optimize(bowl)
     assert CERTIFICATE in study.best_trial.user_attrs
     assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-def test_which_arms_may_still_turn_out_equal():
-    arms = Arms(4, (), seed=0)
-    arms.remember(0, {"x": 1, "y": 2})
-    arms.remember(1, {"x": 1})
-    arms.remember(2, {"x": 1, "y": 3})
-    assert arms.maybe_equal(0, {0, 1, 2, 3}) == [0, 1, 3]
-    assert arms.maybe_equal(0, {2}) == arms.maybe_equal(1, {0, 2}) == []
-    assert Arms([{"x": 1}, {"x": 2}], (), seed=0).maybe_equal(0, {0, 1}) == []

@@ -199,7 +199,7 @@ def test_arms_that_the_trials_are_not_of_fail_the_trial(storage):
     assert fewer.trials[-1].state == TrialState.FAIL
 
 
-@pytest.mark.parametrize("odd", [7, "x", {}, {"worker": 7}, [], None])
+@pytest.mark.parametrize("odd", [7, {"worker": 7}, None])
 def test_attributes_that_nobody_can_read_break_nothing(odd, storage):
     one = worker(storage, iise())
     trial = begun_elsewhere(one)
@@ -277,15 +277,6 @@ def test_of_two_that_begin_at_the_same_moment_the_one_that_is_noted_goes_on(stor
         one.optimize(bowl)
 
 
-def test_a_trial_without_a_digest_refuses_nobody(storage):
-    one = worker(storage, iise(epsilon=0.1))
-    trial = begun_elsewhere(one)
-    tag = dict(storage.get_trial(trial._trial_id).user_attrs[PULL])
-    del tag["arguments"]
-    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
-    worker(storage, iise(epsilon=0.3)).optimize(bowl, n_trials=1)
-
-
 def test_a_certificate_is_refused_as_well(storage):
     study = worker(storage, optuna.samplers.RandomSampler(seed=0))
     study.optimize(bowl, n_trials=10)
@@ -341,7 +332,7 @@ def test_a_game_is_refused_as_well(storage):
     player(12).optimize(tracking, n_trials=1)
 
 
-@pytest.mark.parametrize("path", ["study.db", "study.log"])
+@pytest.mark.parametrize("path", [pytest.param("study.db", marks=pytest.mark.slow), "study.log"])
 def test_a_real_process_is_named(path, tmp_path):
     path = str(tmp_path / path)
     search(path, n_trials=0)

@@ -92,18 +92,6 @@ def test_a_trial_that_is_declared_dead_is_a_failure_and_no_longer_waited_for():
     assert answer.failures == 1
 
 
-def test_that_an_overtaken_trial_has_ended_is_not_forgotten():
-    """Who adds an answer reads the study, too, and makes no race anew."""
-    study, slow = overtaken(sampler(IISESampler))
-    study._storage.set_trial_state_values(slow._trial_id, TrialState.COMPLETE, [0.0])
-    race = study.sampler._of(study)
-    assert not race.read(study)
-    assert not race.read(study)
-    answer = study.sampler.recommendation(study)
-    assert answer.certified
-    assert answer == sampler(IISESampler).recommendation(study)
-
-
 def test_a_declared_lease_stands_in_the_claim():
     study, _ = overtaken(sampler(IISESampler, lease=1e-6))
     answer = study.sampler.recommendation(study)
@@ -228,8 +216,7 @@ def answers(study):
     return [attributes[CERTIFICATE] for attributes in ours if SO_FAR not in attributes]
 
 
-@pytest.mark.parametrize("make", [IISESampler, MFTopTwoSampler])
-@pytest.mark.parametrize("value", [1.0, -5.0])
+@pytest.mark.parametrize(("make", "value"), [(IISESampler, 1.0), (MFTopTwoSampler, -5.0)])
 def test_a_study_goes_on_while_only_an_overtaken_trial_keeps_it_from_a_certificate(
     make, value, overtaken_for_a_while
 ):

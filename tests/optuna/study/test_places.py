@@ -152,7 +152,7 @@ DISTRIBUTIONS = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore:The distribution is specified by")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @example(0.0, IntDistribution(1, 9, log=True))
 @example(math.nextafter(1.0, 0.0), IntDistribution(1, 9, log=True))
 @given(UNITS, DISTRIBUTIONS)
@@ -204,12 +204,6 @@ def test_drawn_arms_are_stratified_in_every_parameter(n, seed):
     for values in units.values():
         for position, unit in enumerate(sorted(values)):
             assert position / n - 1e-9 <= unit <= (position + 1) / n + 1e-9
-
-
-def test_draws_repeat_with_the_seed_and_only_with_it():
-    space = {"x": FloatDistribution(0, 1), "y": IntDistribution(1, 1000, log=True)}
-    assert draw_arms(space, 8, seed=3) == draw_arms(space, 8, seed=3)
-    assert draw_arms(space, 8, seed=3) != draw_arms(space, 8, seed=4)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ def uninterrupted(tmp_path_factory):
 @pytest.mark.parametrize(
     ("file", "kill_at", "stage", "lease"),
     [
-        pytest.param("race.db", 3, "between", None, marks=pytest.mark.slow),
         pytest.param("race.db", 20, "after", 1e-6, marks=pytest.mark.slow),
         ("race.log", 3, "between", None),  # in mid-trial of an arm that nobody knows yet
         pytest.param("race.log", 28, "after", 1e-6, marks=pytest.mark.slow),

@@ -1,5 +1,4 @@
 import threading
-import time
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -20,39 +19,12 @@ from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import (
     ARMS,
     PULL,
-    arms_of,
     bowl,
     counted_for_their_arm,
     pulls,
     split_bowl,
     worker,
 )
-from tests.optuna.workers import race, start, wait
-
-
-def test_threads():
-    def slow(trial):
-        value = bowl(trial)
-        time.sleep(0.001 * (trial.number % 3))
-        return value
-
-    def make():
-        arm_sampler = optuna.samplers.RandomSampler(seed=0)
-        return IISESampler("epochs", 6, epsilon=0.2, seed=0, arm_sampler=arm_sampler)
-
-    study = optuna.create_study(sampler=make())
-    study.optimize(slow, n_trials=3000, n_jobs=4)
-    assert len(study.trials) < 3000
-    assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
-    answer = study.sampler.recommendation(study)
-    assert answer.certified
-    assert len(arms_of(study)) == 6
-    best = min(arm["x"] ** 2 for arm in arms_of(study).values())
-    assert study.best_params["x"] ** 2 <= best + 0.2
-    assert answer.trials == len(pulls(study))
-    fresh = make().recommendation(study)
-    assert fresh.params == answer.params
-    assert fresh.mean == pytest.approx(answer.mean)
 
 
 def test_threads_share_the_work():
@@ -98,20 +70,6 @@ def test_an_arm_that_two_workers_define_at_once_stays_one_configuration():
     one.tell(enqueued, bowl(enqueued))
     for study in (one, two, make()):
         assert study.sampler.recommendation(study).trials == len(counted_for_their_arm(study))
-
-
-@pytest.mark.slow
-def test_two_processes_on_one_sqlite_study(tmp_path):
-    path = str(tmp_path / "race.db")
-    study = race(path, lease=None, n_trials=1)
-    call = f"race({path!r}, lease=None)"
-    wait(start(call), start(call))
-    assert {t.state for t in pulls(study)} == {TrialState.COMPLETE}
-    assert len(arms_of(study)) == 4
-    answer = study.sampler.recommendation(study)
-    assert answer.certified
-    assert study.best_params["x"] == answer.params["x"]
-    assert [t for t in pulls(study) if t.constraints != {"mfhpo": 1.0}] == []
 
 
 def race_with(lease):

@@ -1,6 +1,5 @@
 import copy
 import itertools
-import json
 import math
 import os
 import pickle
@@ -15,7 +14,6 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from benchmarks import time_limit as benchmark
 from mfhpo_optuna import MFSampler, time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from tests.optuna.time_limits.processes import (
@@ -23,7 +21,6 @@ from tests.optuna.time_limits.processes import (
     SOON,
     SlowSampler,
     below,
-    end_helpers,
     hangs_if_odd,
     only,
     open_files,
@@ -137,23 +134,6 @@ def test_a_bad_limit_of_the_sampler_is_named_and_ignored():
                 assert limited(trial) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "kind", "shown"),
-    [
-        ({"limit": 0}, ValueError, "limit must be a positive number of seconds or None, got 0"),
-        ({"limit": "60"}, TypeError, "limit"),
-        ({"memory_limit": 0}, ValueError, "memory_limit must be a positive number of bytes"),
-        ({"memory_limit": "2 GB"}, TypeError, "memory_limit"),
-        ({"start_method": "thread"}, ValueError, "start_method.*'thread'"),
-        ({"warm": 1}, TypeError, "warm must be True or False, got 1"),
-        ({"objective": 3}, TypeError, "objective must be a function"),
-    ],
-)
-def test_bad_arguments_are_refused_at_once(arguments, kind, shown):
-    with pytest.raises(kind, match=shown):
-        time_limited(**{"objective": hangs_if_odd, **arguments})
-
-
 def _storages(folder):
     return {
         "memory": lambda: None,
@@ -263,14 +243,3 @@ def test_closing_ends_trials_and_the_wrapper_can_go_on():
     assert study.trials[2].state == TrialState.COMPLETE
     limited.close()
     limited.close()
-
-
-@pytest.mark.slow
-def test_the_benchmark_runs(capsys, tmp_path):
-    output = tmp_path / "time_limit.json"
-    assert benchmark.main(["--trials=1", f"--output={output}"]) == 0
-    end_helpers()
-    assert "late: C loop" in capsys.readouterr().out
-    report = json.loads(output.read_text())
-    assert set(report["overhead"]) == set(benchmark.WAYS)
-    assert all(figure["median"] > 0.0 for figure in report["late"].values())

@@ -301,33 +301,3 @@ def test_global_generators_differ_between_trials_and_repeat_when_seeded():
     finally:
         random.setstate(states[0])
         numpy.random.set_state(states[1])
-
-
-def _raises():
-    raise ValueError("in the child")
-
-
-@pytest.mark.parametrize(
-    ("leave", "status", "shown"),
-    [
-        (_raises, 1, "ValueError: in the child"),
-        (lambda: sys.exit(7), 7, ""),
-        (lambda: sys.exit("no more"), 1, "no more"),
-        (lambda: None, 0, ""),
-    ],
-    ids=["raises", "exits with 7", "exits with a message", "returns"],
-)
-def test_a_child_that_leaves_the_objective_ends_as_a_program_does(leave, status, shown, capfd):
-    def objective(trial):
-        pid = os.fork()
-        if not pid:
-            leave()
-            return 0.0
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-
-    trial = only(run(objective, limit=30.0))
-    assert trial.value == status
-    told = capfd.readouterr().err
-    assert shown in told
-    assert "Bad file descriptor" not in told
-    assert bool(told) is bool(shown)

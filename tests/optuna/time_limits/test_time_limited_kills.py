@@ -185,22 +185,6 @@ def test_standard_streams_that_an_objective_closes_are_whole_in_the_next_trial(c
     assert "Traceback" not in printed.err
 
 
-def test_an_objective_that_prints_through_an_object_of_its_own_keeps_its_process():
-    class Twice:
-        def __init__(self, stream):
-            self.write, self.flush = stream.write, stream.flush
-
-    def objective(trial):
-        if trial.number == 0:
-            sys.stdout = Twice(sys.stdout)
-        return float(os.getpid())
-
-    study = optuna.create_study()
-    with time_limited(objective, limit=30.0) as limited:
-        study.optimize(limited, n_trials=3)
-    assert len({trial.value for trial in study.trials}) == 1
-
-
 @pytest.mark.parametrize("victim", ["warden", "keeper", "worker"])
 def test_nothing_outlives_processes_that_are_killed_from_outside(victim, tmp_path):
     notes = Notes(tmp_path / "pids")
@@ -332,26 +316,3 @@ def test_nothing_is_left_when_a_program_ends(tmp_path):
     assert done.returncode == 0
     assert not any(map(alive, _pids(storage)))
     assert len(_pids(storage)) == 4 * 2
-
-
-@pytest.mark.slow
-def test_threads_may_go_on_when_the_main_thread_has_ended():
-    program = """if True:
-        import threading, time
-        import optuna
-        from mfhpo_optuna import time_limited
-
-        def objective(trial):
-            time.sleep(2.5)
-            return 0.0
-
-        def optimize():
-            study = optuna.create_study()
-            study.optimize(time_limited(objective, limit=60.0), n_trials=1)
-            print(study.trials[0].state.name)
-
-        threading.Thread(target=optimize).start()
-    """
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "COMPLETE\n"

@@ -1,12 +1,9 @@
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 import warnings
-from itertools import chain, repeat
-from types import SimpleNamespace
 
 import numpy as np
 import optuna
@@ -14,9 +11,7 @@ import pytest
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
-from mfhpo_optuna.time_limits import crew, processes, supervision
-from mfhpo_optuna.time_limits.channel import Channel
-from mfhpo_optuna.time_limits.remote_trial import Answers, Call
+from mfhpo_optuna.time_limits import crew, processes
 from tests.optuna.time_limits.processes import (
     MEGABYTE,
     alive,
@@ -234,31 +229,3 @@ def test_without_proc_the_system_is_asked(monkeypatch):
             os.kill(pid, signal.SIGKILL)
         child.kill()
         child.wait()
-
-
-class _CountsDown(supervision._Clock):
-    """A clock that says how much time is left in a given order."""
-
-    def __init__(self, *left):
-        super().__init__(1.0)
-        self._left = chain(left, repeat(-1.0))
-
-    def left(self):
-        return next(self._left)
-
-
-def test_time_that_ends_while_an_answer_is_sent():
-    program, worker = socket.socketpair()
-    control, kept = socket.socketpair()
-    with program, worker, control, kept:
-        trial = optuna.create_study().ask()
-        other = Channel(worker)
-        other.send(Call(number=1, seconds=0.0, name="should_prune", arguments=(), options={}))
-        killed = []
-        handle = SimpleNamespace(control=control, kill_worker=lambda: killed.append(True))
-        end = supervision._supervise(
-            handle, Channel(program), Answers(trial), _CountsDown(1.0, 1e-6), 1.0
-        )
-        assert other.receive(1.0).number == 1
-    assert end.how is None
-    assert killed

@@ -65,3 +65,8 @@ def traces(figure, name):
     found = [trace for trace in figure.data if trace.name == name]
     assert found, f"{name}: {[trace.name for trace in figure.data]}"
     return found
+
+
+def lines(figure):
+    """The lines of a figure's title."""
+    return figure.layout.title.text.split("<br>")

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from mfhpo_optuna import plot_dissatisfaction, plot_equilibrium
-from mfhpo_optuna.visualization.games import story
+from mfhpo_optuna.visualization import dissatisfaction
 from tests.optuna.games.nash_games import (
-    EQUILIBRIUM,
     PLAYERS,
     on_a_grid,
     on_a_grid_by_level,
     play,
     tracking,
-    tracking_by_level,
     tracking_losses,
 )
 from tests.optuna.visualization.figures import traces
@@ -37,7 +35,7 @@ def play_mirrored(game, budget):
 @pytest.fixture(scope="module", autouse=True)
 def few_stages():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(story, "_STAGES", 4)
+        patch.setattr(dissatisfaction, "_STAGES", 4)
         yield
 
 
@@ -57,16 +55,14 @@ def test_choices_are_no_markup():
     def objective(trial):
         kind = trial.suggest_categorical("kind", ["<b>u</b>", '"v"'])
         x = trial.suggest_float("x", 0.0, 1.0)
-        y = trial.suggest_float("y", 0.0, 1.0) if with_slices else 0.5
+        y = trial.suggest_float("y", 0.0, 1.0)
         return x * (kind == '"v"') + y, (x - 0.5) ** 2
 
-    for with_slices in (False, True):
-        players = {"row": ["kind", "y"] if with_slices else ["kind"], "column": ["x"]}
-        study = play(objective, players=players, budget=6)
-        shown = set()
-        for trace in plot_equilibrium(study).data:
-            shown |= {value for value in trace.x if isinstance(value, str)}
-        assert shown == {"&lt;b&gt;u&lt;/b&gt;", '"v"'}
+    study = play(objective, players={"row": ["kind", "y"], "column": ["x"]}, budget=6)
+    shown = set()
+    for trace in plot_equilibrium(study).data:
+        shown |= {value for value in trace.x if isinstance(value, str)}
+    assert shown == {"&lt;b&gt;u&lt;/b&gt;", '"v"'}
 
 
 def test_a_player_of_whom_nothing_was_observed():
@@ -74,40 +70,6 @@ def test_a_player_of_whom_nothing_was_observed():
     for figure in (plot_equilibrium(study), plot_dissatisfaction(study)):
         assert "nothing was observed of column" in figure.layout.title.text
         assert "inf " not in figure.layout.title.text
-
-
-@pytest.mark.slow
-def test_maps_show_each_objective_in_its_own_sign():
-    finished = play_mirrored(tracking_by_level, 60)
-    figure = plot_equilibrium(finished)
-    maps = [trace for trace in figure.data if trace.type == "heatmap"]
-    assert [trace.name for trace in maps] == [
-        "largest gain by deviating",
-        "row (higher is better)",
-        "column (lower is better)",
-    ]
-    x, y = np.meshgrid(maps[0].x, maps[0].y)
-    row, column = tracking_losses(x, y)
-    near = (np.abs(x - EQUILIBRIUM["x"]) < 0.1) & (np.abs(y - EQUILIBRIUM["y"]) < 0.1)
-    policy = finished.sampler._of(finished).policy
-    features = np.stack((x.ravel(), y.ravel()), axis=1)
-    for shown, sign, true, model in zip(
-        maps[1:], (1.0, -1.0), (-row, column), policy.models, strict=True
-    ):
-        expected = sign * model.mean(features, 2)
-        np.testing.assert_allclose(np.ravel(shown.z), expected, rtol=1e-3, atol=1e-6)
-        np.testing.assert_allclose(np.array(shown.z)[near], true[near], atol=0.05)
-    # Lighter is better.
-    assert [bool(trace.reversescale) for trace in maps] == [False, True, False]
-    # Best responses are the best of a line of the owner's map, and cross at the recommendation.
-    utilities = {"row": np.array(maps[1].z), "column": -np.array(maps[2].z)}
-    columns, rows = list(maps[0].x), list(maps[0].y)
-    best_row, best_column = (traces(figure, f"best response of {p}")[0] for p in PLAYERS)
-    assert [columns.index(at) for at in best_row.x] == utilities["row"].argmax(axis=1).tolist()
-    assert [rows.index(at) for at in best_column.y] == utilities["column"].argmax(axis=0).tolist()
-    star = traces(figure, "recommended")[0]
-    nearest = int(np.argmin(np.abs(np.array(rows) - star.y[0])))
-    assert best_row.x[nearest] == pytest.approx(star.x[0], abs=0.05)
 
 
 @pytest.mark.slow

@@ -7,8 +7,8 @@ import pyarrow.fs
 import pytest
 from ray.train._internal.storage import StorageContext
 
+from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo_ray.experiment.journal import Journal
-from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 from ray.tune import PlacementGroupFactory
 
+from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo_ray.experiment.prices import Prices
-from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 def test_what_is_not_named_is_free():

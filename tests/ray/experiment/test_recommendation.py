@@ -8,6 +8,7 @@ import pytest
 from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
+from benchmarks.tune_clock import ReplayedCurves, simulate
 from mfhpo_ray import (
     Luckiest,
     MFEliminationScheduler,
@@ -17,7 +18,6 @@ from mfhpo_ray import (
 )
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
-from mfhpo_ray.simulation import ReplayedCurves, simulate
 from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import ARMS, limited, make, run
 
@@ -39,12 +39,6 @@ def _limits(horizon=20):
     return search
 
 
-def _begun():
-    search = make()
-    search.suggest("a")
-    return search
-
-
 def _cut():
     search = make(epsilon=0.0)
     run(search, at_most=20)
@@ -54,10 +48,8 @@ def _cut():
 ANSWERS = {
     "certified": lambda: _race().recommendation(),
     "cut short": _cut,
-    "nothing yet": lambda: _begun().recommendation(),
     "nested": lambda: _race([{"m": {"x": (x,)}, "x": x} for x in (-0.5, 0.0)]).recommendation(),
     "limits": lambda: _limits().recommendation(),
-    "no limits yet": lambda: _limits(horizon=1).recommendation(),
 }
 
 

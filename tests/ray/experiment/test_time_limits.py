@@ -54,8 +54,11 @@ class Loop:
 
     # What TimeLimits asks of a controller.
 
-    def get_live_trials(self):
-        return [trial for trial in self.trials if not trial.is_finished()]
+    _trial_to_actor, _started_actors = {}, set()
+
+    @property
+    def _running_trials(self):
+        return [trial for trial in self.trials if trial.status == Trial.RUNNING]
 
     def stop_trial(self, trial):
         self.limits.settle(trial)

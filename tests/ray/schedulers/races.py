@@ -6,9 +6,9 @@ import numpy as np
 from ray.tune.experiment import Trial
 from ray.tune.search import Searcher
 
+from benchmarks.tune_clock import ReplayedCurves, Step, simulate
 from mfhpo_ray import IISEScheduler
 from mfhpo_ray.schedulers.room import suggests
-from mfhpo_ray.simulation import ReplayedCurves, Step, simulate
 
 LEVELS = (1, 3, 9, 27)
 BIAS = (0.3, 0.1, 0.03, 0.0)

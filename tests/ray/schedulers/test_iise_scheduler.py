@@ -6,9 +6,9 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from ray.tune.search import ConcurrencyLimiter, Repeater, Searcher
-from scipy import stats
+from ray.tune.search import ConcurrencyLimiter, Repeater
 
+from benchmarks.tune_clock import ReplayedCurves
 from mfhpo import (
     IISE,
     Bias,
@@ -20,15 +20,13 @@ from mfhpo import (
     SuccessiveElimination,
 )
 from mfhpo.knowledge.bias import BiasContradictedWarning
-from mfhpo_ray.schedulers.iise_scheduler import IISEScheduler
-from mfhpo_ray.simulation import ReplayedCurves, simulate
+from mfhpo_ray import IISEScheduler, MFEliminationScheduler
 from tests.ray.schedulers.races import (
     BIAS,
     LEVELS,
     MEANS,
     Mirrored,
     Suggesting,
-    Watched,
     curves_of,
     declared,
     grid,
@@ -86,25 +84,6 @@ def test_with_one_slot_it_pulls_what_the_bare_policy_pulls(variant, checkpoints)
     assert answer.trials == len(expected)
 
 
-def test_choosing_again_changes_nothing():
-    class Twice(Watched):
-        def choose_trial_to_run(self, tune_controller):
-            chosen = super().choose_trial_to_run(tune_controller)
-            if chosen is None and self._is_open:
-                before = self._race.policy.state_dict()
-                granted = [run.granted for run in self._runs]
-                assert super().choose_trial_to_run(tune_controller) is None
-                assert self._race.policy.state_dict() == before
-                assert [run.granted for run in self._runs] == granted
-            return chosen
-
-    once = declared()
-    twice = Twice(levels=LEVELS, sigma=0.1, bias=BIAS, epsilon=0.05, measure=5)
-    for scheduler in (once, twice):
-        race(scheduler, grid(5, 20), curves_of(), slots=3, checkpoints=True)
-    assert once.pairs == twice.pairs
-
-
 @pytest.mark.parametrize(("slots", "checkpoints"), [(1, True), (16, False)])
 def test_trials_of_an_eliminated_arm_stop_at_once(slots, checkpoints):
     scheduler = declared()
@@ -135,27 +114,6 @@ def test_an_arm_that_is_put_back_has_trials_to_go_on_with():
             race(scheduler, grid(4, n_replicates), curves, slots=2, checkpoints=True)
         answer = scheduler.recommendation()
         assert (answer.arm, answer.certified) == (2, True)
-
-
-@pytest.mark.parametrize(
-    ("n_arms", "n_replicates", "slots", "options"),
-    [
-        (3, 2, 50, {"reuse_actors": False}),
-        (5, 20, 4, {"max_concurrent_trials": 2, "checkpoints": True}),
-        (3, 4, 1, {"checkpoints": True}),
-        (5, 1, 2, {"checkpoints": True, "reuse_actors": False}),
-        (1, 4, 2, {}),
-        (1, 1, 2, {"checkpoints": True}),
-    ],
-)
-def test_every_shape_of_race_ends(n_arms, n_replicates, slots, options):
-    scheduler = declared(measure=1)
-    curves = curves_of(MEANS[:n_arms])
-    race(scheduler, grid(n_arms, n_replicates), curves, slots=slots, start_seconds=2.0, **options)
-    most = options.get("max_concurrent_trials")
-    assert scheduler.most_busy <= slots if most is None else scheduler.most_busy == most
-    assert scheduler.recommendation().finished
-    assert scheduler.recommendation().arm is not None
 
 
 def test_replicates_that_run_out_are_not_pulled_twice():
@@ -220,23 +178,6 @@ def test_a_search_that_ends_when_all_has_come_to_rest():
     assert run.makespan < 100_000.0
     answer = scheduler.recommendation()
     assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
-
-
-def test_an_endless_search_ends_with_the_first_suggestion_beyond_the_arms():
-    class Endless(Searcher):
-        suggested = 0
-
-        def suggest(self, trial_id):
-            self.suggested += 1
-            return {"arm": self.suggested % 5, "lr": self.suggested, "seed": 0}
-
-        def on_trial_complete(self, *args, **options): ...
-
-    searcher = Endless(metric="value", mode="max")
-    scheduler = declared(arms=10, measure=1)
-    race(scheduler, searcher, curves_of(sigma=0.01), slots=3, num_samples=-1, checkpoints=True)
-    assert searcher.suggested == 11
-    assert scheduler.recommendation().compared == 10
 
 
 def check_told(scheduler, curves, iterations):
@@ -315,45 +256,6 @@ def test_measured_costs_are_seconds_and_prices_weigh_them():
     assert priced.recommendation().cost == pytest.approx(12 * cost)
 
 
-def test_a_budget_ends_the_race():
-    scheduler = declared(budget=100)
-    race(scheduler, grid(5, 20), curves_of(), slots=1, checkpoints=True)
-    answer = scheduler.recommendation()
-    assert 100 - 27 <= answer.cost <= 100
-    assert (answer.finished, answer.certified) == (True, False)
-    assert "budget" in answer.reason
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"max_t": 27, "levels": (1, 27)}, ValueError, "either max_t"),
-        (
-            {"max_t": None, "levels": (1, 27), "grace_period": 3},
-            ValueError,
-            "grace_period=3 has no part beside levels=",
-        ),
-        ({"max_t": None}, ValueError, "either max_t"),
-        ({"variant": "sh"}, ValueError, "variant must be"),
-        ({"bias": (0.1, 0.0)}, ValueError, "bias"),
-        ({"budget": 0.0}, ValueError, "budget"),
-        ({"reduction_factor": 1.0}, ValueError, "reduction_factor"),
-        ({"grace_period": 28}, ValueError, "grace_period"),
-        ({"prices": {"CPU": 1.0}}, ValueError, "measured"),
-        ({"max_t": None, "levels": (3, 1)}, ValueError, "increase"),
-        ({"grace_period": 1.9}, TypeError, "grace_period"),
-        ({"max_t": 27.5}, TypeError, "max_t"),
-        ({"replicate": (1, 2)}, TypeError, "replicate must be"),
-        ({"arms": 1}, ValueError, "arms must be at least 2"),
-        ({"limit": 0.0}, ValueError, "limit must be a positive number"),
-        ({"limit": "short"}, TypeError, "limit"),
-    ],
-)
-def test_wrong_arguments_are_named(options, error, message):
-    with pytest.raises(error, match=message):
-        IISEScheduler(**({"max_t": 27} | options))
-
-
 def test_too_few_replicates_to_estimate_from():
     scheduler = IISEScheduler(levels=LEVELS, bias=BIAS)
     with pytest.raises(ValueError, match="no trial was started"):
@@ -385,30 +287,6 @@ def test_metric_and_mode_have_to_be_known_and_are_given_once():
     assert not scheduler.set_search_properties(None, "min")
     assert scheduler.set_search_properties(None, None)
     assert scheduler.metric == "loss"
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
-def test_wrong_certificates_are_as_rare_as_promised():
-    # All curves are within the declared bias and may cross: at the first level the best arm may
-    # look worst. What decides is two standard deviations of the noise at most, and a third of one
-    # at least.
-    delta, n_races, sigma = 0.2, 120, 0.3
-    wrong = certified = 0
-    for seed in range(n_races):
-        rng = np.random.default_rng(seed)
-        finals = np.array([0.0, 0.0, rng.uniform(0.1, 0.6)])
-        values = np.column_stack([finals + rng.uniform(-0.1, 0.1, 3), finals])
-        curves = ReplayedCurves(values, sigma=sigma, seed=seed)
-        scheduler = IISEScheduler(
-            levels=(1, 2), bias=(0.1, 0.0), sigma=sigma, delta=delta, epsilon=0.0, measure=1
-        )
-        simulate(scheduler, grid(3, 60), curves, slots=4, checkpoints=True)
-        answer = scheduler.recommendation()
-        certified += answer.certified
-        wrong += answer.certified and answer.arm != 2
-    assert certified > n_races / 2
-    assert wrong <= stats.binom.ppf(0.999, n_races, delta)
 
 
 def _calls_per_result(n_replicates, finals, **options):
@@ -454,3 +332,10 @@ def test_the_work_per_result_does_not_grow_with_what_waits_or_is_over():
     # All arms are alike, so that every trial runs to its end.
     over = [_calls_per_result(n, [0.5] * 4, epsilon=0.0) for n in (8, 64)]
     assert over[1] < 1.3 * over[0]
+
+
+@pytest.mark.parametrize("options", [{}, {"max_t": 27, "levels": (1, 27)}])
+def test_either_the_last_level_or_all_are_given(options):
+    for scheduler in (IISEScheduler, MFEliminationScheduler):
+        with pytest.raises(ValueError, match="give either max_t"):
+            scheduler(**options)

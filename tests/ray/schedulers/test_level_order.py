@@ -7,9 +7,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+from benchmarks.tune_clock import Step, simulate
 from mfhpo import Pull
 from mfhpo_ray import IISEScheduler
-from mfhpo_ray.simulation import Step, simulate
 from tests.ray.schedulers.races import Spoiled, grid
 
 
@@ -90,7 +90,7 @@ def test_the_trial_that_is_waited_for_is_named():
     answer = scheduler.recommendation()
     assert not answer.certified
     name = waits[0].trial_id
-    assert f"and the race waits for trial {name} of arm 1 {{'arm': 1}} on its way" in answer.reason
+    assert f"and the race waits for trial {name} of arm 1 {{'arm': 1}} at " in answer.reason
     assert scheduler.told[Pull(1, 0)] == _drawn(curves, len(scheduler.told[Pull(1, 0)]))
 
 
@@ -152,15 +152,6 @@ def test_the_answer_names_what_was_lost_with_the_driver(shared_journal):
     after = _race_of_three(FirstIsSlow(), time_budget=1.0)
     assert len(after.told[Pull(0, 0)]) >= 10
     assert _losses(after)[0].startswith("the 1 evaluations that were left out")
-
-
-@pytest.mark.parametrize("lacks", ["places", "lost", "reached"])
-def test_a_journal_of_an_earlier_version_is_refused(shared_journal, lacks):
-    _race(Ragged(0), n_replicates=5)
-    for name, record in shared_journal.read().items():
-        shared_journal.write(name, {key: value for key, value in record.items() if key != lacks})
-    with pytest.raises(ValueError, match=f"earlier version of mfhpo: it has no '{lacks}'. Begin"):
-        _race(Ragged(0), n_replicates=6)
 
 
 @pytest.mark.parametrize("seed", range(3))

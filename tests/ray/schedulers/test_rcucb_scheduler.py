@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks.tune_clock import Step, simulate
 from mfhpo import RCUCB, Observation
 from mfhpo.censored import Linear
 from mfhpo_ray import RCUCBScheduler
-from mfhpo_ray.simulation import Step, simulate
 from tests.ray.schedulers.races import Mirrored, Spoiled, Suggesting
 
 
@@ -40,14 +40,6 @@ def scheduler(limits=(6.0, 15.0, 30.0), **options):
     )
 
 
-def observations(run):
-    return [
-        (trial.config["model"], trial.last_result.get("mfhpo/censored_at"))
-        for trial in run.trials
-        if trial.run_metadata.last_result.keys() - {"trial_id"}
-    ]
-
-
 def test_one_slot_plays_what_the_bare_policy_plays():
     ours = scheduler(horizon=60)
     run = simulate(ours, trials(60), SERVICES, slots=1, max_concurrent_trials=1)
@@ -68,25 +60,6 @@ def test_one_slot_plays_what_the_bare_policy_plays():
     assert answer.censored == pytest.approx(expected.censored)
     assert answer.finished
     assert all(trial.status == "TERMINATED" for trial in run.trials)
-
-
-def test_the_best_model_is_played_most_and_hanging_trials_are_censored():
-    ours = scheduler(horizon=200)
-    run = simulate(ours, trials(200), SERVICES, slots=8)
-    answer = ours.recommendation()
-    assert (answer.config, answer.limit) == ({"model": 2}, 15.0)
-    assert 200 <= answer.trials < 208
-    assert answer.finished
-    played = [model for model, _ in observations(run)]
-    assert played.count(2) > 100
-    # The rest never starts; what is under way at the horizon comes to its end or to its limit.
-    assert len(played) == answer.trials
-    stopped = [at for model, at in observations(run) if model == 2 and at is not None]
-    assert stopped
-    assert set(stopped) <= {6.0, 15.0, 30.0}
-    # A hanging trial costs its limit and no more; without limits the run would never end.
-    assert run.slot_seconds < 200 * 30.0
-    assert run.makespan < math.inf
 
 
 def test_a_minimised_metric_is_mirrored():
@@ -156,16 +129,6 @@ def test_limits_are_derived_and_longest_ends_what_hangs_before():
     assert run.makespan < math.inf
 
 
-def test_a_searchers_trials_have_limits_as_well():
-    hanging = Services((4.0, 4.0, 4.0), (0.3, 0.6, 0.8), (0.5, 0.5, 0.5))
-    ours = scheduler(arms=3)
-    grid = [{"model": number % 3, "seed": number} for number in range(30)]
-    run = simulate(ours, Suggesting(grid), hanging, slots=2, num_samples=30)
-    assert len(run.trials) == 30
-    assert all(trial.status == "TERMINATED" for trial in run.trials)
-    assert ours.recommendation().trials == 30
-
-
 def test_a_searchers_trial_that_ray_tries_again_is_run_again():
     # It fails when the trials of its model that came before are over.
     attempts = []
@@ -182,22 +145,3 @@ def test_a_searchers_trial_that_ray_tries_again_is_run_again():
     simulate(ours, Suggesting(configs), curves, slots=1, num_samples=12, max_failures=1)
     assert len(attempts) > 1
     assert ours.recommendation().trials == 12
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"limits": 60}, r"limits=\[60\]"),
-        ({"limits": [3, 2]}, "limits"),
-        ({"mode": "best"}, "mode must be"),
-        ({"confidence": "none"}, "confidence"),
-    ],
-)
-def test_bad_arguments_are_named(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        RCUCBScheduler(**arguments)
-
-
-def test_nothing_to_recommend_yet():
-    with pytest.raises(ValueError, match="no trial was started"):
-        scheduler().recommendation()

@@ -3,9 +3,9 @@
 import numpy as np
 from ray.tune.experiment import Trial
 
+from benchmarks.tune_clock.cluster import SimulatedTrial
 from mfhpo_ray.schedulers.level_race import Ladder
 from mfhpo_ray.schedulers.runs import Run, Runs
-from mfhpo_ray.simulation.cluster import SimulatedTrial
 
 
 def trial_of(number, **config):

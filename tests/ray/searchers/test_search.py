@@ -14,7 +14,6 @@ from ray.tune.search import ConcurrencyLimiter
 
 from mfhpo import IISE, Fidelity, Observation, Problem, Pull
 from mfhpo.censored import RCUCB, Linear
-from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_ray import IISESearch, MFSearch
 from mfhpo_ray.experiment.pulls import replicate_seed
 from mfhpo_ray.experiment.recommendation import from_record
@@ -115,18 +114,6 @@ def test_what_is_no_number_counts_as_failed_with_a_warning():
     assert search.recommendation().trials == 0
 
 
-def test_an_arm_that_keeps_failing_leaves_with_a_warning():
-    search, everybody = make(), make()
-    with pytest.warns(ArmWithdrawnWarning, match=r"arm 2 \{'x': 0.0\} leaves the race.*epochs="):
-        run(search, lambda config: math.nan if config["x"] == 0.0 else bowl(config))
-    answer = search.recommendation()
-    assert (answer.certified, answer.config, answer.compared) == (True, {"x": -0.5}, 3)
-    with pytest.warns(ArmWithdrawnWarning):
-        assert len(run(everybody, lambda config: math.nan)) == 12  # three for each arm
-    answer = everybody.recommendation()
-    assert (answer.arm, answer.config, answer.finished) == (None, {}, True)
-
-
 def test_unknown_trials_and_second_ends_are_ignored():
     search = make()
     search.suggest("a")
@@ -200,14 +187,6 @@ def test_concurrency_is_kept():
     assert limited.suggest("f")
 
 
-def test_nothing_to_recommend_before_the_first_trial():
-    with pytest.raises(ValueError, match="no trial was suggested"):
-        make().recommendation()
-    search = make()
-    search.suggest("a")
-    assert not search.recommendation().certified
-
-
 def _measured():
     return make(fidelity=Fidelity("epochs", levels=[1, 3, 9], costs="measured"))
 
@@ -243,14 +222,6 @@ def test_a_crash_before_the_first_report_costs_what_is_known_of_it():
     search.note_seconds("unheard of", 7.0)
     search.on_trial_complete("b", error=True)
     assert search.recommendation().cost == 9.0
-
-
-def test_a_budget_ends_the_race_without_a_certificate():
-    search = make(budget=30.0, epsilon=0.0)
-    run(search)
-    answer = search.recommendation()
-    assert (answer.finished, answer.certified) == (True, False)
-    assert 21.0 < answer.cost <= 30.0  # 9, the dearest pull, did not fit in any more
 
 
 def test_metric_and_mode_are_asked_for_and_may_not_contradict():
@@ -340,58 +311,10 @@ def test_what_comes_back_from_a_limited_trial(result, seen):
     assert _state(search) == policy.state_dict()
 
 
-def test_derived_limits():
-    search = _limited(limits=None, horizon=100, longest=20.0)
-    assert search.suggest("first")["time_limit_s"] == 20.0
-    with pytest.raises(ValueError, match="no best limit yet"):
-        search.best_limit()
-    rng = np.random.default_rng(0)
-    number = 0
-    while isinstance(config := search.suggest(str(number)), dict) and number < 200:
-        is_slow = config["model"] == "slow"
-        seconds = 10.0 if rng.random() < 0.2 else 0.9 if is_slow else 0.2
-        result = {"score": 0.9 if is_slow else 0.3, "time_total_s": seconds}
-        search.on_trial_complete(str(number), result)
-        number += 1
-    assert search.recommendation().config == {"model": "slow"}
-
-
-def test_minimised_metrics_are_mirrored():
-    search = _limited(mode="min", reward_range=(0, 2))
-    search.suggest("a")
-    search.on_trial_complete("a", {"score": 1.5, "time_total_s": 0.5})
-    assert _state(search)["rewards"] == [-1.5]
-    low, high = search.recommendation().interval
-    assert 0 <= low <= search.recommendation().gain <= high <= 2 + 0.1 * 2
-
-
 def test_limits_without_their_scheduler_are_warned_of_once():
     search = _limited()
     search._has_companion = False
     check_warned_once_without_its_scheduler(search)
-
-
-def test_values_and_limits_outside_what_is_declared_are_warned_of():
-    search = _limited()
-    search.suggest("a")
-    with pytest.warns(UserWarning, match=r"value of 1.5 lies outside reward_range=\(0, 1\)"):
-        search.on_trial_complete("a", {"score": 1.5, "time_total_s": 0.5})
-    search.suggest("b")
-    with pytest.warns(UserWarning, match="stopped at 0.5 seconds, below the limit of 2"):
-        search.on_trial_complete("b", {"mfhpo/censored_at": 0.5})
-    assert _state(search)["rewards"] == [1.5, None]
-
-
-def test_a_minimised_value_outside_the_range_is_warned_of_once_and_in_its_own_direction():
-    search = limited([{"x": 0}, {"x": 1}])
-    words = r"value of 1.5 lies outside reward_range=\(0, 1\)"
-    search.suggest("a")
-    with pytest.warns(UserWarning, match=words):
-        search.on_trial_complete("a", {"loss": 1.5, "time_total_s": 0.5})
-    search.suggest("b")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.on_trial_complete("b", {"loss": 1.5, "time_total_s": 0.5})
 
 
 def test_each_observation_is_written_at_once():

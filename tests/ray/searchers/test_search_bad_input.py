@@ -6,74 +6,32 @@ import pytest
 from ray import tune
 
 from mfhpo import Fidelity
-from mfhpo.censored import Linear
 from mfhpo_ray import (
     IISESearch,
     MFGradSearch,
-    MFLUCBSearch,
-    MFSearch,
     RCUCBSearch,
-    ZoomingRCUCBSearch,
 )
 from tests.ray.searchers.searching import ARMS, make
 
-ANY = [
-    ({"fidelity": 3}, TypeError, "fidelity must be a name or a Fidelity, got 3"),
-    ({"arms": 0}, ValueError, "arms must be at least 1, got 0"),
-    ({"arms": True}, TypeError, "arms must be a number or a list of configurations, got True"),
-    ({"arms": {"x": [1, 2]}}, TypeError, "give the number, and the space as space="),
-    ({"arms": []}, ValueError, r"arms=\[\] is empty"),
-    ({"arms": [{"x": 1}, {"x": 2}, {"x": 1}]}, ValueError, r"arms\[0\] and arms\[2\] are equal"),
-    ({"arms": [{"x": 1, "epochs": 3}]}, ValueError, r"arms\[0\] contains 'epochs', which the"),
-    ({"arms": [{"x": 1, "seed": 3}]}, ValueError, r"arms\[0\] contains 'seed', which the search"),
-    ({"arms": [1, 2]}, TypeError, "arms must be a number or a list of configurations"),
-    ({"mode": "minimize"}, ValueError, "mode must be 'max', 'min' or None, got 'minimize'"),
-    ({"seed": -1}, ValueError, "seed must be at least 0, got -1"),
-    ({"seed_key": 7}, TypeError, "seed_key must be a key of the configuration or None"),
-    ({"seed_key": "epochs"}, ValueError, "seed_key='epochs' is what the search sets"),
-    ({"space": {"x": 1}}, ValueError, r"space and arms=\[...\] are given, but arms come from one"),
-    ({"arms": 3, "space": [1]}, TypeError, "space must be a dictionary of Tune's domains or None"),
-    ({"detla": 0.05}, TypeError, "unexpected keyword argument 'detla'"),
-    ({"delta": "0.05"}, TypeError, "delta must be a number, got '0.05'"),
-    ({"prices": {"CPU": 1}}, ValueError, "prices=.* are for measured seconds, but costs=None"),
-]
+EQUAL = [{"x": 1}, {"x": 2}, {"x": 1}]
 
 
-OWN = [
-    (IISESearch, {"variant": "best"}, ValueError, "variant must be 'max', 'order', 'se' or 'mfe'"),
-    (MFGradSearch, {"stop": "soon"}, ValueError, "stop"),
-    (MFGradSearch, {"radius": None}, TypeError, "unexpected keyword argument 'radius'"),
-    (MFLUCBSearch, {"best_no_better_than": 0.0}, ValueError, "no part in explore='C'"),
-    (
-        MFLUCBSearch,
-        {"explore": "A", "best_no_better_than": 0.4, "second_no_worse_than": 0.1},
-        ValueError,
-        "second_no_worse_than=0.1 must be worse than best_no_better_than=0.4",
-    ),
-    (MFSearch, {"aim": "fame"}, ValueError, "aim must be one of"),
-    (MFSearch, {"aim": "reward per cost"}, ValueError, "epsilon=0.1 has no part in aim='reward"),
-    (
-        MFSearch,
-        {"aim": "reward per pull", "bias": [0.1, 0.05, 0.0]},
-        ValueError,
-        "bias=.* has no part in aim='reward per pull'",
-    ),
-]
-
-
-ALL = [(cls, *case) for cls in (IISESearch, MFSearch) for case in ANY]
-
-
-@pytest.mark.parametrize(("cls", "options", "error", "words"), [*ALL, *OWN])
-def test_what_races_refuse(cls, options, error, words):
-    with pytest.raises(error, match=words):
-        make(cls, **options)
-
-
-def test_a_bias_of_the_fidelity_has_no_part_in_blocks():
-    fidelity = Fidelity("epochs", bias=[0.1, 0.0])
-    with pytest.raises(ValueError, match=r"bias=\(0.1, 0.0\) has no part in .*replicate='split'"):
-        make(MFSearch, fidelity=fidelity, replicate="split")
+@pytest.mark.parametrize("cls", [IISESearch, RCUCBSearch])
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"arms": []}, r"arms=\[\] is empty"),
+        ({"arms": EQUAL}, r"arms\[0\] and arms\[2\] are equal"),
+        ({"arms": [{"x": 1, "epochs": 3}]}, r"arms\[0\] contains 'epochs', which the search"),
+        ({"arms": [{"x": 1, "seed": 3}]}, r"arms\[0\] contains 'seed', which the search"),
+        ({"seed_key": "epochs"}, "seed_key='epochs' is what the search sets"),
+        ({"space": {"x": 1}}, r"space and arms=\[...\] are given, but arms come from one"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(cls, options, words):
+    owned = {"fidelity": "epochs"} if cls is IISESearch else {"limit_key": "epochs"}
+    with pytest.raises(ValueError, match=words):
+        cls(**{"arms": ARMS, **owned, **options})
 
 
 def test_a_budget_that_pays_for_nothing_is_warned_of():
@@ -102,39 +60,12 @@ def test_what_is_declared_has_to_fit_the_levels_of_the_space():
         search.suggest("a")
 
 
-LIMITS = [
-    ({"limits": [2, 1]}, ValueError, "limits"),
-    ({"limits": 60}, ValueError, r"for one limit of 60 seconds give limits=\[60\]"),
-    ({"longest": 5.0}, ValueError, "longest=5.0 is for limits that are derived"),
-    ({"longest": "long"}, TypeError, "longest must be a number, got 'long'"),
-    ({"cost": 0.1}, TypeError, "cost must be a function of seconds"),
-    ({"reward_range": (1, 0)}, ValueError, "reward_range"),
-    ({"exploration": "much"}, TypeError, "exploration must be a number"),
-    ({"limit_key": ""}, TypeError, "limit_key must be a key of the configuration such as"),
-    ({"limit_key": "seed"}, ValueError, "seed_key='seed' is what the search sets"),
-    ({"arms": [{"x": 1, "time_limit_s": 5}]}, ValueError, "contains 'time_limit_s'"),
-]
-
-
-@pytest.mark.parametrize(("options", "error", "words"), LIMITS)
-def test_what_searches_for_limits_refuse(options, error, words):
-    with pytest.raises(error, match=words):
-        RCUCBSearch(**{"arms": ARMS, "limits": [1, 2], "cost": Linear(0.1), **options})
-
-
 def test_signatures_show_each_option_with_its_default():
     shown = inspect.signature(IISESearch).parameters
     assert (shown["delta"].default, shown["measure"].default) == (0.05, 10)
     assert (shown["seed_key"].default, shown["seed"].default) == ("seed", None)
     shown = inspect.signature(RCUCBSearch).parameters
     assert (shown["limit_key"].default, shown["confidence"].default) == ("time_limit_s", "kl+")
-
-
-def test_what_zooming_refuses():
-    with pytest.raises(TypeError, match="longest must be a number, got None"):
-        ZoomingRCUCBSearch(ARMS, None)
-    with pytest.raises(ValueError, match="splits"):
-        ZoomingRCUCBSearch(ARMS, 5.0, splits=0)
 
 
 @pytest.mark.parametrize(

@@ -152,13 +152,6 @@ def _rival(seed, poor_share, at_most, cls=IISESearch):
     return search
 
 
-def test_a_rival_whose_poor_values_take_long_is_not_certified():
-    """With patience for 48 quick ones, the rival was certified with seed 13."""
-    answer = _rival(13, poor_share=0.3, at_most=2500).recommendation()
-    assert answer.certified
-    assert answer.config == {"rival": False}
-
-
 @pytest.mark.parametrize("cls", [IISESearch, MFLUCBSearch, MFSearch])
 def test_the_quick_values_of_a_rival_certify_nothing(cls):
     """With patience, all three certified the rival within some 200 trials."""

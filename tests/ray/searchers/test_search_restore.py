@@ -1,13 +1,18 @@
-"""Searchers that are saved and restored: as if they had never stopped."""
+"""Searchers that are saved, restored and killed: as if they had never stopped."""
 
 import json
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ray import tune
 
-from mfhpo_ray import IISESearch, RCUCBSearch
+from mfhpo import Fidelity
+from mfhpo_ray import IISESearch, RCUCBSearch, SpaceSearch, TuneSearchRecommendation
+from mfhpo_ray.experiment.recommendation import from_record
+from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import (
     ARMS,
     BEST_ARM,
@@ -24,44 +29,83 @@ from tests.ray.searchers.searching import (
 
 pytestmark = pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
 
-
 LIMITS = {"limits": 3, "reward_range": None, "horizon": 40, "longest": 9.0}
-SEARCHES = {
+RACES = {
     **{name: lambda cls=cls: make(cls) for name, cls in BEST_ARM.items()},
     "drawn": lambda: make(arms=5, space=SPACE),
     "seed's own key": lambda: make(seed_key="split"),
     "limits": lambda: limited([{**arm, "epochs": 9} for arm in ARMS], **LIMITS),
 }
+MANY = {"arms": [{"x": float(x)} for x in np.linspace(-1.0, 1.0, 26)], "budget": 26 * 9}
+# Races whose budget does not pay for comparing all arms.
+FINALISTS = {
+    f"finalists of {name}": lambda cls=cls: make(cls, sigma=0.02, max_failures=9, **MANY)
+    for name, cls in BEST_ARM.items()
+}
+_of_space = racing_searches.make
+SEARCHES = {
+    "levels": lambda: _of_space(budget=80, certify_share=0.4),
+    "checkpoints": lambda: _of_space(budget=45, checkpoints=True),
+    "no fidelity": lambda: _of_space(fidelity=None, space={"x": tune.uniform(-1, 1)}, budget=15),
+    "seconds, checkpoints": lambda: _of_space(budget=None, seconds=40, checkpoints=True),
+    "replicate": lambda: _of_space(budget=80, certify_share=0.4, replicate="split"),
+    "few": lambda: _of_space(space={"x": tune.choice([-0.5, 0.2, 0.9])}, budget=60),
+}
+ALL = RACES | FINALISTS | SEARCHES
+
+
+def _seed(config):
+    return config.get("seed", config.get("split", 0))
 
 
 def _result(config):
-    seed = config.get("seed", config.get("split", 0))
+    seed = _seed(config)
     if seed % 11 == 0:
         return {"loss": math.nan, "time_total_s": 0.5}
     limit = config.get("time_limit_s")
     if limit is not None and seed % 3 == 0:
         return {"mfhpo/censored_at": limit}
-    return {"loss": bowl({**config, "seed": seed}), "time_total_s": 0.1 + (seed % 7) / 7}
+    seconds = 0.1 * config.get("epochs", 9) + (seed % 7) / 7
+    return {"loss": bowl({"epochs": 9, **config, "seed": seed}), "time_total_s": seconds}
 
 
-# Each search once, and each way twice.
-PAIRS = [*((name, "state") for name in SEARCHES), *(("IISE", way) for way in ("file", "pickle"))]
+def _slow(name, way):
+    return pytest.param(name, way, marks=pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("name", "way"), [*PAIRS, ("limits", "file"), ("limits", "pickle")])
+# Each search once, and each way several times.
+PAIRS = [
+    *((name, "state") for name in RACES),
+    *(("IISE", way) for way in ("file", "pickle")),
+    *(("limits", way) for way in ("file", "pickle")),
+    *zip(FINALISTS, ["file", "state", "pickle", "state"], strict=True),
+    ("levels", "file"),
+    _slow("checkpoints", "pickle"),
+    _slow("no fidelity", "state"),
+    _slow("seconds, checkpoints", "file"),
+    ("few", "pickle"),
+    ("replicate", "file"),
+]
+
+
+@pytest.mark.parametrize(("name", "way"), PAIRS)
 def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
-    make_search = SEARCHES[name]
+    make_search = ALL[name]
     straight, stopping = Driver(make_search(), _result), Driver(make_search(), _result)
-    for _ in range(60):
-        straight.step()
-        stopping.step()
+    for _ in range(60 if name in RACES else 1000):
+        goes_on = straight.step()
+        assert stopping.step() == goes_on
+        if not goes_on:
+            break
         stopping.search = WAYS[way](stopping.search, make_search, tmp_path)
         if isinstance(stopping.search, RCUCBSearch):
             stopping.search.note_resources("none", {})
     assert stopping.history == straight.history
     assert stopping.search.get_state() == straight.search.get_state()
     assert stopping.to_the_end().history == straight.to_the_end().history
-    assert stopping.search.recommendation() == straight.search.recommendation()
+    # As a dictionary: what is not a number equals nothing, itself included.
+    answer, expected = stopping.search.recommendation(), straight.search.recommendation()
+    assert answer.to_dict() == expected.to_dict()
 
 
 def test_nothing_to_save_is_saved_too(tmp_path):
@@ -70,18 +114,23 @@ def test_nothing_to_save_is_saved_too(tmp_path):
         assert again.suggest("a") == make(arms=3, space=SPACE).suggest("a")
 
 
-def test_a_restored_search_needs_neither_space_nor_metric(tmp_path):
+BARE = {
+    "race": lambda: IISESearch("epochs", 4, epsilon=0.1, seed=0),
+    "search": lambda: SpaceSearch("epochs", budget=60, certify_share=0.3, epsilon=0.1, seed=0),
+}
+
+
+@pytest.mark.parametrize("make_search", BARE.values(), ids=BARE.keys())
+def test_a_restored_search_needs_neither_space_nor_metric(make_search, tmp_path):
     """After ``Tuner.restore`` without a ``param_space``, Tune hands over neither."""
 
     def told():
-        search = IISESearch("epochs", 4, epsilon=0.1, seed=0)
+        search = make_search()
         search.set_search_properties("loss", "min", dict(SPACE))
         return Driver(search, _result)
 
     driver = told().to_the_end(at_most=20)
-    driver.search = WAYS["file"](
-        driver.search, lambda: IISESearch("epochs", 4, epsilon=0.1, seed=0), tmp_path
-    )
+    driver.search = WAYS["file"](driver.search, make_search, tmp_path)
     assert driver.to_the_end().history == told().to_the_end().history
 
 
@@ -94,33 +143,38 @@ def test_a_drawn_seed_and_the_concurrency_are_restored(tmp_path):
     assert WAYS["file"](again, make, tmp_path).suggest("c") is None
 
 
-@pytest.mark.parametrize("lacks", ["lost", "policy", "seed", "open"])
-def test_a_state_of_an_earlier_version_is_refused(lacks):
-    driver = Driver(make(), _result).to_the_end(at_most=10)
-    state = driver.search.get_state()
-    if lacks == "open":  # what is lacking may be anywhere
-        del state["open"]["most_under_way"]
-    else:
-        del state[lacks]
+def test_other_levels_and_another_unit_of_the_budget_are_refused():
+    search = _of_space(budget=120)
+    search.suggest("a")
+    other = _of_space(fidelity="epochs", space={**SPACE, "epochs": tune.randint(1, 28)})
+    other.set_state(search.get_state())  # the saved levels hold where none are declared
+    assert other.suggest("b")["epochs"] == 1
+    with pytest.raises(ValueError, match="in the saved race"):
+        _of_space(fidelity=Fidelity("epochs", levels=[1, 9])).set_state(search.get_state())
+    # Epochs that were paid are no seconds.
+    with pytest.raises(ValueError, match="costs that are declared, this race costs that are meas"):
+        _of_space(budget=None, seconds=60).set_state(search.get_state())
+
+
+def test_states_and_journals_of_an_earlier_version_are_refused():
+    state = Driver(make(), _result).to_the_end(at_most=10).search.get_state()
+    del state["open"]["most_under_way"]
     with pytest.raises(ValueError, match=r"earlier version of mfhpo: it has no .* anew"):
         make().set_state(state)
-
-
-def test_a_journal_of_an_earlier_version_is_refused():
     journal = Memory()
     journal.write("trial_1", {"number": 0, "arm": 0, "fidelity": 0, "value": 1.0})
     with pytest.raises(ValueError, match="earlier version of mfhpo: it has no 'limit'"):
         make().connect(journal)
 
 
+CRASH = st.tuples(st.integers(0, 60), st.integers(0, 40), st.booleans(), st.booleans())
+
+
 @settings(max_examples=20, deadline=None)
-@given(
-    st.sampled_from(sorted(SEARCHES)),
-    st.tuples(st.integers(0, 60), st.integers(0, 40), st.booleans(), st.booleans()),
-)
+@given(st.sampled_from(sorted(RACES)), CRASH)
 def test_nothing_is_lost_with_the_driver(name, crash_options):
-    driver = Driver(SEARCHES[name](), _result)
-    again, records = crash(driver, SEARCHES[name], *crash_options)
+    driver = Driver(RACES[name](), _result)
+    again, records = crash(driver, RACES[name], *crash_options)
     killed = driver.search
     for trial_id in records.keys() - {"recommendation"}:
         assert again.completed(trial_id) is not None
@@ -141,15 +195,56 @@ def test_nothing_is_lost_with_the_driver(name, crash_options):
     assert len(set(new_seeds)) == len(new_seeds)
 
 
-def _seed(config):
-    return config.get("seed", config.get("split"))
+@pytest.mark.slow
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from(sorted(SEARCHES)), CRASH)
+def test_no_trial_of_a_search_is_lost_with_the_driver(name, crash_options):
+    driver = Driver(SEARCHES[name](), _result)
+    again, records = crash(driver, SEARCHES[name], *crash_options)
+    killed = driver.search
+    if not records:
+        return
+    assert isinstance(from_record(records["recommendation"]), TuneSearchRecommendation)
+    before, after = killed.recommendation(), again.recommendation()
+    for number in ("trials", "cost", "tried", "at_target"):
+        assert getattr(after, number) == getattr(before, number)
+    for arm in after.survivors:
+        assert again._arms.config(arm) == killed._arms.config(arm)
+    # It ends, and no seed of a training that was observed is used for another one.
+    used = {config["seed"]: config for config in driver.configs}
+    lost_seeds = {config["seed"] for config in driver.running.values()}
+    going_on = Driver(again, _result, first=10_000)
+    going_on.running = {trial: driver.running[trial] for trial in again._open.trial_ids}
+    going_on.to_the_end()
+    assert again.finished
+    for config in going_on.configs:
+        if config["seed"] in used.keys() - lost_seeds:
+            # The same training goes on, or what had failed is tried again.
+            earlier = used[config["seed"]]
+            has_failed = math.isnan(_result(earlier)["loss"])
+            assert config["epochs"] > earlier["epochs"] or has_failed
+            assert {**config, "epochs": 0} == {**earlier, "epochs": 0}
+            assert config["training"].startswith("configuration")
 
 
-def test_killed_again_and_again_the_race_ends_and_counts_each_observation_once():
+KILLED = {
     # An arm that fails three times in a row by chance would leave.
-    answer, records = killed_again_and_again(lambda: make(max_failures=9), _result)
-    assert (answer.certified, answer.config) == (True, {"x": 0.0})
+    "IISE": lambda: make(max_failures=9),
+    **FINALISTS,
+    "search": lambda: _of_space(budget=200, certify_share=0.3, sigma=0.02, seed=1),
+}
+
+
+@pytest.mark.parametrize("make_search", KILLED.values(), ids=KILLED.keys())
+def test_killed_again_and_again_it_ends_and_counts_each_observation_once(make_search):
+    answer, records = killed_again_and_again(make_search, _result)
+    assert abs(answer.config["x"]) < 0.3
     assert answer.trials == sum(record["value"] is not None for record in records.values())
+    if isinstance(answer, TuneSearchRecommendation):
+        assert answer.certificate is not None
+        assert any("shortlist" in record for record in records.values())
+    else:
+        assert answer.certified
 
 
 def test_a_pull_that_was_lost_with_the_driver_is_a_condition():

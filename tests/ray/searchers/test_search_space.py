@@ -151,18 +151,6 @@ def test_a_small_space_is_drawn_whole(space, size):
         assert len(draw_configs(space, 2, seed=0)) == 2
 
 
-def test_values_of_a_whole_space():
-    drawn = draw_configs({"a": tune.qrandint(7, 31, 10), "b": tune.quniform(0, 0.3, 0.1)}, 32, 0)
-    assert {config["a"] for config in drawn} == {10, 20, 30}
-    assert sorted({config["b"] for config in drawn}) == pytest.approx([0, 0.1, 0.2, 0.3])
-
-
-def test_few_draws_do_not_follow_the_order_of_a_grid():
-    space = {"a": tune.grid_search(list(range(100)))}
-    firsts = [config["a"] for config in draw_configs(space, 8, seed=0)]
-    assert max(firsts) > 20
-
-
 def test_functions_see_the_fidelity():
     space = {"epochs": 81, "a": tune.randint(0, 99), "b": tune.sample_from(lambda c: c["epochs"])}
     assert all(config["b"] == 81 for config in draw_configs(space, 3, seed=0))

@@ -32,17 +32,6 @@ def race(number=0, **other):
     } | other
 
 
-def test_a_summary_adds_up():
-    found = summary([race(0), race(1, values_lost=2)], 60.0)
-    assert found["holds"]
-    assert found["minutes"] == 1.0
-    assert (found["races"], found["values"], found["values_lost"]) == (2, 60, 2)
-    assert (found["wasted"], found["workers_lost"], found["trials_left_running"]) == (2, 6, 6)
-    assert found["slowest"]["number"] == 1
-    assert found["races_of"]["fault"] == {"kill_all_twice": 2}
-    assert found["races_of"]["more"] == {"limited": 2}
-
-
 @pytest.mark.parametrize(("wrong", "holds"), [(2, True), (15, False)])
 def test_so_many_answers_are_wrong_as_delta_allows(wrong, holds):
     found = summary([race(number, right=number >= wrong) for number in range(50)], 60.0)

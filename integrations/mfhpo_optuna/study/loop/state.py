@@ -1,14 +1,16 @@
-"""Where a race, a search or a game stands, in the words that a line or a view shows."""
+"""Where a race, a search or a game stands, in the words that a line shows."""
 
 import math
 from dataclasses import dataclass
+
+from mfhpo.racing.recommendation import clean
 
 _SEPARATOR = " | "
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands, in the words that a line or a view shows.
+    """Where it stands, in the words that a line shows.
 
     Parameters
     ----------
@@ -67,7 +69,7 @@ class Progress:
     def line(self, seconds_left: float | None, width: int | None = None) -> str:
         """All of it in one line; without the first parts, where they would make it too wide."""
         parts = [self.phase, self.configurations, self.leader, self.spending, ends_in(seconds_left)]
-        shown = [part for part in parts if part]
+        shown = [clean(part) for part in parts if part]
         while width is not None and len(shown) > 1 and len(_SEPARATOR.join(shown)) > width:
             del shown[0]
         return _SEPARATOR.join(shown)[:width]

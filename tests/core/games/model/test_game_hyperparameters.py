@@ -45,17 +45,10 @@ def test_no_noise_is_taken_for_a_little():
     ("name", "value"),
     [
         ("length_scales", np.ones((2, 2))),
-        ("length_scales", np.ones(3)),
         ("length_scales", np.zeros((3, 2))),
-        ("length_scales", np.full((3, 2), np.nan)),
-        ("correlations", np.ones(3)),
         ("correlations", np.array([0.5, 1.1])),
-        ("correlations", np.array([0.5, -0.1])),
         ("scales", np.array([1.0, 0.0, 1.0])),
-        ("scales", np.array([1.0, np.inf, 1.0])),
         ("noise", np.array([0.1, -0.1, 0.1])),
-        ("noise", np.ones(2)),
-        ("offsets", np.zeros(4)),
         ("offsets", np.array([0.0, np.nan, 0.0])),
     ],
 )

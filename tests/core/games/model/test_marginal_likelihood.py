@@ -121,37 +121,6 @@ def test_what_data_were_drawn_from_is_found():
     assert 0.5 < mean[1] < 1.6
 
 
-@pytest.mark.parametrize(
-    ("scales", "offsets"), [((20.0, 0.1), (100.0, 0.5)), ((1.0, 1.0), (100.0, 0.0))]
-)
-def test_levels_may_be_of_units_of_their_own(scales, offsets):
-    alike = Hyperparameters(
-        length_scales=np.full((2, 1), 0.2),
-        correlations=np.array([0.9]),
-        scales=np.ones(2),
-        noise=np.full(2, 0.01),
-        offsets=np.zeros(2),
-    )
-    some = np.linspace(0.0, 1.0, 21)[:, None]
-    for seed in range(2):
-        told = drawn_from(alike, 50, seed)
-        some_of = (told.levels == 0) | (np.arange(50) % 3 == 0)
-        told = Observations.once(*(of[some_of] for of in (told.features, told.levels, told.values)))
-        unlike = replace(
-            told,
-            values=np.array(offsets)[told.levels] + np.array(scales)[told.levels] * told.values,
-        )
-        expected, found = (_predicted(fit(of, assuming()), of, some) for of in (told, unlike))
-        assert np.abs((found - offsets[1]) / scales[1] - expected).mean() < 0.1
-
-
-def _predicted(known, told, features):
-    model = MultiOutputGP(known)
-    for row, level, value in zip(told.features, told.levels, told.values, strict=True):
-        model.add(row, int(level), float(value))
-    return model.mean(features, known.n_levels - 1)
-
-
 def test_the_unit_of_utilities_does_not_matter():
     factor, shift, assumptions = 2e4, -3e5, assuming()
     known = Hyperparameters.shared(20.0, 20.0, correlations=[0.8], noise=0.05, n_features=1)

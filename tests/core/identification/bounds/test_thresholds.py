@@ -69,15 +69,6 @@ def assumption_1(margins, costs):
     return all(sum(efforts[:m]) <= efforts[m] * (1.0 + 1e-9) for m in range(len(efforts)))
 
 
-@given(ladders)
-def test_assumption_1_against_the_definition(steps):
-    margins, costs = increasing(steps)
-    efforts = [effort(margins, costs, m) for m in range(len(costs) - 1)]
-    sums = [sum(efforts[:m]) for m in range(len(efforts))]
-    if all(abs(total - own) > 1e-6 * own for total, own in zip(sums, efforts, strict=True)):
-        assert assumption_1_holds(margins, costs) == assumption_1(margins, costs)
-
-
 def brute_force(margins, costs, preselect):
     """Dominated ones out; then the largest valid subset, of those the least effort."""
     numbers = range(len(costs))

@@ -101,16 +101,6 @@ def test_a_fidelity_that_was_not_seen_has_no_bound():
     assert not race.judge("new", 1, math.nan).stop
 
 
-def test_many_arms_outgrow_the_arrays():
-    rng = np.random.default_rng(1)
-    curves = rng.normal(size=(100, 3))
-    race = race_of(curves)
-    np.testing.assert_array_equal(
-        race.bounds, gain_bounds(curves[:, -1:] - curves[:, :-1], 1.0 - 0.8)
-    )
-    assert race.judge("new", 0, 0.0).bar == curves[:, -1].max()
-
-
 def draw_noisy(rng, n):
     final = rng.normal(size=n)
     early = final[:, None] - [1.0, 0.4, 0.1] + rng.normal(size=(n, 3)) * [0.8, 0.4, 0.2]
@@ -126,7 +116,7 @@ def draw_learners(rng, n):
 @pytest.mark.parametrize("draw", [draw_noisy, draw_learners])
 @pytest.mark.parametrize("n", [14, 30])
 def test_exchangeable_curves_respect_the_bounds_with_the_stated_coverage(draw, n):
-    coverage, runs = 0.8, 1500
+    coverage, runs = 0.8, 800
     exceeded = stopped = beaten = wrong = 0
     rng = np.random.default_rng(2)
     for _ in range(runs):

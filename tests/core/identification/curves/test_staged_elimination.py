@@ -170,18 +170,3 @@ def test_bounds_are_sorted_and_mirrored():
         [-0.25, 0.25],
         [0.0, 0.0],
     ]
-
-
-@pytest.mark.parametrize(
-    ("bias", "words"),
-    [
-        ({}, "at least one step"),
-        ([0.1], "must be {step: bound}"),
-        ({1: 0.1, 3: 0.2}, "must not grow"),
-        ({1: (0.1, 0.2, 0.3)}, "a number or a pair"),
-        ({1: (0.1, 0.2)}, "0 in between"),
-    ],
-)
-def test_wrong_bounds_are_named(bias, words):
-    with pytest.raises(ValueError, match=words):
-        checked_bounds(bias, int)

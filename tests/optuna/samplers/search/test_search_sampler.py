@@ -11,9 +11,7 @@ from optuna.samplers import QMCSampler, RandomSampler, TPESampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
-from mfhpo import Fidelity
 from mfhpo_optuna import SearchSampler, plot_race, training_of
-from mfhpo_optuna.samplers import delegate
 from mfhpo_optuna.study.study_race import StudyRace
 from tests.optuna.samplers.races import (
     PULL,
@@ -30,11 +28,6 @@ from tests.optuna.samplers.races import (
 def flat(trial):
     x = trial.suggest_float("x", -1, 1)
     return (x - 0.3) ** 2 + noise(trial)
-
-
-def valley_of_27(trial):
-    epochs = trial.suggest_int("epochs", 1, 27)
-    return (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + 1 / epochs
 
 
 def run(sampler, objective=valley, n_trials=3000, direction="minimize", catch=(), **options):
@@ -156,21 +149,6 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
         assert answer.certificate is not None
         assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
     assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
-
-
-@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
-def test_a_study_goes_on_with_fewer_levels():
-    def begun_with(levels):
-        return SearchSampler(Fidelity("epochs", levels=levels), budget=400, seed=0)
-
-    study = optuna.create_study(sampler=begun_with([1, 3, 9, 27]))
-    study.enqueue_trial({"x": 0.3, "epochs": 27})
-    study.optimize(valley_of_27, n_trials=3)
-    study.sampler = begun_with([9, 27])
-    study.optimize(valley_of_27, n_trials=3)
-    trials = pulls(study)
-    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 6
-    assert all(trial.params["epochs"] in (9, 27) for trial in trials[3:])
 
 
 def test_without_a_budget_it_goes_on_until_optimize_ends():
@@ -332,18 +310,6 @@ def test_enqueueing_in_mid_search_and_what_was_tried_before():
     assert sampler.recommendation(study).cost <= 120
 
 
-@pytest.mark.filterwarnings("ignore:study.best_trial still shows")
-def test_trials_of_another_sampler_do_not_disturb():
-    study = optuna.create_study(sampler=RandomSampler(seed=0))
-    study.optimize(valley, n_trials=10)
-    study.sampler = SearchSampler("epochs", budget=200, seed=0)
-    study.optimize(valley, n_trials=500)
-    answer = study.sampler.recommendation(study)
-    assert answer.cost == paid(study) <= 200
-    added = len(answers(study)) + len(answers_so_far(study))
-    assert answer.trials == len(study.trials) - 10 - added
-
-
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 @pytest.mark.parametrize(
     ("make", "fidelity"),
@@ -421,20 +387,6 @@ def test_training_of_a_trial_that_is_in_no_race():
         training_of(trial)
 
 
-def test_ask_and_tell():
-    sampler = SearchSampler("epochs", budget=100, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    for _ in range(500):
-        trial = study.ask()
-        study.tell(trial, valley(trial))
-        if sampler.recommendation(study).finished:
-            break
-    whole = run(SearchSampler("epochs", budget=100, seed=0))
-    assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
-    assert study.best_params == whole.best_params
-    assert sampler.recommendation(study) == whole.sampler.recommendation(whole)
-
-
 def test_asking_beyond_the_end_changes_nothing():
     sampler = SearchSampler("epochs", trials=12, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -496,49 +448,3 @@ def test_only_optuna_goes_through_all_trials_once_per_trial(monkeypatch):
     study = optuna.create_study(sampler=SearchSampler("epochs", seed=0))
     study.optimize(objective, n_trials=60)
     assert len(reads) == 60
-
-
-def test_going_on_with_an_arm_tells_the_search_nothing_new_of_it():
-    """A trial that goes on has asked for no parameter at first; the arm is still what it was."""
-    study = optuna.create_study(sampler=SearchSampler("epochs", budget=20, seed=0))
-    study.optimize(valley, n_trials=60)
-    tags = [trial.user_attrs[PULL] for trial in pulls(study)]
-    assert len({tag["arm"] for tag in tags}) < len(tags)
-    assert study.sampler._read(study).race.search._corrections == 0
-
-
-def test_a_trial_that_fails_after_levels_were_changed_is_no_fault_of_the_fidelity():
-    sampler = SearchSampler(Fidelity("epochs", levels=[3, 9]), budget=1000, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(valley_of_27, n_trials=30)
-    levels = Fidelity("epochs", levels=[1, 3, 9])
-    study.sampler = SearchSampler(levels, budget=1000, seed=0)
-
-    def broken(trial):
-        trial.suggest_float("x", 0, 1)
-        raise OSError
-
-    study.optimize(broken, n_trials=1, catch=OSError)
-    study.optimize(valley_of_27, n_trials=3)
-    assert study.trials[-1].state.name == "COMPLETE"
-
-
-def test_a_proposer_is_shown_the_arms_once_in_a_trial(monkeypatch):
-    study = optuna.create_study(sampler=SearchSampler(proposer=RandomSampler(seed=0), seed=0))
-
-    def objective(trial):
-        return sum(trial.suggest_float(f"x{i}", 0, 1) for i in range(5))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        study.optimize(objective, n_trials=20)
-    made, create = [], delegate.create_trial
-
-    def counted(**arguments):
-        made.append(arguments)
-        return create(**arguments)
-
-    monkeypatch.setattr(delegate, "create_trial", counted)
-    study.optimize(objective, n_trials=1)
-    n_finished = len(study.sampler._of(study).race.search.finished_arms())
-    assert 0 < len(made) <= n_finished

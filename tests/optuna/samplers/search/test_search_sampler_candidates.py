@@ -58,19 +58,6 @@ def test_a_number_of_candidates_is_drawn():
     assert true_loss(study.best_params) < 0.15
 
 
-def test_another_worker_goes_on_alike():
-    sampler = SearchSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(objective, n_trials=30)
-    twin = SearchSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
-    assert twin.recommendation(study).arm == sampler.recommendation(study).arm
-    study.sampler = twin
-    study.optimize(objective, n_trials=2000)
-    allowed = {(each["x"], each["kind"]) for each in CANDIDATES}
-    assert configurations(study) <= allowed
-    assert twin.recommendation(study).finished
-
-
 def test_what_is_none_of_them_does_not_count():
     sampler = SearchSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
     study = optuna.create_study(sampler=sampler)

@@ -3,6 +3,7 @@
 import numpy as np
 import optuna
 import pytest
+from optuna.samplers import RandomSampler
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import SearchSampler
@@ -21,7 +22,7 @@ def objective(trial):
 
 def make(**options):
     given = {"budget": 540, "certify_share": 0.4, "epsilon": 0.1, "replicate": "split", "seed": 0}
-    return SearchSampler("epochs", **(given | options))
+    return SearchSampler("epochs", proposer=RandomSampler(seed=0), **(given | options))
 
 
 def run(sampler, objective=objective, **options):
@@ -54,31 +55,6 @@ def test_the_search_has_one_split_and_the_certificate_others():
     assert answer.cost == sum(trial.params["epochs"] for trial in pulls(study)) <= 540
 
 
-def test_noise_that_all_have_in_common_hides_no_differences():
-    def with_own_splits(trial):
-        trial = optuna.trial.FixedTrial({**asked_of(trial), "split": 1000 + trial.number})
-        return objective(trial)
-
-    def asked_of(trial):
-        return {"x": trial.suggest_float("x", -1, 1), "epochs": trial.suggest_int("epochs", 1, 9)}
-
-    within = [
-        study.sampler.recommendation(study).certificate.within
-        for study in (run(make()), run(make(replicate=None), with_own_splits))
-    ]
-    assert 3.0 * within[0] < within[1]
-
-
-def test_an_interrupted_study_goes_on_the_same(tmp_path):
-    whole = run(make(budget=150))
-    for _ in range(4):
-        study = worker(f"sqlite:///{tmp_path / 'study.db'}", make(budget=150))
-        study.optimize(objective, n_trials=25)
-    assert len(pulls(study)) < 100
-    assert [trial.params for trial in pulls(study)] == [trial.params for trial in pulls(whole)]
-    assert study.best_params == whole.best_params
-
-
 def test_several_workers_and_failures():
     def failing(trial):
         value = objective(trial)
@@ -94,15 +70,6 @@ def test_several_workers_and_failures():
     assert len(searched) == 1
     assert all(len(of_block) == 1 for of_block in certified.values())
     assert study.sampler.recommendation(study).certified
-
-
-def test_an_enqueued_configuration_is_of_the_search():
-    study = optuna.create_study(sampler=make())
-    study.enqueue_trial({"x": 0.3})
-    study.optimize(objective, n_trials=10)
-    assert study.trials[0].params["x"] == 0.3
-    assert {trial.user_attrs[PULL]["block"] for trial in pulls(study)} == {0}
-    assert len(splits(study)[0]) == 1
 
 
 @pytest.mark.parametrize("is_told", [False, True])
@@ -132,24 +99,10 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
     assert (tags[0]["arm"], tags[0]["block"]) != (tags[1]["arm"], tags[1]["block"])
 
 
-def test_without_a_fidelity():
-    def no_levels(trial):
-        split = trial.suggest_int("split", 0, 2**31 - 1)
-        x = trial.suggest_float("x", -1, 1)
-        own = np.random.default_rng([split, int(1e6 * (x + 1.0))]).standard_normal()
-        return (x - 0.3) ** 2 + np.random.default_rng(split).standard_normal() + 0.02 * own
-
-    sampler = SearchSampler(trials=50, certify_share=0.4, replicate="split", seed=0, epsilon=0.1)
-    study = run(sampler, no_levels)
-    assert len(splits(study)[0]) == 1
-    assert study.sampler.recommendation(study).certified
-
-
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
         ({"replicate": "epochs"}, ValueError, "replicate='epochs' is the fidelity"),
-        ({"replicate": 3}, TypeError, "replicate must be the name of a parameter"),
         ({"sigma": 0.1}, ValueError, "sigma=0.1 has no part in blocks"),
     ],
 )

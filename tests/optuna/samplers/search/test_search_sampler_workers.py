@@ -4,7 +4,7 @@ from contextlib import contextmanager
 import numpy as np
 import optuna
 import pytest
-from optuna.samplers import RandomSampler, TPESampler
+from optuna.samplers import RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
@@ -13,113 +13,14 @@ from mfhpo_optuna import Fidelity, SearchSampler
 from mfhpo_optuna.samplers import policy_sampler
 from mfhpo_optuna.study.trials import news
 from tests.optuna.samplers.races import (
-    CERTIFICATE,
     PULL,
-    answers,
     configurations,
-    finished,
     pulls,
     valley,
     worker,
 )
-from tests.optuna.workers import kill, search, start, wait
 
 SHORT = Fidelity("epochs", levels=[1, 3, 9])
-
-
-def shortlists(study):
-    tags = [trial.user_attrs[PULL] for trial in pulls(study)]
-    return [tuple(tag["shortlist"]) for tag in tags if "shortlist" in tag]
-
-
-def check(study, budget, most_under_way):
-    configurations(study)
-    answer = study.sampler.recommendation(study)
-    assert answer.finished
-    assert answer.trials == len(pulls(study)), "an observation was lost"
-    paid = sum(t.params["epochs"] for t in pulls(study))
-    assert answer.cost == paid
-    assert paid <= budget + 9 * most_under_way
-    assert study.best_params["x"] in {t.params["x"] for t in pulls(study)}
-    # Those of a shortlist that gave way count as far as their arms are on the one that holds.
-    agreed = shortlists(study)[0]
-    replicates = [t.user_attrs[PULL] for t in pulls(study) if "shortlist" in t.user_attrs[PULL]]
-    expected = sum(tag["arm"] in agreed for tag in replicates)
-    assert answer.certificate.evaluations == expected, "a replicate was lost"
-    return answer
-
-
-@pytest.mark.parametrize(
-    "make", [lambda: None, lambda: TPESampler(seed=0)], ids=["model", "TPE proposes"]
-)
-def test_threads(make):
-    def slow(trial):
-        value = valley(trial)
-        time.sleep(0.001 * (trial.number % 4))
-        return value
-
-    sampler = SearchSampler("epochs", budget=300, certify_share=0.3, proposer=make(), seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(slow, n_trials=1000, n_jobs=4)
-    assert len(study.trials) < 200
-    check(study, 300, 0)
-    assert len(set(shortlists(study))) == 1
-    assert len(answers(study)) == 1
-    outside = [t for t in study.trials if not {PULL, CERTIFICATE} & t.user_attrs.keys()]
-    assert {t.state for t in outside} <= {TrialState.PRUNED}, "it ran, though nothing was left"
-    assert len(outside) <= 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("file", ["search.db", "search.log"])
-def test_two_processes(tmp_path, file):
-    path = str(tmp_path / file)
-    search(path, n_trials=0)
-    call = f"search({path!r}, lease=None, pause=0.005, budget=140)"
-    wait(start(call), start(call))
-    study = search(path, lease=None, n_trials=0, budget=140)
-    check(study, 140, 1)
-    assert all(t.state.is_finished() for t in study.trials)
-    # The last process may add an answer of its own, also at the same moment as the other one.
-    assert study.best_trial in answers(study)
-    before = len(study.trials)
-    search(path, lease=None, n_trials=10, budget=140)
-    again = [t for t in study.trials[before:] if PULL in t.user_attrs]
-    assert again == []
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory):
-    study = search(str(tmp_path_factory.mktemp("whole") / "search.log"))
-    assert len(shortlists(study)) > 6
-    return study
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("file", "when", "stage"),
-    [("search.log", 0, "after"), ("search.db", 20, "between"), ("search.db", -1, "after")],
-    ids=["first", "search", "first replicate"],
-)
-def test_a_killed_search_goes_on_as_if_nothing_had_happened(
-    uninterrupted, tmp_path, file, when, stage
-):
-    path = str(tmp_path / file)
-    first_replicate = next(
-        n for n, t in enumerate(pulls(uninterrupted)) if "shortlist" in t.user_attrs[PULL]
-    )
-    kill_at = when if when >= 0 else first_replicate - when - 1
-    kill(f"search({path!r}, kill_at={kill_at}, stage={stage!r})")
-    study = search(path)
-    assert pulls(study)[kill_at].state == TrialState.RUNNING
-    assert set(shortlists(study)) == set(shortlists(uninterrupted))
-    assert finished(study) == finished(uninterrupted)
-    configurations(study)
-    assert study.best_params == uninterrupted.best_params
-    assert study.best_value == uninterrupted.best_value
-    assert study.sampler.recommendation(study) == uninterrupted.sampler.recommendation(
-        uninterrupted
-    )
 
 
 def test_a_failed_configuration_stays_the_same_after_a_restart():

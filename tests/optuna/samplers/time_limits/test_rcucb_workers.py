@@ -3,12 +3,9 @@ from datetime import datetime, timedelta
 
 import optuna
 import pytest
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState, create_trial
 
 from mfhpo_optuna import RCUCBSampler
-from tests.optuna.samplers.races import answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     LIMIT,
@@ -52,33 +49,6 @@ def test_a_study_whose_worker_was_killed_goes_on_as_if_nothing_had_happened(unin
     assert study.best_value == uninterrupted.best_value
     answer, whole = (s.sampler.recommendation(s) for s in (study, uninterrupted))
     assert answer == whole
-
-
-def test_every_stop_is_harmless(uninterrupted):
-    limits = uninterrupted.user_attrs["limits"]
-    study = optuna.create_study(study_name="service", direction="maximize")
-    for n_trials in (1, 2, 4, 13, None):
-        study.sampler = make(arms=4, limits=limits, horizon=HORIZON)
-        study.optimize(score, n_trials=n_trials)
-    assert sequence(study) == sequence(uninterrupted)
-    assert len(answers(study)) == 1
-
-
-def test_a_study_in_a_journal_keeps_what_its_trials_were(tmp_path):
-    path = str(tmp_path / "race.log")
-    study, again = (
-        optuna.create_study(
-            storage=JournalStorage(JournalFileBackend(path)),
-            study_name="service",
-            direction="maximize",
-            load_if_exists=True,
-            sampler=make(limits=3, horizon=12),
-        )
-        for _ in range(2)
-    )
-    study.optimize(score)
-    assert again.sampler.recommendation(again) == study.sampler.recommendation(study)
-    assert again.best_trial.user_attrs[LIMIT] == study.sampler.best_limit(study)
 
 
 def test_a_zombie_does_not_delay_the_end():

@@ -130,12 +130,6 @@ def test_an_interrupt_among_them_is_raised_when_all_were_called(own_error, log):
     ]
 
 
-def test_a_timeout_ends_it_too():
-    sampler = Watching()
-    watched(sampler).optimize(lambda trial: trial.suggest_float("x", 0, 1), timeout=0.05)
-    assert len(sampler.ends) == 1
-
-
 def test_ask_and_tell_have_no_end():
     sampler = Watching()
     study = watched(sampler)
@@ -164,37 +158,12 @@ def test_a_race_that_is_cut_short_says_once_what_is_left_and_known(log):
     assert len(warned(log)) == 1, "once is enough"
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_error_that_the_caller_handles_hides_nothing(log, n_jobs):
-    study = race(budget=900.0)
-    try:
-        raise LookupError
-    except LookupError:
-        study.optimize(quadratic, n_trials=9, n_jobs=n_jobs)
-    assert len(warned(log)) == 1
-
-
-@pytest.mark.parametrize(
-    "sampler",
-    [
-        SearchSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0),
-        IISESampler("epochs", 3, budget=300, epsilon=0.1, seed=0),
-    ],
-)
-def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log, sampler):
-    study = optuna.create_study(sampler=sampler)
+def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log):
+    study = race(budget=300)
     study.optimize(lambda trial: quadratic(trial) * float("nan"), n_trials=1)
     assert study.sampler._of(study).progress().leader == ""
     [said] = warned(log)
     assert "So far there is no leader. Call study.optimize again" in said
-
-
-def test_a_search_that_is_cut_short_says_so(log):
-    sampler = SearchSampler("epochs", budget=300, proposer=RandomSampler(seed=0), seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(quadratic, n_trials=12)
-    [said] = warned(log)
-    assert f"{300 - sampler.recommendation(study).cost:g} of the budget of 300 are left" in said
 
 
 def test_limits_are_never_certified(log):

@@ -1,4 +1,3 @@
-import logging
 import re
 import sys
 
@@ -68,6 +67,17 @@ def test_a_line_has_phase_configurations_leader_spending_and_end():
     assert HALFWAY.line(None) == line.removesuffix(" | ~30 s left")
 
 
+def test_escape_sequences_are_not_obeyed():
+    shown = Progress("search", "", "\x1b[31mtrial 3", 50.0, 100.0).line(None)
+    assert shown == r"search | \x1b[31mtrial 3 | cost 50/100"
+
+
+@pytest.mark.parametrize("wanted", ["live", 1, "yes"])
+def test_other_ways_to_show_it_are_refused(wanted):
+    with pytest.raises(TypeError, match="progress must be True, False or None, got"):
+        IISESampler("epochs", arms=4, progress=wanted)
+
+
 def test_a_narrow_line_keeps_what_was_spent_and_when_it_ends():
     assert HALFWAY.line(30.0, width=45) == "arm 3, 0.5 ± 0.1 | cost 50/100 | ~30 s left"
     assert HALFWAY.line(30.0, width=30) == "cost 50/100 | ~30 s left"
@@ -132,7 +142,7 @@ def test_after_the_last_state_nothing_is_shown_until_the_next_begin(monkeypatch,
     assert terminal.text != before
 
 
-@pytest.mark.parametrize(("wanted", "lines"), [(None, 0), (True, 1), ("live", 0), (False, 0)])
+@pytest.mark.parametrize(("wanted", "lines"), [(None, 0), (True, 1), (False, 0)])
 def test_where_there_is_no_terminal_only_true_writes_to_the_log(wanted, lines, log, capsys):
     ProgressReport(wanted).show(lambda: HALFWAY)
     assert log == [HALFWAY.line(None)] * lines
@@ -143,50 +153,6 @@ def test_the_log_s_verbosity_governs_it(log):
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     ProgressReport(True).show(lambda: HALFWAY)
     assert log == []
-
-
-def test_the_live_view_stays_below_the_log(monkeypatch):
-    pytest.importorskip("rich")
-    terminal = use_terminal(monkeypatch)
-    monkeypatch.setenv("TERM", "xterm")
-    handler = logging.StreamHandler(terminal)
-    logger = logging.getLogger("optuna")
-    monkeypatch.setattr(logger, "handlers", [handler])
-    shown = ProgressReport("live")
-    shown.will_end = True
-    shown.show(lambda: HALFWAY)
-    assert handler.stream is not terminal, "its lines go through the view"
-    logger.critical("a line of the log")
-    shown.end()
-    assert handler.stream is terminal
-    assert sys.stderr is terminal
-    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", terminal.text)
-    for part in ("search", "9 tried", "arm 3, 0.5 ± 0.1", "cost 50/100", "a line of the log"):
-        assert part in plain
-    assert plain.rindex("arm 3") > plain.index("a line of the log")
-
-
-def test_a_view_that_nobody_ends_is_a_line(monkeypatch):
-    pytest.importorskip("rich")
-    terminal = use_terminal(monkeypatch)
-    ProgressReport("live").show(lambda: HALFWAY)
-    assert terminal.text == f"\x1b[K{HALFWAY.line(None)}\r"
-
-
-def test_the_live_view_is_gone_after_optimize(monkeypatch):
-    pytest.importorskip("rich")
-    terminal = use_terminal(monkeypatch)
-    monkeypatch.setenv("TERM", "xterm")
-    progress_of(SearchSampler("epochs", budget=90, seed=0, progress="live"), n_trials=10)
-    shown, hidden = "\x1b[?25h", "\x1b[?25l"
-    assert terminal.text.rindex(shown) > terminal.text.rindex(hidden), "the cursor is back"
-    assert sys.stderr is terminal
-
-
-def test_without_rich_the_error_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich", None)
-    with pytest.raises(ImportError, match=r"progress='live' needs rich.*mfhpo\[live\]"):
-        IISESampler("epochs", arms=4, progress="live")
 
 
 def test_a_race_s_progress():

@@ -99,7 +99,7 @@ def evaluated(study):
     "sampler",
     [
         MFSampler("epochs", arms=4, replicate="split", epsilon=0.1, seed=0),
-        SearchSampler("epochs", replicate="split", budget=400, certify_share=0.4, seed=0),
+        SearchSampler("epochs", replicate="split", budget=150, certify_share=0.4, seed=0),
     ],
 )
 def test_configurations_of_a_replicate_share_its_seed(sampler):
@@ -108,7 +108,7 @@ def test_configurations_of_a_replicate_share_its_seed(sampler):
     of_split = {}
     for trial in evaluated(study):
         of_split.setdefault(trial.params["split"], set()).add(trial.user_attrs["seed"])
-    assert len(of_split) >= 5
+    assert len(of_split) >= 3
     assert all(len(found) == 1 for found in of_split.values())
     assert len(set.union(*of_split.values())) == len(of_split)
 

@@ -8,12 +8,10 @@ import pytest
 
 from mfhpo import Bias, Fidelity
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.knowledge.confidence import HoeffdingRadius
 from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Replicate
 from mfhpo_ray import (
     IISESearch,
     MFGradSearch,
-    MFLUCBSearch,
     MFSearch,
     TuneSearchRecommendation,
     recommendation,
@@ -23,11 +21,8 @@ from tests.ray.searchers.searching import (
     ARMS,
     BEST_ARM,
     EPOCHS,
-    SPACE,
     WAYS,
-    Driver,
     bowl,
-    killed_again_and_again,
     make,
     run,
 )
@@ -77,16 +72,6 @@ def test_cheap_levels_choose_finalists_which_are_evaluated_anew(cls, options, ce
     assert from_record(stored).to_dict() == answer.to_dict()
 
 
-def test_the_certificate_rests_on_new_values_alone():
-    search = make_many()
-    configs = run(search, loss)
-    certificate = search.recommendation().certificate
-    winner = certificate.candidates[certificate.winner]
-    values = [loss(c) for c in configs if (c["x"], c["epochs"]) == (winner.params["x"], 9)]
-    assert winner.claim == pytest.approx(values[0])  # the search's own
-    assert winner.mean == pytest.approx(np.mean(values[1:]))
-
-
 @each_class
 @pytest.mark.parametrize("mode", ["min", "max"])
 def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, mode):
@@ -99,20 +84,6 @@ def test_finalists_are_compared_by_the_policy_with_the_options_of_the_user(cls, 
     if cls is not MFSearch:
         assert (policy._measure, policy.budget) == (0, math.inf)
     assert abs(search.recommendation().config["x"]) < 0.3
-
-
-LEVELS_OPTIONS = {
-    "radii": {"radius": [HoeffdingRadius(0.02)] * 3},
-    "scales": {"sigma": [0.5, 0.2, 0.02]},
-    "means": {"explore": "A", "best_no_better_than": 0.0, "second_no_worse_than": 0.001},
-}
-
-
-@pytest.mark.parametrize("options", LEVELS_OPTIONS.values(), ids=LEVELS_OPTIONS.keys())
-def test_of_options_for_each_level_that_of_the_target_counts(options):
-    search = make_many(MFLUCBSearch, **MORE, **options)
-    run(search, loss)
-    assert search.recommendation().certified
 
 
 def test_the_finalists_may_share_their_replicates():
@@ -162,65 +133,7 @@ def test_arms_that_are_no_scalars_are_ranked_by_their_values_alone():
     assert abs(answer.config["x"]) < 0.3
 
 
-def test_arms_may_be_drawn_from_the_space():
-    search = make_many(arms=26, space=SPACE)
-    configs = run(search, loss)
-    answer = search.recommendation()
-    assert "finalists of 26 candidates" in str(answer)
-    assert len({config["x"] for config in configs}) == answer.tried <= 26
-    assert isinstance(search._policy.search, ModelSearch)
-
-
 # Several trials at once, failures, restarts.
-
-
-def _result(config):
-    fails = config["seed"] % 11 == 0
-    return {"loss": math.nan if fails else loss(config), "time_total_s": 1.0}
-
-
-@each_class
-def test_several_trials_at_once_keep_to_the_budget(cls):
-    driver = Driver(make_many(cls), lambda config: {"loss": loss(config)}).to_the_end()
-    search = driver.search
-    assert search.finished
-    assert sum(config["epochs"] for config in driver.configs) <= BUDGET
-    answer = search.recommendation()
-    assert answer.at_target < 26
-    assert abs(answer.config["x"]) < 0.3
-
-
-@pytest.mark.parametrize(("name", "way"), [*zip(BEST_ARM, [*WAYS, "state"], strict=True)])
-def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
-    def make_search():
-        return make_many(BEST_ARM[name])
-
-    straight, stopping = Driver(make_search(), _result), Driver(make_search(), _result)
-    while straight.step():
-        assert stopping.step()
-        stopping.search = WAYS[way](stopping.search, make_search, tmp_path)
-    assert not stopping.step()
-    assert stopping.history == straight.history
-    assert stopping.search.get_state() == straight.search.get_state()
-    answer = stopping.search.recommendation()
-    assert answer.to_dict() == straight.search.recommendation().to_dict()
-    assert answer.failures > 0
-
-
-@each_class
-def test_killed_again_and_again_the_race_ends_and_counts_each_observation_once(cls):
-    answer, records = killed_again_and_again(lambda: make_many(cls, max_failures=9), _result)
-    assert abs(answer.config["x"]) < 0.3
-    assert answer.trials == sum(record["value"] is not None for record in records.values())
-    assert any("shortlist" in record for record in records.values())
-
-
-def test_configurations_that_fail_are_not_among_the_finalists():
-    search = make_many()
-    run(search, lambda config: math.nan if abs(config["x"]) < 0.1 else loss(config))
-    answer = search.recommendation()
-    assert answer.left["without a value"] == 2
-    assert 0.1 < abs(answer.config["x"]) < 0.4
 
 
 def test_lost_trials_are_a_condition_of_the_certificate_alone():
@@ -241,21 +154,15 @@ def test_lost_trials_are_a_condition_of_the_certificate_alone():
 
 # Who compares all arms, as ever.
 
-BOUNDS = {"bias": [0.1, 0.03, 0.0]}
 COMPARES_ALL = {
     "no budget": (IISESearch, {"budget": None}),
     "a budget that pays": (MFSearch, {"budget": 2 * BUDGET}),
     "few": (IISESearch, {"arms": ARMS, "budget": 30}),
-    "bias": (MFGradSearch, BOUNDS),
     "bias of the fidelity": (
-        MFSearch,
+        MFGradSearch,
         {"fidelity": Fidelity("epochs", levels=[1, 3, 9], bias=Bias.order(0.1, 0.03, 0.0))},
     ),
-    "estimated": (MFLUCBSearch, {"estimated_bias": "eliminate"}),
-    "variant": (IISESearch, {"variant": "se"}),
-    "aim": (MFSearch, {"aim": "reward per pull", "epsilon": None, "mode": "max"}),
     "measured": (MFSearch, {"fidelity": Fidelity("epochs", levels=[1, 3, 9], costs="measured")}),
-    "one level": (IISESearch, {"fidelity": Fidelity("epochs", levels=[9])}),
 }
 
 
@@ -291,16 +198,3 @@ def test_the_log_says_once_that_cheap_levels_choose_finalists(cls, caplog, tmp_p
     assert caplog.messages == [f"{cls.__name__}: {words}."]
     if cls is MFSearch:
         assert (search.choice.policy, search.choice.reason) == (BudgetedSearch, words)
-
-
-@each_class
-def test_the_log_says_what_without_a_budget_cheap_levels_are_not_used_for(cls, caplog):
-    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
-        make_many(cls, budget=None).suggest("a")
-    *chosen, words = sorted(caplog.messages, key=lambda message: "all 26" in message)
-    assert words.startswith(
-        f"{cls.__name__}: all 26 configurations are compared at the target alone"
-    )
-    assert "budget=..." in words
-    assert "bias=..." in words
-    assert [message.split(" is")[0] for message in chosen] == ["MFTopTwo"] * (cls is MFSearch)

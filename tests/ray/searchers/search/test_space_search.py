@@ -1,7 +1,5 @@
 """The searcher that searches a space and certifies what it has found, by plain calls."""
 
-import math
-
 import numpy as np
 import pytest
 from ray import tune
@@ -10,7 +8,7 @@ from mfhpo import Fidelity
 from mfhpo.search import Replicate
 from mfhpo_ray import SpaceSearch, TuneSearchRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
-from tests.ray.searchers.racing_searches import SPACE, loss, make, true_loss
+from tests.ray.searchers.racing_searches import loss, make, true_loss
 from tests.ray.searchers.searching import check_warned_once_without_its_scheduler, run
 
 
@@ -57,27 +55,6 @@ def test_a_certificate_rests_on_new_seeds_alone(finished):
     assert winner.claim == pytest.approx(values[0])
 
 
-def test_the_search_has_one_split_and_its_certificate_others_that_are_shared():
-    def value(config):
-        of_split = np.random.default_rng(config["split"]).normal()
-        return loss(config, scale=0.02) + of_split
-
-    search = make(budget=400, certify_share=0.5, replicate="split", seed=1)
-    splits, number = {}, 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        pull = search._open.get(str(number)).pull
-        assert isinstance(pull, Replicate) == (pull.block > 0)
-        splits.setdefault(pull.block, set()).add(config["split"])
-        search.on_trial_complete(str(number), {"loss": value(config)})
-        number += 1
-    assert all(len(of_block) == 1 for of_block in splits.values())
-    assert len(set.union(*splits.values())) == len(splits) >= 4
-    answer = search.recommendation()
-    assert answer.certified
-    assert true_loss(answer.config) < 0.1
-    assert "split" not in answer.config
-
-
 def test_during_the_search_nothing_is_certified():
     search = make(budget=400)
     with pytest.raises(ValueError, match="no trial was suggested"):
@@ -107,40 +84,6 @@ def test_without_a_fidelity_each_trial_is_a_full_evaluation():
     assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
 
 
-def test_several_trials_at_once_keep_to_the_budget():
-    search = make(budget=150)
-    search.set_max_concurrency(4)
-    running = {}
-    number, paid, most = 0, 0.0, 0
-    while not search.finished:
-        config = search.suggest(str(number))
-        if isinstance(config, dict):
-            running[str(number)] = config
-            number, paid = number + 1, paid + config["epochs"]
-            most = max(most, len(running))
-        elif running:
-            trial_id = list(running)[number % len(running)]
-            search.on_trial_complete(trial_id, {"loss": loss(running.pop(trial_id))})
-        else:
-            assert config == search.FINISHED
-    assert most == 4
-    assert paid <= 150
-
-
-def test_failures_are_paid_for_and_the_search_goes_on():
-    search = make(budget=150)
-    number = 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        error = config["model"]["kind"] == "flat"
-        result = {"loss": math.nan if config["x"] < -0.5 else loss(config)}
-        search.on_trial_complete(str(number), None if error else result, error)
-        number += 1
-    answer = search.recommendation()
-    assert answer.config["model"]["kind"] == "deep"
-    assert answer.trials + answer.failures == number
-    assert true_loss(answer.config) < 0.25
-
-
 def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
     search = make()
     first = search.suggest("a")
@@ -151,50 +94,6 @@ def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
     search.on_trial_complete("b", {"loss": loss(second)})
     assert search.recommendation().cost == 1.0
     assert search.suggest("c")["x"] != first["x"]
-
-
-def test_the_certificate_names_what_was_lost_of_it_and_nothing_that_the_search_lost():
-    search = make(budget=400, certify_share=0.5, sigma=0.02, seed=1)
-    lost, number = set(), 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        certifies = isinstance(search._open.get(str(number)).pull, Replicate)
-        if certifies in lost:
-            search.on_trial_complete(str(number), {"loss": loss(config)})
-        else:
-            lost.add(certifies)
-            search.lose(str(number))
-        number += 1
-    assert lost == {False, True}
-    answer = search.recommendation()
-    assert answer.certified
-    assert answer.conditions[-1].startswith("the 1 evaluations that were left out")
-    assert answer.certificate.conditions == answer.conditions
-    assert answer.conditions[-1] in str(answer)
-
-
-@pytest.mark.filterwarnings("ignore:budget=")
-def test_a_budget_that_pays_for_nothing_ends_at_once():
-    search = make(budget=0.5)
-    assert search.suggest("a") == search.FINISHED
-    assert search.recommendation().trials == 0
-
-
-def test_a_space_of_few_configurations_is_searched_all_the_same():
-    """Three configurations, each begun once before any of them is begun again."""
-    space = {"x": tune.choice([-0.5, 0.2, 0.9])}
-
-    def value(config):
-        return loss({**config, "model": {"depth": 3}})
-
-    search = make(space=space, budget=300, certify_share=0.2)
-    configs = run(search, value)
-    assert {config["x"] for config in configs[:3]} == {-0.5, 0.2, 0.9}
-    answer = search.recommendation()
-    assert answer.config == {"x": 0.2}
-    assert answer.at_target <= 3
-    assert answer.cost == sum(config["epochs"] for config in configs) <= 300
-    certificate = answer.certificate
-    assert len({str(candidate.params) for candidate in certificate.candidates}) == answer.compared
 
 
 def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
@@ -217,39 +116,6 @@ def test_checkpoints_are_gone_on_with_and_only_the_rest_is_paid():
     assert len(set(seeds)) == len(seeds)
     assert any("replicate" in name for name in trainings)
     assert max(map(len, trainings.values())) == 3
-
-
-def test_the_key_of_the_training_can_be_named_and_is_no_part_of_the_space():
-    space = {**SPACE, "cache": {"folder": "elsewhere", "size": 1}}
-    search = make(checkpoints=True, training_key="cache/folder", space=space, seed_key=None)
-    config = search.suggest("a")
-    assert config["cache"]["size"] == 1
-    assert config["cache"]["folder"].startswith("configuration-0-")
-    assert "seed" not in config
-
-
-PRICED = {"prices": {"CPU": 1.0}}
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "message"),
-    [
-        ({"seconds": 5.0}, ValueError, "both say what may be spent"),
-        ({"seconds": 5.0, "budget": None, **PRICED}, ValueError, "5.0 counts seconds alone"),
-        ({"certify_share": 1.0}, ValueError, "certify_share must be in"),
-        ({"checkpoints": 1}, TypeError, "checkpoints must be True or False"),
-        ({"training_key": ""}, TypeError, "training_key must be"),
-        ({"checkpoints": True, "training_key": "seed"}, ValueError, "sets to something else"),
-        ({"space": 3}, TypeError, "space must be"),
-        ({"replicate": "epochs"}, ValueError, "replicate='epochs' is the fidelity"),
-        (PRICED, ValueError, "are for measured seconds"),
-        ({**PRICED, "fidelity": None}, ValueError, "a budget counts trials; leave prices out"),
-    ],
-)
-def test_wrong_arguments_raise_at_once(options, error, message):
-    """Others are checked in `tests/core/search/test_declared.py`."""
-    with pytest.raises(error, match=message):
-        make(**options)
 
 
 def test_slow_evaluations_of_the_shortlist_are_waited_for_and_named():
@@ -321,14 +187,6 @@ def test_limits_are_seconds_whatever_these_cost():
 
 def test_measured_seconds_without_their_scheduler_are_warned_of_once():
     check_warned_once_without_its_scheduler(make(budget=None, seconds=500))
-
-
-def test_the_first_trial_is_enough_to_warn_where_one_runs_at_a_time():
-    search = make(budget=None, seconds=500)
-    search.set_max_concurrency(1)
-    search.suggest("a")
-    with pytest.warns(UserWarning, match="nobody enforces the limits"):
-        assert search.suggest("b") is None
 
 
 def test_where_costs_are_declared_trials_have_no_limit():

@@ -1,0 +1,87 @@
+"""Which fingerprints the result of each program rests on."""
+
+from benchmarks.fingerprints import recorded
+
+_SEARCH = ("search by model", "search by halving", "optuna Search", "certificate")
+_CERTIFICATES = ("policy blocks", "policy looks", "certificate")
+
+# By program, the kinds of experiments, or what their names begin with. Times alone rest on nothing.
+_PREFIXES: dict[str, tuple[str, ...]] = {
+    "benchmarks.assumptions": ("policy", "certificate", "search by", "optuna", "sklearn", "ray"),
+    "benchmarks.baselines": ("policy", "optuna MF", "optuna certify"),
+    "benchmarks.certificate_cost": ("policy", "optuna MF"),
+    "benchmarks.certify": ("optuna certify", *_CERTIFICATES, "policy MFTopTwo"),
+    "benchmarks.delta_correctness": ("policy", "certificate"),
+    "benchmarks.evidence.run": (),
+    "benchmarks.hpo": _SEARCH,
+    "benchmarks.hpo.certainty": ("policy IISE", "policy MFLUCB", "policy MFTopTwo"),
+    "benchmarks.hpo.certainty_budgets": ("search by", "certificate"),
+    "benchmarks.hpo.certificates": _SEARCH,
+    "benchmarks.hpo.chance": ("search by", "certificate"),
+    "benchmarks.hpo.clock.limits": _SEARCH,
+    "benchmarks.hpo.small_spaces": _SEARCH,
+    "benchmarks.import_time": (),
+    "benchmarks.new_data_interval": ("sklearn MFSearchCV", "sklearn SpaceSearchCV"),
+    "benchmarks.overhead": (),
+    "benchmarks.papers.authors": ("policy IISE", "policy MFGrad", "policy MFLUCB"),
+    "benchmarks.papers.iise": (
+        "policy IISE",
+        "policy Elimination",
+        "policy MaximumFidelityExploit",
+        "policy SuccessiveElimination",
+    ),
+    "benchmarks.papers.mf_grad": (
+        "policy IISE",
+        "policy Elimination",
+        "policy SuccessiveElimination",
+        "policy MFGrad",
+        "policy MFLUCB",
+        "policy MFTopTwo",
+    ),
+    "benchmarks.papers.mf_mab": ("policy MFLUCB",),
+    "benchmarks.papers.mf_ucb": ("policy MFUCB", "policy MFElimination"),
+    "benchmarks.papers.nash": ("game",),
+    "benchmarks.papers.rcucb": ("limits",),
+    "benchmarks.papers.rcucb_forest": ("limits",),
+    "benchmarks.papers.rcucb_seconds": ("limits",),
+    "benchmarks.quickstart": ("optuna IISE", "optuna MF"),
+    "benchmarks.ray_tune": ("ray IISEScheduler", "ray MFEliminationScheduler", "policy"),
+    "benchmarks.replay": (),
+    "benchmarks.scale": (),
+    "benchmarks.size": (),
+    "benchmarks.sklearn_search": ("sklearn SpaceSearchCV", "sklearn certify"),
+    "benchmarks.time_limit": (),
+    "pytest": ("optuna",),
+    "tests.reliability.soak": ("optuna",),
+}
+# With several workers, rules of order, loss and late results have a part in what is chosen.
+_WITH_WORKERS = ("benchmarks.assumptions", "pytest", "tests.reliability.soak")
+
+
+def kinds_of(program: str) -> tuple[str, ...]:
+    """Return the kinds of experiments that a program's result rests on.
+
+    Parameters
+    ----------
+    program
+        As after ``python -m``.
+
+    Raises
+    ------
+    ValueError
+        If it is not known.
+
+    Examples
+    --------
+    >>> kinds_of("benchmarks.papers.nash")
+    ('game MF-UCB-PNE', 'game UCB-PNE')
+    """
+    if program not in _PREFIXES:
+        raise ValueError(
+            f"program={program!r} is not listed: say in {__name__} what its result rests on."
+        )
+    prefixes = tuple(f"{prefix} " for prefix in _PREFIXES[program])
+    kinds = [kind for kind in recorded() if f"{kind.replace(',', ' ')} ".startswith(prefixes)]
+    if program not in _WITH_WORKERS:
+        kinds = [kind for kind in kinds if "several workers" not in kind]
+    return tuple(kinds)

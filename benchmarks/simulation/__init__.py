@@ -1,0 +1,1 @@
+"""Instances with known means, and loops that run policies on them, one pull at a time or fast."""

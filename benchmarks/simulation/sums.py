@@ -1,0 +1,94 @@
+"""Many values of an arm at once, given their sum: what a race learns from them, without spreads."""
+
+import math
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from mfhpo._validation import check_count
+from mfhpo.identification.best_arm import BestArmPolicy
+from mfhpo.identification.gradient import MFGrad
+from mfhpo.knowledge.arrays import FloatArray, IntArray
+from mfhpo.problem import Pull
+from mfhpo.racing.race import RacingPolicy
+from mfhpo.regret.reward import RewardPolicy
+
+# Arms (n,), fidelity, number of their values so far, sums of these (n,), and the numbers of values
+# at which the sums are wanted (T,); gives the sums, shape (n, T). See `Instance.running_sums`.
+RunningSums: TypeAlias = Callable[[IntArray, int, int, FloatArray, IntArray], FloatArray]
+
+
+def needs_values(policy: RacingPolicy) -> bool:
+    """Whether the rules of a race need each value, and not only counts and sums."""
+    evidence = policy._evidence
+    return (
+        policy.piloting
+        or policy.problem.costs is None
+        or evidence.noise.is_estimated
+        or evidence.noise.widened
+        or any(one.needs_squares or one.needs_prediction_errors for one in evidence._radii)
+    )
+
+
+def tell_sum(policy: BestArmPolicy, pull: Pull, count: int, total: float) -> None:
+    """Tell `count` values of one pull at once, given their sum; the rules are checked once.
+
+    A ValueError says that the rules need each value: then tell them one by one.
+    """
+    policy._check(pull)
+    check_count("count", count, 1)
+    if needs_values(policy):
+        raise ValueError(
+            "sums need declared bias, costs, epsilon and noise, and a radius that does not depend "
+            "on the values; tell the values one by one."
+        )
+    arm = np.array([pull.arm])
+    counts = policy._evidence.counts[arm, pull.fidelity] + count
+    sums = policy._evidence.sums(arm, pull.fidelity) + total
+    if isinstance(policy, MFGrad):
+        policy._told_at_once = count
+    take_sums(policy, arm, pull.fidelity, counts, sums)
+    policy._take_note(pull.arm)
+    policy._audit_bias(pull.fidelity)
+    policy._judge(pull.fidelity)
+    if isinstance(policy, MFGrad):
+        policy._told_at_once = 1
+
+
+def take_sums(
+    policy: RacingPolicy, arms: IntArray, fidelity: int, counts: IntArray, sums: FloatArray
+) -> None:
+    """Replace counts and sums of some arms at a fidelity, and pay for what is new."""
+    evidence = policy._evidence
+    if isinstance(policy, BestArmPolicy):
+        # Sums do not show the spread that a declared scale is compared with.
+        policy._waits_for_audit = False
+        evidence.noise._audits = []
+    pulled = int((counts - evidence.counts[arms, fidelity]).sum())
+    evidence._statistics.counts[arms, fidelity] = counts
+    evidence._statistics.sums[arms, fidelity] = sums
+    evidence._is_stale[arms, fidelity] = True
+    paid = pulled * policy._cost_of(fidelity)
+    policy.pulls += pulled
+    policy._cost += paid
+    policy._cost_sums[fidelity] += paid
+    policy._cost_counts[fidelity] += pulled
+
+
+def radius_after(policy: RacingPolicy, counts: IntArray, fidelity: int) -> FloatArray:
+    """The radius after so many values, where it depends on nothing else; any shape."""
+    return policy._evidence._radii[fidelity](counts, policy._evidence.noise.level)
+
+
+def capital_of(policy: RewardPolicy, capital: float | None) -> float:
+    """Return what may be spent, or raise where a block of plays is not the same as asking."""
+    if needs_values(policy):
+        raise ValueError(
+            "blocks of plays need declared bias, costs and noise (SubGaussian or Bounded); use ask "
+            "and tell."
+        )
+    limit = policy.budget if capital is None else min(policy.budget, float(capital))
+    if not limit < math.inf:
+        raise ValueError("capital must be finite where the policy has no budget.")
+    return limit

@@ -1,0 +1,188 @@
+"""What a study tells about itself: the sampler that has run it, and the certificate about it."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.trial import FrozenTrial
+
+from mfhpo_optuna.arguments import from_json, is_of_later_version
+from mfhpo_optuna.games.sampler import NashSampler
+from mfhpo_optuna.samplers.best_arm import (
+    IISESampler,
+    MFGradSampler,
+    MFLUCBSampler,
+    MFTopTwoSampler,
+)
+from mfhpo_optuna.samplers.choice import MFSampler
+from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
+from mfhpo_optuna.samplers.limit_sampler import LimitSampler
+from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
+from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
+from mfhpo_optuna.samplers.search_sampler import SearchSampler
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY, SHORTLIST_KEY
+
+ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
+
+_SAMPLERS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        IISESampler,
+        MFEliminationSampler,
+        MFGradSampler,
+        MFLUCBSampler,
+        MFSampler,
+        MFTopTwoSampler,
+        MFUCBSampler,
+        NashSampler,
+        RCUCBSampler,
+        SearchSampler,
+        ZoomingRCUCBSampler,
+    )
+}
+
+_NO_SAMPLER = (
+    "the study does not say how it was run: that is noted by the samplers of mfhpo, from the "
+    "first trial on"
+)
+
+_CANNOT_BE_USED = "the study's note of its sampler cannot be used: {}"
+
+# What a note of another version, or a damaged one, leads to.
+_FAULTS_OF_A_NOTE = (AttributeError, ImportError, LookupError, TypeError, ValueError)
+
+# Arguments that say nothing about a study.
+_ONLY_TO_RUN = {"lease", "progress"}
+
+
+def stored_sampler(study: optuna.Study) -> ReadingSampler:
+    """Return a sampler with the arguments of the one that has run a study, to read it only.
+
+    Raises ValueError if the study does not tell them.
+    """
+    note = study.user_attrs.get(SAMPLER_KEY)
+    if note is None:
+        raise ValueError(_NO_SAMPLER)
+    if SHORTLIST_KEY in study.user_attrs:
+        raise ValueError("the study records evaluations of certify, which has no sampler to give")
+    name, noted = _parts_of(note)
+    if name not in _SAMPLERS:
+        raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
+    try:
+        arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
+    except ValueError as error:
+        raise ValueError(
+            f"the study was run with {name}, of whose arguments only the text is known: {error}"
+        ) from error
+    except _FAULTS_OF_A_NOTE as error:
+        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whoever made the first one has seen them
+            sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+    except _FAULTS_OF_A_NOTE as error:
+        raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
+    return sampler
+
+
+def _parts_of(note: Any) -> tuple[str, dict[str, Any]]:
+    """Return name and arguments of a sampler as they are noted; ValueError if they are not."""
+    if isinstance(note, dict):
+        name, arguments = note.get("sampler"), note.get("arguments")
+        if is_of_later_version(note):
+            raise ValueError(_CANNOT_BE_USED.format("a later mfhpo has written it"))
+        if isinstance(name, str) and isinstance(arguments, dict):
+            return name, arguments
+    raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
+
+
+def chosen_sampler(
+    study: optuna.Study, sampler: BaseSampler | None, kind: type[Any], plot: str, needed: str
+) -> Any:
+    """Return the sampler that a plot was given, the study's, or the one that the study names.
+
+    Raises TypeError for one of another kind than the plot needs.
+    """
+    if isinstance(sampler, kind):
+        return sampler
+    if sampler is not None:
+        raise TypeError(f"{plot} needs {needed}, but sampler is a {type(sampler).__name__}.")
+    if isinstance(study.sampler, kind):
+        return study.sampler
+    try:
+        stored = stored_sampler(study)
+    except ValueError as error:
+        why = str(error)
+    else:
+        if isinstance(stored, kind):
+            return stored
+        why = f"the study was run with {type(stored).__name__}"
+    raise TypeError(
+        f"{plot} needs {needed}, but study.sampler is a {type(study.sampler).__name__}, and {why}; "
+        f"pass sampler=, made with the arguments of the study's."
+    )
+
+
+@dataclass(frozen=True)
+class Record:
+    """The study in which `certify` evaluates the best configurations of a study.
+
+    Parameters
+    ----------
+    name
+        The name of the record.
+    about
+        What the record notes: the study that it is about, and its candidates.
+    answer
+        The certificate as plain JSON values; None if there is none yet.
+    """
+
+    name: str
+    about: Mapping[str, Any]
+    answer: dict[str, Any] | None
+
+
+def record_of(study: optuna.Study) -> Record | None:
+    """Find where `certify` has answered about a study: the study itself, or another one.
+
+    That is looked for in the study's storage; the newest answer counts. None if there is none.
+    """
+    about = study.user_attrs.get(SHORTLIST_KEY)
+    if isinstance(about, dict):
+        last = last_answer(study.get_trials(deepcopy=False))
+        answer = None if last is None else last.user_attrs[CERTIFICATE_KEY]
+        return Record(study.study_name, about, answer)
+    storage = study._storage
+    newest, found = None, None
+    for other in storage.get_all_studies():
+        about = other.user_attrs.get(SHORTLIST_KEY)
+        if not isinstance(about, dict) or about.get("study") != study.study_name:
+            continue
+        last = last_answer(storage.get_all_trials(other._study_id, deepcopy=False))
+        if last is None:
+            found = found or Record(other.study_name, about, None)
+        elif _came_after(last, study) and (newest is None or _ended(last) > _ended(newest)):
+            newest = last
+            found = Record(other.study_name, about, last.user_attrs[CERTIFICATE_KEY])
+    return found
+
+
+def last_answer(trials: list[FrozenTrial] | tuple[FrozenTrial, ...]) -> FrozenTrial | None:
+    """Return the newest trial that holds an answer; None without one."""
+    answers = (t for t in reversed(trials) if isinstance(t.user_attrs.get(CERTIFICATE_KEY), dict))
+    return next(answers, None)
+
+
+def _came_after(answer: FrozenTrial, study: optuna.Study) -> bool:
+    """Return whether the candidates are the study's: one of the same name may have been deleted."""
+    ended = {f"trial {t.number}": t.datetime_complete for t in study.get_trials(deepcopy=False)}
+    names = [one.get("name") for one in answer.user_attrs[CERTIFICATE_KEY].get("candidates", ())]
+    times = [ended.get(name) for name in names]
+    return all(time is not None and time <= _ended(answer) for time in times)
+
+
+def _ended(trial: FrozenTrial) -> Any:
+    return trial.datetime_complete or trial.datetime_start

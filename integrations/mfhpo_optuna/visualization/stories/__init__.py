@@ -1,1 +1,0 @@
-"""What the figures show, in plain values and words, whatever draws them."""

@@ -1,0 +1,74 @@
+"""Words and ranges that several figures need."""
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mfhpo.racing.recommendation import clean, cut
+
+_LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
+
+
+def title(headline: str, *sentences: str) -> tuple[str, ...]:
+    """Return a headline and the lines below it, each short enough for a phone."""
+    lines = [line for sentence in sentences for line in textwrap.wrap(sentence, _LINE)]
+    return headline, *lines
+
+
+def value_text(value: object) -> str:
+    """Return a parameter's value, a number with four digits, a text cut where it is long."""
+    return f"{value:.4g}" if isinstance(value, float) else cut(str(value))
+
+
+def params_lines(params: Mapping[str, Any]) -> list[str]:
+    """Return one line for each parameter."""
+    return [f"{clean(name)} = {value_text(value)}" for name, value in params.items()]
+
+
+def between(interval: tuple[float, float]) -> str:
+    """Return the interval in words; "" if it is not finite."""
+    low, high = interval
+    return f"in [{low:.4g}, {high:.4g}]" if math.isfinite(high - low) else ""
+
+
+def sentence(text: str) -> str:
+    """Return the text with a capital letter, unless it begins with a name such as ``epsilon=``."""
+    first = text.split(maxsplit=1)[0] if text else ""
+    return text[:1].upper() + text[1:] if first.isalpha() else text
+
+
+def paid_text(cost: float, in_seconds: bool, values: int, failures: int) -> str:
+    """Return what was paid, in how many trials."""
+    paid = f"{cost:,.4g} seconds" if in_seconds else f"cost {cost:,.6g}"
+    failed = f", {failures:,} failed" if failures else ""
+    return f"{paid} in {trials_text(values + failures)}{failed}"
+
+
+def trials_text(trials: int) -> str:
+    """Return how many trials."""
+    return f"{trials:,} trial{'s' * (trials != 1)}"
+
+
+def better(sign: float) -> str:
+    """Return which direction is better."""
+    return "higher is better" if sign > 0.0 else "lower is better"
+
+
+def span(needed: Iterable[float], wanted: Sequence[float], sign: float) -> tuple[float, float]:
+    """Return the range of an axis: all `needed` values, the `wanted` ones without outliers.
+
+    Outliers are those more than one and a half times the middle half's width beyond it, on the bad
+    side; `sign` is 1 where higher is better.
+    """
+    shown = [value for value in needed if math.isfinite(value)]
+    ordered = sorted(sign * value for value in wanted if math.isfinite(value))
+    if ordered:
+        lower, upper = ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
+        fence = lower - 1.5 * (upper - lower)
+        shown += [sign * value for value in ordered if value >= fence]
+    if not shown:
+        return 0.0, 1.0
+    low, high = min(shown), max(shown)
+    margin = 0.06 * (high - low) or 0.1 * abs(high) or 1.0
+    return low - margin, high + margin

@@ -1,1 +1,0 @@
-"""Instances of the papers, and the loop that runs policies on them."""

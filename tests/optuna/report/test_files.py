@@ -1,0 +1,57 @@
+"""A page takes the place of an earlier one once it is whole."""
+
+import errno
+import os
+import stat
+
+import optuna
+import pytest
+
+from mfhpo_optuna import write_report
+
+
+@pytest.fixture
+def study():
+    study = optuna.create_study()
+    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=2)
+    return study
+
+
+@pytest.fixture
+def yesterday(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text("yesterday's")
+    path.chmod(0o640)
+    return path
+
+
+def test_what_is_there_is_replaced_and_nothing_else_is_left(study, yesterday):
+    write_report(study, yesterday)
+    assert "<!DOCTYPE html>" in yesterday.read_text(encoding="utf-8")
+    assert stat.S_IMODE(yesterday.stat().st_mode) == 0o640
+    assert list(yesterday.parent.iterdir()) == [yesterday]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "no space"), KeyboardInterrupt()])
+def test_an_error_on_the_way_leaves_the_earlier_page(study, yesterday, monkeypatch, error):
+    def fail(number):
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(type(error)):
+        write_report(study, yesterday)
+    assert yesterday.read_text() == "yesterday's"
+    assert list(yesterday.parent.iterdir()) == [yesterday]
+
+
+def test_a_link_stays_one(study, yesterday):
+    link = yesterday.with_name("link.html")
+    link.symlink_to(yesterday)
+    write_report(study, link)
+    assert link.is_symlink()
+    assert "<!DOCTYPE html>" in yesterday.read_text(encoding="utf-8")
+
+
+def test_a_device_is_written_to(study):
+    write_report(study, os.devnull)
+    assert not stat.S_ISREG(os.stat(os.devnull).st_mode)

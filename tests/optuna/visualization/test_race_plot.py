@@ -1,0 +1,191 @@
+import itertools
+import math
+
+import plotly.io
+import pytest
+
+from mfhpo_optuna import IISESampler, plot_race
+from mfhpo_optuna.visualization.race_replay import RaceReplay
+from tests.optuna.samplers.races import BEST_ARM, REWARD, pulls
+from tests.optuna.visualization.figures import ARMS, lines, quadratic, race, trace
+
+LEVELS = {1: "epochs = 1", 3: "epochs = 3", 9: "epochs = 9"}
+
+
+def stretches(figure):
+    """What was paid, as the bars show it: level, row, from, to."""
+    return [
+        (epochs, row, base, base + length)
+        for epochs, name in LEVELS.items()
+        for bars in [trace(figure, name)]
+        for row, base, length in zip(bars.y, bars.base, bars.x, strict=True)
+    ]
+
+
+def arms_of(figure):
+    """The arms in the order of their rows."""
+    labels = figure.layout.yaxis.ticktext
+    return [int(label.replace("<b>", "").replace("</b>", "").split()[1]) for label in labels]
+
+
+def test_the_winner_is_first_with_its_whole_interval(certified):
+    answer = certified.sampler.recommendation(certified)
+    figure = plot_race(certified)
+    assert (
+        lines(figure)[0] == f"<b style='font-size:17px'>Arm {answer.arm} of 4 wins, certified</b>"
+    )
+    assert f"{answer.mean:.4g} in [" in " ".join(lines(figure))
+    assert figure.layout.yaxis.ticktext[0] == f"<b>arm {answer.arm}</b>"
+    assert sorted(arms_of(figure)) == [0, 1, 2, 3]
+    star = trace(figure, f"arm {answer.arm}")
+    low, high = answer.interval
+    assert star.x[0] == pytest.approx(answer.mean, rel=1e-5)
+    assert star.x[0] + star.error_x.array[0] == pytest.approx(high, rel=1e-4)
+    assert star.x[0] - star.error_x.arrayminus[0] == pytest.approx(low, rel=1e-4)
+    first, last = figure.layout.xaxis.range
+    assert first < low < high < last
+
+
+def test_every_cost_is_in_the_row_of_the_arm_that_it_was_paid_for(certified):
+    figure = plot_race(certified)
+    paid = sorted((begin, end) for _, _, begin, end in stretches(figure))
+    assert paid[0][0] == 0.0
+    assert paid[-1][1] == certified.sampler.recommendation(certified).cost
+    assert all(end == begin for (_, end), (begin, _) in itertools.pairwise(paid))
+    for place, arm in enumerate(arms_of(figure)):
+        own = [t for t in pulls(certified) if t.params["x"] == ARMS[arm]["x"]]
+        for epochs in LEVELS:
+            spent = sum(
+                end - begin
+                for at, row, begin, end in stretches(figure)
+                if (at, row) == (epochs, place)
+            )
+            assert spent == sum(t.params["epochs"] for t in own if t.params["epochs"] == epochs)
+
+
+def test_an_arm_s_lane_ends_where_it_left(certified):
+    answer = certified.sampler.recommendation(certified)
+    figure = plot_race(certified)
+    lanes = trace(figure, "in the race").x
+    assert list(lanes) == sorted(lanes, reverse=True)
+    gone = trace(figure, "eliminated")
+    assert {arms_of(figure)[row] for row in gone.y} == set(range(4)) - set(answer.survivors)
+    assert [lanes[row] for row in gone.y] == list(gone.x)
+
+
+def test_values_keep_the_sign_of_the_objective():
+    study = race(lambda trial: -quadratic(trial), "maximize")
+    figure = plot_race(study)
+    assert figure.layout.xaxis.title.text == "mean (higher is better)"
+    assert abs(trace(figure, "arm 0").x[0]) < 0.1, "arm 0 is the best, with a mean of -0.05 / 9"
+
+
+def test_arms_that_failed_are_told_apart():
+    def failing(trial):
+        value = quadratic(trial)
+        if trial.params["x"] == 1.0:
+            raise ArithmeticError
+        return value
+
+    figure = plot_race(race(failing))
+    assert [arms_of(figure)[row] for row in trace(figure, "left by failing").y] == [3]
+    assert lines(figure)[-1].endswith(", 3 failed")
+
+
+def test_a_race_under_way_is_said_not_to_be_certified():
+    shown = lines(plot_race(race(n_trials=30)))
+    assert shown[0].endswith("leads, not certified</b>")
+    assert shown[-1].endswith("in 30 trials")
+
+
+@pytest.mark.parametrize("make", [BEST_ARM["top-two"], REWARD["UCB"]], ids=["top-two", "UCB"])
+def test_every_sampler_s_race_has_a_row_for_each_arm(make):
+    study = race(make=make, n_trials=60, sigma=0.1)
+    answer = study.sampler.recommendation(study)
+    figure = plot_race(study)
+    assert len(arms_of(figure)) == len(ARMS)
+    assert arms_of(figure)[0] == answer.arm
+    incomplete = answer.certifies and not answer.certified
+    assert ("not certified" in lines(figure)[0]) == incomplete
+
+
+def test_of_many_arms_those_that_left_last_are_shown():
+    figure = plot_race(race(arms=50, n_trials=60))
+    assert len(arms_of(figure)) == 25
+    assert figure.layout.xaxis2.title.text.endswith("(25 arms are not shown)")
+
+
+def test_titles_fit_a_phone(certified):
+    assert all(len(line) <= 60 for line in lines(plot_race(certified))[1:])
+
+
+def test_where_all_failed_the_title_says_why():
+    def failing(trial):
+        quadratic(trial)
+        raise ArithmeticError
+
+    shown = lines(plot_race(race(failing, n_trials=30)))
+    assert "A race of 4 arms" in shown[0]
+    assert shown[1] == "Every arm failed and left the race"
+
+
+def test_an_arm_beyond_the_axis_is_an_arrow_at_its_edge():
+    arms = [{"x": x} for x in (0.0, 0.05, 0.1, 0.12, 0.15, 0.2, 1.0)]
+    figure = plot_race(race(arms=arms, n_trials=60))
+    arrows = {
+        arms_of(figure)[row]
+        for marks in figure.data
+        if marks.type == "scatter" and isinstance(marks.marker.symbol, tuple)
+        for row, symbol in zip(marks.y, marks.marker.symbol, strict=True)
+        if symbol == "triangle-right"
+    }
+    assert arrows == {6}
+
+
+def test_an_audit_that_puts_an_arm_back_takes_its_exit_away(certified):
+    replay = RaceReplay(certified, certified.sampler)
+    answer = certified.sampler.recommendation(certified)
+    assert set(replay.exits) == set(range(4)) - set(answer.survivors)
+    assert all(math.isfinite(replay.standing(arm).mean) for arm in range(4))
+
+
+def test_names_are_no_markup_and_no_escape_sequence():
+    study = race(
+        lambda trial: trial.suggest_float("x", 0, 1) * trial.suggest_int("<b>\x1b[2J", 1, 9),
+        n_trials=3,
+        arms=[{"x": 0.1}, {"x": 0.9}],
+        sigma=0.1,
+        fidelity="<b>\x1b[2J",
+    )
+    figure = plot_race(study)
+    shown = [figure.layout.title.text, *(t.name for t in figure.data if t.name)]
+    assert any(r"&lt;b&gt;\x1b[2J" in text for text in shown)
+    assert not any("<b> =" in text or "\x1b" in text for text in shown)
+
+
+def test_quotation_marks_are_shown_as_they_are():
+    study = race(
+        lambda trial: (
+            len(trial.suggest_categorical('a "b"', ["it's", '"c"']))
+            + 0.0 * trial.suggest_int("epochs", 1, 9)
+        ),
+        n_trials=3,
+        arms=[{'a "b"': "it's"}, {'a "b"': '"c"'}],
+        sigma=0.1,
+    )
+    figure = plot_race(study).to_json()
+    assert r"""a \"b\" = \"c\"""" in figure
+    assert "&quot;" not in figure
+    assert "&#x27;" not in figure
+
+
+def test_the_template_is_the_user_s(certified, monkeypatch):
+    monkeypatch.setattr(plotly.io.templates, "default", "plotly_dark")
+    figure = plot_race(certified)
+    assert figure.layout.template == plotly.io.templates["plotly_dark"]
+    assert figure.layout.font.color is None
+
+
+def test_a_study_that_names_its_sampler_needs_no_other(certified):
+    sampler = IISESampler("epochs", arms=ARMS, epsilon=0.05, seed=0)
+    assert plot_race(certified, sampler=sampler) == plot_race(certified)

@@ -1,0 +1,105 @@
+import math
+
+import numpy as np
+import pytest
+
+from mfhpo_optuna import plot_race
+from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
+from tests.optuna.visualization.figures import lines, search, trace, valley
+
+
+def is_replicate(trial):
+    return "shortlist" in trial.user_attrs[PULL]
+
+
+def marks(figure, panel="x"):
+    """Trial number, cost and value of every evaluation in the upper panel."""
+    return [
+        (int(text.split(":")[0].removeprefix("trial ")), x, y)
+        for one in figure.data
+        if one.xaxis == panel and "markers" in one.mode
+        for x, y, text in zip(one.x, one.y, one.text, strict=True)
+    ]
+
+
+def test_every_evaluation_is_shown_once_where_it_was_paid(finished):
+    figure = plot_race(finished)
+    shown = sorted(marks(figure))
+    assert [number for number, _, _ in shown] == [trial.number for trial in pulls(finished)]
+    paid = np.cumsum([trial.params["epochs"] for trial in pulls(finished)])
+    assert [cost for _, cost, _ in shown] == paid.tolist()
+    values = [trial.value for trial in pulls(finished)]
+    assert [value for _, _, value in shown] == pytest.approx(values, rel=1e-5)
+    again = {trial.number for trial in pulls(finished) if is_replicate(trial)}
+    border = figure.layout.shapes[0].x0
+    assert {number for number, cost, _ in shown if cost > border} == again
+
+
+def test_the_step_line_is_the_best_at_the_target():
+    study = search(lambda trial: -valley(trial), "maximize", budget=200)
+    at_target = [
+        trial.value
+        for trial in pulls(study)
+        if trial.params["epochs"] == 9 and not is_replicate(trial)
+    ]
+    figure = plot_race(study)
+    steps = list(trace(figure, "luckiest value so far, epochs = 9").y)
+    assert steps == sorted(steps)
+    assert (steps[0], steps[-1]) == pytest.approx((at_target[0], max(at_target)), rel=1e-5)
+    assert figure.layout.yaxis.title.text == "value (higher is better)"
+    low, high = figure.layout.yaxis.range
+    assert low < steps[-1] < high
+
+
+def test_the_finalists_have_claim_mean_and_whole_interval_with_the_winner_first(finished):
+    certificate = finished.sampler.recommendation(finished).certificate
+    results = {result.name: result for result in certificate.candidates}
+    figure = plot_race(finished)
+    labels = [
+        label.replace("<b>", "").replace("</b>", "") for label in figure.layout.yaxis2.ticktext
+    ]
+    assert figure.layout.yaxis2.ticktext[0].startswith("<b>")
+    assert labels[0] == certificate.candidates[certificate.winner].name
+    assert sorted(labels) == sorted(results)
+    low, high = figure.layout.xaxis2.range
+    below = [one for one in figure.data if one.xaxis == "x2" and one.mode == "markers"]
+    dots, _, claims = below
+    assert list(claims.x) == pytest.approx([results[name].claim for name in labels], rel=1e-5)
+    for row, mean in zip(dots.y, dots.x, strict=True):
+        result = results[labels[row]]
+        assert mean == pytest.approx(result.mean, rel=1e-5)
+        if math.isfinite(result.interval[0]):
+            assert low < result.interval[0]
+            assert result.interval[1] < high
+    words = " ".join(lines(figure))
+    luckiest = certificate.luckiest_result
+    better = "better" if luckiest.gap >= 0 else "worse"
+    assert f"{luckiest.name}, had shown {luckiest.claim:.4g}" in words
+    assert f"{abs(luckiest.gap):.2g} {better} than its new mean" in words
+
+
+def test_before_there_is_a_certificate_the_title_says_so():
+    figure = plot_race(search(n_trials=20))
+    assert lines(figure)[0].endswith("leads, not certified</b>")
+    assert any(line.startswith("The search goes on") for line in lines(figure))
+    assert lines(figure)[-1].endswith("in 20 trials")
+    assert {one.xaxis for one in figure.data} == {"x"}
+    assert not figure.layout.shapes
+
+
+def test_failures_are_told_apart():
+    def failing(trial):
+        if trial.number < 2:  # before anything is known of the levels
+            raise ArithmeticError
+        value = valley(trial)
+        if trial.number % 5 == 4:
+            raise ArithmeticError
+        return value
+
+    study = search(failing, n_trials=40)
+    failed = [t.number for t in study.trials if t.value is None and CERTIFICATE not in t.user_attrs]
+    figure = plot_race(study)
+    shown = trace(figure, "failed")
+    assert [int(text.split(":")[0].removeprefix("trial ")) for text in shown.text] == failed
+    edge = figure.layout.yaxis.range[1]
+    assert list(shown.y) == pytest.approx([edge] * len(failed), rel=1e-5), "the bad end"
