@@ -37,6 +37,9 @@ _NOT_COMPARED = {"unknown": None}
 # Bytes of all arguments as JSON, which is ASCII: MySQL holds 65,535 in an attribute.
 _MOST_BYTES = 60_000
 
+# Configurations of a race at most: what a study notes is read by whoever loads it.
+MOST_ARMS = 100_000
+
 # Characters that are shown of an argument that JSON does not hold, and of one in a refusal.
 _SHOWN, _SHOWN_OF_EACH = 200, 60
 
@@ -161,7 +164,8 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments that `to_json` was given, but for samplers: a `StandIn` has their place.
 
-    Raises ValueError for an argument of which only the text is known.
+    Raises ValueError for an argument of which only the text is known, and for more arms than a race
+    can have.
 
     Examples
     --------
@@ -170,11 +174,18 @@ def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """
     found = {}
     for name, value in arguments.items():
+        if not may_be_arms(value) and name in ("arms", "candidates"):
+            raise ValueError(f"{name}={value}, which is more than {MOST_ARMS:,}")
         try:
             found[name] = _decoded(value)
         except ValueError as error:
             raise ValueError(f"{name}={error}") from error
     return found
+
+
+def may_be_arms(noted: Any) -> bool:
+    """Return whether the arms that are noted, or their number, can be those of a race."""
+    return not isinstance(noted, (int, float)) or noted <= MOST_ARMS
 
 
 def _each_encoded(arguments: Mapping[str, Any]) -> dict[str, Any]:

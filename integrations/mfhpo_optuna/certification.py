@@ -30,7 +30,13 @@ from mfhpo.certification.choice import check_blocks
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import SigmaLike, as_fidelity
 from mfhpo_optuna.samplers.replicates import Replicate, ReplicateSampler
-from mfhpo_optuna.study.attributes import FIDELITY_KEY, SAMPLER_KEY, SHORTLIST_KEY
+from mfhpo_optuna.study.attributes import (
+    FIDELITY_KEY,
+    SAMPLER_KEY,
+    SHORTLIST_KEY,
+    read_attribute,
+    write_note,
+)
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.shortlist import StudyShortlist, shortlist_of
@@ -226,7 +232,7 @@ def certify(
         shortlist, make_certification, options, forgotten, lease=lease, progress=progress
     )
     record = _open_record(study, shortlist, sampler, name, anew=timeout != 0)
-    first_number = int(record.user_attrs[SHORTLIST_KEY]["first_number"])
+    first_number = read_attribute(record, SHORTLIST_KEY)["first_number"]
 
     def evaluation(trial: optuna.Trial) -> Any:
         return objective(Replicate(trial, first_number))
@@ -244,7 +250,7 @@ def _forgotten_replicate(
 ) -> ForgottenReplicate:
     """Look among the study's parameters for a replicate, if none is declared."""
     if fidelity is None:
-        fidelity = study.user_attrs.get(FIDELITY_KEY)
+        fidelity = read_attribute(study, FIDELITY_KEY)
     forgotten = ForgottenReplicate(() if fidelity is None else (as_fidelity(fidelity).name,))
     if replicate is None:
         for trial in study.get_trials(deepcopy=False):
@@ -297,7 +303,7 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
         "candidates": [[candidate.name, candidate.claim] for candidate in shortlist.candidates],
         "replicate": shortlist.replicate,
     }
-    noted = record.user_attrs.get(SHORTLIST_KEY)
+    noted = read_attribute(record, SHORTLIST_KEY)
     if noted is None:
         if record.get_trials(deepcopy=False):
             raise ValueError(
@@ -305,9 +311,9 @@ def _note_shortlist(study: optuna.Study, record: optuna.Study, shortlist: StudyS
                 f"evaluations of a shortlist; give another name."
             )
         for key, value in study.user_attrs.items():
-            if key != SAMPLER_KEY:
+            if not key.startswith(SAMPLER_KEY):  # it may go on in others
                 record.set_user_attr(key, value)
-        record.set_user_attr(SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
+        write_note(record, SHORTLIST_KEY, {**about, "first_number": shortlist.first_number})
     elif any(noted.get(key) != value for key, value in about.items()):
         raise ValueError(
             f"study {record.study_name!r} records another shortlist, of study {noted['study']!r}: "

@@ -71,28 +71,9 @@ class ReportRounds:
 
     Examples
     --------
-    >>> import lightgbm, numpy as np, optuna
-    >>> from mfhpo_optuna import IISEPruner
-    >>> from mfhpo_optuna.lightgbm import ReportRounds
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 4))
-    >>> y = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=400)
-    >>> def objective(trial):
-    ...     train = lightgbm.Dataset(X[:300], y[:300])
-    ...     params = {
-    ...         "objective": "l2", "verbose": -1, "num_threads": 1,
-    ...         "learning_rate": trial.suggest_float("learning_rate", 0.01, 1, log=True),
-    ...     }
-    ...     model = lightgbm.train(
-    ...         params, train, 27, valid_sets=[train.create_valid(X[300:], y[300:])],
-    ...         callbacks=[ReportRounds(trial)],
-    ...     )
-    ...     return model.best_score["valid_0"]["l2"]
-    >>> study = optuna.create_study(pruner=IISEPruner())
-    >>> study.optimize(objective, n_trials=2)
-    >>> max(study.trials[0].intermediate_values)
-    27
+    In the objective, and with ``optuna.create_study(pruner=IISEPruner())``::
+
+        lightgbm.train(params, data, 27, valid_sets=[valid], callbacks=[ReportRounds(trial)])
     """
 
     order = 25  # after those of LightGBM that record, before its early stopping
@@ -225,27 +206,10 @@ def train_from_checkpoint(
 
     Examples
     --------
-    >>> import tempfile
-    >>> import lightgbm, numpy as np, optuna
-    >>> from mfhpo_optuna import SearchSampler
-    >>> from mfhpo_optuna.lightgbm import train_from_checkpoint
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 4))
-    >>> y = X[:, 0] + X[:, 1] ** 2 + rng.normal(size=400)
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> def objective(trial):
-    ...     rate = trial.suggest_float("learning_rate", 0.01, 1, log=True)
-    ...     rounds = trial.suggest_int("rounds", 1, 27)
-    ...     params = {"objective": "l2", "verbose": -1, "num_threads": 1, "learning_rate": rate}
-    ...     train = lightgbm.Dataset(X[:300], y[:300])
-    ...     model = train_from_checkpoint(trial, params, train, rounds, folder.name)
-    ...     return float(np.mean((model.predict(X[300:]) - y[300:]) ** 2))
-    >>> sampler = SearchSampler("rounds", budget=300, checkpoints=True, seed=0)
-    >>> study = optuna.create_study(sampler=sampler)
-    >>> study.optimize(objective)
-    >>> sampler.recommendation(study).cost <= 300
-    True
+    In the objective, and with ``SearchSampler("rounds", budget=300, checkpoints=True)``::
+
+        rounds = trial.suggest_int("rounds", 1, 27)
+        model = train_from_checkpoint(trial, params, data, rounds, "checkpoints")
     """
     import lightgbm
 

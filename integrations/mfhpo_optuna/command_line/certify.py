@@ -154,5 +154,5 @@ def _first_line(error: BaseException) -> str:
 
 def _is_refusal(error: Exception) -> bool:
     """Whether the sampler raised it, because the objective is not the study's."""
-    refuses = ReplicateSampler.sample_independent.__code__
+    refuses = ReplicateSampler._value_for.__code__
     return any(frame.f_code is refuses for frame, _ in traceback.walk_tb(error.__traceback__))

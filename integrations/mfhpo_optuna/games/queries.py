@@ -9,10 +9,7 @@ from optuna.trial import FrozenTrial
 from mfhpo.games import Query
 from mfhpo_optuna.games.declared import GameFidelity
 from mfhpo_optuna.games.space import GameSpace
-from mfhpo_optuna.study.attributes import ARGUMENTS, WORKER
-
-# User attribute of a trial: the query that it is.
-QUERY_KEY = "mfhpo:query"
+from mfhpo_optuna.study.attributes import ARGUMENTS, QUERY_KEY, WORKER, read_attribute
 
 
 def planned(trial: FrozenTrial) -> Query | None:
@@ -20,13 +17,13 @@ def planned(trial: FrozenTrial) -> Query | None:
 
     The profile is empty while the game is not known: parameters are drawn at random.
     """
-    tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
+    tag: Mapping[str, Any] = read_attribute(trial, QUERY_KEY) or {}
     return Query(tag.get("profile", {}), tuple(tag["levels"])) if "levels" in tag else None
 
 
 def signature_of(trial: FrozenTrial) -> tuple[str | None, str | None]:
     """The process that evaluates a trial, and the digest of its arguments, if they are noted."""
-    tag: Mapping[str, Any] = trial.user_attrs.get(QUERY_KEY, {})
+    tag: Mapping[str, Any] = read_attribute(trial, QUERY_KEY) or {}
     return tag.get(WORKER), tag.get(ARGUMENTS)
 
 

@@ -20,10 +20,10 @@ from mfhpo_optuna.games.equilibrium import (
     answer_of,
     deviations_of,
 )
-from mfhpo_optuna.games.queries import QUERY_KEY, tag_of
+from mfhpo_optuna.games.queries import tag_of
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
-from mfhpo_optuna.study.attributes import write_attribute
+from mfhpo_optuna.study.attributes import QUERY_KEY, write_attribute
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 
@@ -92,22 +92,9 @@ class NashSampler(StudySampler[NashStudy]):
     --------
     >>> import optuna
     >>> from mfhpo_optuna import NashSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", 0, 1)
-    ...     y = trial.suggest_float("y", 0, 1)
-    ...     seconds = trial.suggest_int("seconds", 1, 9)  # the sampler decides this one
-    ...     late = (x - 0.5 * y) ** 2 + 0.01 / seconds
-    ...     costs = (y + 0.5 * x - 0.75) ** 2 + 0.01 / seconds
-    ...     return late, costs
-    >>> sampler = NashSampler(
-    ...     {"row": ["x"], "column": ["y"]}, fidelity="seconds", budget=90, seed=0
-    ... )
+    >>> players = {"row": ["x"], "column": ["y"]}
+    >>> sampler = NashSampler(players, fidelity="seconds", budget=90, seed=0)
     >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    >>> study.optimize(objective)
-    >>> answer = sampler.equilibrium(study)
-    >>> round(answer.params["x"], 1), round(answer.params["y"], 1), answer.finished
-    (0.3, 0.6, True)
     """
 
     def __init__(
@@ -158,21 +145,13 @@ class NashSampler(StudySampler[NashStudy]):
 
     # What Optuna calls.
 
-    def sample_independent(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """The profile's value of a parameter, or a level at which it is to be evaluated."""
-        self._check_objectives(study)
-        self._check_admitted(study, trial)
-        with self._lock:
-            game = self._playable(self._of(study))
-            if trial.number in game.over:
-                raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
-            return game.value_for(trial, param_name, param_distribution)
+        game = self._playable(self._of(study))
+        if trial.number in game.over:
+            raise optuna.TrialPruned("the budget is spent; see sampler.equilibrium(study)")
+        return game.value_for(trial, name, distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the query that the trial evaluates, and note it where other workers see it."""
@@ -206,7 +185,7 @@ class NashSampler(StudySampler[NashStudy]):
         values: Sequence[float] | None,
     ) -> None:
         """Learn from the trial; when the budget is spent, stop the study."""
-        self._check_objectives(study)
+        self._check_study(study)
         mark_if_spoilt(study, trial, state)
         with self._lock:
             if self._refusal(study, trial):
@@ -286,11 +265,10 @@ class NashSampler(StudySampler[NashStudy]):
         return game
 
     def _new(self, study: optuna.Study) -> NashStudy:
-        self._check_objectives(study)
+        self._check_study(study)
         return NashStudy(study, self._declared, self._seed_of(study), self._lease)
 
-    def _check_objectives(self, study: optuna.Study) -> None:
-        """Raise ValueError unless the study has one objective for each player."""
+    def _check_study(self, study: optuna.Study) -> None:
         names = self._declared.players.names
         if len(study.directions) != len(names):
             raise ValueError(

@@ -13,18 +13,22 @@ from optuna.trial import FrozenTrial, TrialState
 from mfhpo.games import Equilibrium, GamePolicy, Query
 from mfhpo_optuna.games.declared import DeclaredGame
 from mfhpo_optuna.games.faults import fault_of, other_game, unowned
-from mfhpo_optuna.games.queries import QUERY_KEY, Queries, planned, signature_of
+from mfhpo_optuna.games.queries import Queries, planned, signature_of
 from mfhpo_optuna.games.space import GameSpace
-from mfhpo_optuna.study.attributes import parameters_before
+from mfhpo_optuna.study.attributes import (
+    GAME_KEY,
+    QUERY_KEY,
+    parameters_before,
+    read_attribute,
+    warn_of_attribute,
+    write_note,
+)
 from mfhpo_optuna.study.levels import levels_in
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.loop.storage_errors import is_spoilt
 from mfhpo_optuna.study.trials.news import TrialNews, by_their_ends, seconds_of
 from mfhpo_optuna.study.trials.processes import is_surely_dead
 from mfhpo_optuna.study.trials.under_way import default_lease
-
-# User attribute of a study: the game that is played.
-GAME_KEY = "mfhpo:game"
 
 Listener = Callable[[FrozenTrial, Query, Sequence[float | None]], None]
 
@@ -57,7 +61,7 @@ class NashStudy:
         # After the policy has learned from a trial: the trial, its query and the values.
         self.listener: Listener | None = None
         self._study_name = study.study_name
-        self._earlier: dict[str, Any] = study.user_attrs.get(GAME_KEY, {})
+        self._earlier: dict[str, Any] = read_attribute(study, GAME_KEY) or {}
         self._is_noted = bool(self._earlier)
         # Why the game cannot be played: a sentence, or nothing.
         self.trouble = other_game(self._study_name, self._earlier, self._note)
@@ -83,7 +87,7 @@ class NashStudy:
         if news is None:
             return False
         for trial in news:
-            plan = planned(trial)
+            plan = self._planned(trial)
             if trial.state == TrialState.RUNNING and plan is not None:
                 self.under_way[trial.number] = trial, plan
             elif not trial.state.is_finished():
@@ -107,8 +111,8 @@ class NashStudy:
         if is_spoilt(trial, state) and self._spoilt < _MOST_SPOILT:
             self._spoilt += 1
             return ""
-        plan = planned(trial)
-        if plan is None and QUERY_KEY in trial.user_attrs:
+        plan = self._planned(trial)
+        if plan is None and read_attribute(trial, QUERY_KEY):
             return ""  # it began when nothing was left
         if state != TrialState.COMPLETE:
             values = None
@@ -157,7 +161,7 @@ class NashStudy:
         values: Sequence[float] | None,
         seconds: float | None,
     ) -> None:
-        query = self._query_of(trial, planned(trial))
+        query = self._query_of(trial, self._planned(trial))
         if query is None:
             if values is not None:
                 self._warn_of_outside(trial)
@@ -205,7 +209,7 @@ class NashStudy:
         if name in self.fidelity.names:
             position = self.fidelity.names.index(name)
             levels = levels_in(self.fidelity.fidelities[position], distribution)
-            return levels[plan.levels[position] if plan else 0]
+            return levels[min(plan.levels[position], len(levels) - 1) if plan else 0]
         if plan is None or name not in plan.profile:
             return self.space.drawn(trial.number, name, distribution)
         return self.space.value(name, plan.profile[name])
@@ -238,6 +242,13 @@ class NashStudy:
             lease = default_lease(self._seconds_per_cost * self._cost_of(trial, plan))
         return self._news.seconds_under_way(trial.number, trial.datetime_start) > lease
 
+    def _planned(self, trial: FrozenTrial) -> Query | None:
+        plan = planned(trial)
+        if plan is None or len(plan.levels) == len(self.signs):
+            return plan
+        warn_of_attribute(trial, QUERY_KEY)
+        return None
+
     def _query_of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
         return None if self._queries is None else self._queries.of(trial, plan)
 
@@ -250,7 +261,7 @@ class NashStudy:
     def note(self, study: optuna.Study) -> None:
         """Leave word in the study of the game that is played in it."""
         if not self._is_noted:
-            study.set_user_attr(GAME_KEY, self._note)
+            write_note(study, GAME_KEY, self._note)
             self._is_noted = True
 
     @property

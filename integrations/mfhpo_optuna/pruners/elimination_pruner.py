@@ -98,25 +98,8 @@ class MFEliminationPruner(CurvePruner):
     --------
     Accuracies that gain at most 0.5, 0.2 and 0.1 after epochs 1, 3 and 9, and never fall:
 
-    >>> import optuna
     >>> from mfhpo_optuna import MFEliminationPruner
-    >>> def objective(trial):
-    ...     height = trial.suggest_float("height", 0, 1)
-    ...     for epoch in range(1, 28):
-    ...         accuracy = height * (1 - 0.5 / epoch)
-    ...         trial.report(accuracy, epoch)
-    ...         if trial.should_prune():
-    ...             raise optuna.TrialPruned
-    ...     return accuracy
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> sampler = optuna.samplers.RandomSampler(seed=0)
     >>> pruner = MFEliminationPruner(bias={1: (0.0, 0.5), 3: (0.0, 0.2), 9: (0.0, 0.1)})
-    >>> study = optuna.create_study(direction="maximize", sampler=sampler, pruner=pruner)
-    >>> study.optimize(objective, n_trials=40)
-    >>> pruned = study.get_trials(states=[optuna.trial.TrialState.PRUNED])
-    >>> highest = max(trial.params["height"] for trial in study.trials)
-    >>> len(pruned) > 20 and study.best_params["height"] == highest
-    True
     """
 
     def __init__(

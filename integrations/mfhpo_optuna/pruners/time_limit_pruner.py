@@ -7,7 +7,13 @@ from optuna.pruners import BasePruner
 from optuna.trial import FrozenTrial
 
 from mfhpo._validation import check_instance, check_limit
-from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, write_attribute
+from mfhpo_optuna.study.attributes import (
+    CENSORED_KEY,
+    ENFORCER_KEY,
+    LIMIT_KEY,
+    read_attribute,
+    write_attribute,
+)
 from mfhpo_optuna.time_limits.limits import limit_of, objective_seconds
 
 
@@ -50,21 +56,9 @@ class TimeLimitPruner(BasePruner):
 
     Examples
     --------
-    >>> import time
     >>> import optuna
     >>> from mfhpo_optuna import TimeLimitPruner
-    >>> def objective(trial):
-    ...     for epoch in range(100):
-    ...         time.sleep(0.02)
-    ...         trial.report(epoch, epoch)
-    ...         if trial.should_prune():
-    ...             raise optuna.TrialPruned
-    ...     return epoch
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(pruner=TimeLimitPruner(limit=0.1))
-    >>> study.optimize(objective, n_trials=1)
-    >>> study.trials[0].state.name, study.trials[0].user_attrs["mfhpo:censored_at"]
-    ('PRUNED', 0.1)
+    >>> study = optuna.create_study(pruner=TimeLimitPruner(limit=60.0))
     """
 
     def __init__(self, limit: float | None = None, pruner: BasePruner | None = None) -> None:
@@ -73,15 +67,13 @@ class TimeLimitPruner(BasePruner):
         self._pruner = pruner
 
     def prune(self, study: optuna.Study, trial: FrozenTrial) -> bool:
-        """Whether to stop a trial; see `optuna.pruners.BasePruner.prune`.
-
-        Raises TypeError or ValueError if the limit that the sampler tells is no positive number.
-        """
-        if LIMIT_KEY in trial.user_attrs and ENFORCER_KEY not in trial.user_attrs:
+        """Return whether to stop a trial; see `optuna.pruners.BasePruner.prune`."""
+        limited = read_attribute(trial, LIMIT_KEY) is not None
+        if limited and read_attribute(trial, ENFORCER_KEY) is None:
             write_attribute(study, trial, ENFORCER_KEY, "TimeLimitPruner")
-        limit = limit_of(trial.user_attrs, trial.number, self._limit)
+        limit = limit_of(trial, self._limit)
         if limit is not None and _seconds(trial) > limit:
-            if CENSORED_KEY not in trial.user_attrs:
+            if read_attribute(trial, CENSORED_KEY) is None:
                 write_attribute(study, trial, CENSORED_KEY, limit)
             return True
         return self._pruner is not None and self._pruner.prune(study, trial)

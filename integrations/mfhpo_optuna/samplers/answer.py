@@ -30,6 +30,7 @@ than that of the ends learns all anew before it answers, so that readers of the 
 import math
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -43,20 +44,22 @@ from mfhpo_optuna.study.attributes import (
     CERTIFICATE_KEY,
     SO_FAR_KEY,
     WITHHELD_KEY,
+    attributes_for,
+    certificate_of,
+    read_attribute,
     write_attribute,
 )
 from mfhpo_optuna.study.study_race import StudyRace
 from mfhpo_optuna.study.trials.processes import is_surely_dead, worker_name
 
-# For so many evaluations each is looked at, and then every so many times as many.
-_EACH, _GROWTH = 50, 1.02
-
 # Seconds that a worker is given to answer, since it may have died, and between two looks at it.
 _ANSWERING, _PERIOD = 2.0, 0.2
 
+# For so many evaluations each is looked at, and then every so many times as many.
+_EACH, _GROWTH = 50, 1.02
+
 # How many times as many evaluations an arm needs to answer once more because it promises more.
 _MANY_MORE = 2.0
-
 
 # Whether an earlier answer says all that another one says, both as they are recorded.
 IsRepeat = Callable[[Mapping[str, Any], Mapping[str, Any]], bool]
@@ -106,7 +109,7 @@ def add_answer_so_far(study: optuna.Study, race: StudyRace, answer: Answer) -> N
 def _promise_so_far(race: StudyRace) -> float | None:
     """The value of the answer so far; None if there is none, or it is not to be added."""
     shown = _shown(race)
-    certificate = {} if shown is None else shown.user_attrs[CERTIFICATE_KEY]
+    certificate = (None if shown is None else certificate_of(shown)) or {}
     if race.policy is None or certificate.get("certified"):
         return None
     arm, mean, interval, _ = race.policy.leader()
@@ -115,8 +118,8 @@ def _promise_so_far(race: StudyRace) -> float | None:
         return None
     if shown is None:
         return race.sign * sure
-    behind = shown.user_attrs.get(SO_FAR_KEY, 0)
-    if arm != certificate["arm"]:
+    behind = read_attribute(shown, SO_FAR_KEY) or 0
+    if arm != certificate.get("arm"):
         says_more = race.n_told > behind
     else:
         is_better = sure > race.sign * _value_of(shown)
@@ -166,13 +169,17 @@ def add_answer(
 def is_said(race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> bool:
     """Whether an earlier answer at the end of the race says all that this one says."""
     earlier = (
-        trial.user_attrs
+        certificate_of(trial)
         for trial in race.certificates
         if SO_FAR_KEY not in trial.user_attrs
         and (WITHHELD_KEY in trial.user_attrs) == _is_withheld(race)
     )
     now = answer.attributes[CERTIFICATE_KEY]
-    return any(is_repeat(now, attributes[CERTIFICATE_KEY]) for attributes in earlier)
+    return any(is_repeat(now, defaultdict(_unknown, content or {})) for content in earlier)
+
+
+def _unknown() -> float:
+    return math.nan  # equal to nothing, and neither less nor more
 
 
 def claims_the_same(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
@@ -206,7 +213,7 @@ def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTri
 
 def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
     """The trials in which workers in other processes have come to answer."""
-    claims = ((t.number, t.user_attrs.get(ANSWERING_KEY)) for t in _others_under_way(study, trial))
+    claims = ((t.number, read_attribute(t, ANSWERING_KEY)) for t in _others_under_way(study, trial))
     return [
         number
         for number, worker in claims
@@ -220,12 +227,20 @@ def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:
     if shown is not None and math.isfinite(_value_of(shown)):
         best = math.nextafter(_value_of(shown), race.sign * math.inf)
         value = race.sign * max(race.sign * value, race.sign * best)
+    elif shown is not None and not math.isfinite(value):
+        # Of several that promise nothing, Optuna would show the first.
+        sure = race.sure_value(-math.inf)
+        value = value if sure is None else race.sign * sure
     study.add_trial(
         create_trial(
             value=value,
             params={name: answer.params[name] for name in answer.distributions},
             distributions=dict(answer.distributions),
-            user_attrs=dict(answer.attributes),
+            user_attrs={
+                name: part
+                for key, value in answer.attributes.items()
+                for name, part in attributes_for(key, value).items()
+            },
         )
     )
     race.read(study)

@@ -98,17 +98,16 @@ class IISESampler(DeclaredSampler):
     catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is
     certified if the leader leaves the race because its trials fail.
 
-    From the first value at the target on, ``study.best_trial`` is the answer so far: while the
-    study runs, after ``n_trials``, ``timeout`` or Ctrl-C, and for whoever loads the study. It is
-    one of a few trials that the sampler adds when another configuration leads, or more is sure;
-    they are in ``study.trials``, but take none of ``n_trials``. It is marked as not certified: see
-    its user attribute ``mfhpo:certificate``. `recommendation` answers at any time, too.
+    **The best trial.** At the end the sampler adds one trial: the answer, which
+    ``study.best_trial`` shows. Its value is the certificate's mean if it is certified, and else the
+    pessimistic end of its interval. ``mfhpo:certificate`` among its user attributes has the rest.
 
-    The value of an uncertified best trial is the pessimistic end of its interval. While that is
-    infinite, the answer so far has the pessimistic end of the average of all values at the target
-    (infinite for a single one). A later answer always takes its place: where it promises no more,
-    its value is the next number beyond. Only trials that were not part of the race may still look
-    better; then a warning says so.
+    From the first value at the target on, there are answers so far as well, so that a study which
+    is stopped or killed has a best trial. They are not certified and promise the pessimistic end
+    of the interval at that time. While that is infinite, they promise the pessimistic end of the
+    average of all values at the target (infinite for a single one). Optuna changes no finished
+    trial and shows the best value. So an answer that promises less than an earlier one has the next
+    number beyond the earlier value; its mean and interval are in its user attributes.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.

@@ -68,19 +68,8 @@ class MFSampler(DeclaredSampler):
 
     Examples
     --------
-    >>> import numpy as np, optuna
     >>> from mfhpo_optuna import MFSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", -1, 1)
-    ...     epochs = trial.suggest_int("epochs", 1, 27)
-    ...     return x**2 + 0.2 / epochs + 0.05 * rng.normal()
     >>> sampler = MFSampler("epochs", arms=8, epsilon=0.05, seed=0)
-    >>> study = optuna.create_study(sampler=sampler)
-    >>> study.optimize(objective)
-    >>> sampler.choice(study).policy.__name__, sampler.recommendation(study).certified
-    ('MFTopTwo', True)
     """
 
     def __init__(

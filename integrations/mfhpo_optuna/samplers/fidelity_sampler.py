@@ -39,10 +39,10 @@ from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
 from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
     CERTIFICATE_KEY,
     FIDELITY_KEY,
     SECONDS_KEY,
+    pull_note,
     write_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
@@ -115,30 +115,18 @@ class FidelitySampler(PolicySampler[FidelityRace]):
             if isinstance(race, SearchStudy) and trial.number in race.over:
                 self._end(study, race, trial)
 
-    def sample_independent(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """The arm's value of a parameter, or the level at which the arm is to be evaluated."""
-        self._check_study(study)
-        self._check_admitted(study, trial)
-        with self._lock:
-            if param_name == self._fidelity.name:
-                race = self._of(study)
-                if race.pull(trial.number) is not None:
-                    return race.level_of(trial.number, param_distribution)
-            if param_name == self._replicate:
-                race = self._of(study)
-                pull = race.pull(trial.number)
-                if pull is not None and pull.block is None:
-                    # It began when the study had no replicate, and does not count.
-                    return self._anything(trial, param_name, param_distribution)
-                if pull is not None:
-                    return race.replicate_of(trial.number, param_distribution)
-            return super().sample_independent(study, trial, param_name, param_distribution)
+        race = self._of(study)
+        pull = race.pull(trial.number)
+        if pull is not None and name == self._fidelity.name:
+            return race.level_of(trial.number, distribution)
+        if pull is not None and name == self._replicate:
+            if pull.block is None:  # it began when the study had no replicate, and does not count
+                return self._anything(trial, name, distribution)
+            return race.replicate_of(trial.number, distribution)
+        return super()._value_for(study, trial, name, distribution)
 
     # Helpers.
 
@@ -305,7 +293,7 @@ class DeclaredSampler(FidelitySampler):
         if self._fidelity.levels is not None:
             return tuple(self._fidelity.levels)
         for trial in study.get_trials(deepcopy=False):
-            if self._fidelity.name in trial.distributions and ARM_KEY in trial.user_attrs:
+            if self._fidelity.name in trial.distributions and pull_note(trial):
                 return levels_in(self._fidelity, trial.distributions[self._fidelity.name])
         return ()
 

@@ -21,6 +21,7 @@ from mfhpo_optuna.study.attributes import (
     ENFORCER_KEY,
     LIMIT_KEY,
     SECONDS_KEY,
+    read_attribute,
     write_attribute,
 )
 from mfhpo_optuna.study.limited_race import LimitedRace
@@ -68,20 +69,6 @@ class LimitSampler(PolicySampler[LimitedRace]):
             raise ValueError(f"there is no best limit yet: {answer.reason}.")
         return answer.limit
 
-    def conclude(self, study: optuna.Study) -> None:
-        """Add the answer of this moment to the study, so that ``study.best_trial`` shows it.
-
-        That is done without being asked when the horizon is reached, and now and then before.
-        Raises ValueError if there is no answer yet, or it means nothing: no `reward_range` was
-        declared, and no two different values were seen.
-        """
-        with self._lock:
-            self.best_limit(study)
-            race = self._read(study)
-            if not race.policy.range_is_known:
-                raise ValueError(f"there is no answer yet: {_UNKNOWN_RANGE}. {_DECLARE_RANGE}")
-            self._conclude(study, race)
-
     # Helpers.
 
     def _new(self, study: optuna.Study) -> LimitedRace:
@@ -95,9 +82,9 @@ class LimitSampler(PolicySampler[LimitedRace]):
     def _seconds_of(
         self, study: optuna.Study, race: LimitedRace, trial: FrozenTrial, state: TrialState
     ) -> float | None:
-        seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
+        seconds: float | None = read_attribute(trial, SECONDS_KEY)
         # Others may have noted it before the trial ended; a trial that is tried again inherits it.
-        if seconds is None or trial.user_attrs.get(ENFORCER_KEY) != "time_limited":
+        if seconds is None or read_attribute(trial, ENFORCER_KEY) != "time_limited":
             seconds = race.seconds_since_beginning(trial)
             if seconds is not None:
                 # Who reads the trial later is to read the same.

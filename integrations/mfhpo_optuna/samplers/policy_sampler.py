@@ -35,7 +35,7 @@ from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
 from mfhpo_optuna.study.places import drawn
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.study_race import End, StudyRace
 
 RaceT = TypeVar("RaceT", bound=StudyRace)
 
@@ -142,40 +142,31 @@ class PolicySampler(StudySampler[RaceT]):
             return self._arm_sampler.sample_relative(view, trial, search_space)
         return super().sample_relative(study, trial, search_space)
 
-    def sample_independent(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """The arm's value of a parameter."""
-        self._check_study(study)
-        self._check_admitted(study, trial)
-        with self._lock:
-            race = self._of(study)
-            pull = race.pull(trial.number)
-            if trial.number in race.over:
-                raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
-            if trial.number in race.idle:
-                raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
-            if pull is None:
-                return self._anything(trial, param_name, param_distribution)
-            known = race.arms.params(pull.arm)
-            if self._arm_sampler is not None and param_name not in known:
-                known[param_name] = self._arm_sampler.sample_independent(
-                    self._arms_only(study), trial, param_name, param_distribution
-                )
-            value = race.arms.suggest(pull.arm, param_name, param_distribution)
-            if contains(param_distribution, value):
-                return value
-            if race.arms.declared:
-                raise ValueError(
-                    f"arms[{pull.arm}][{param_name!r}]={value!r} is not a value of the "
-                    f"objective's {param_distribution}; change the arm, or what the objective "
-                    f"suggests."
-                )
-            return self._anything(trial, param_name, param_distribution)
+        race = self._of(study)
+        pull = race.pull(trial.number)
+        if trial.number in race.over:
+            raise optuna.TrialPruned("the race is over; see sampler.recommendation(study)")
+        if trial.number in race.idle:
+            raise optuna.TrialPruned("there was nothing to evaluate; the next trial goes on")
+        if pull is None:
+            return self._anything(trial, name, distribution)
+        known = race.arms.params(pull.arm)
+        if self._arm_sampler is not None and name not in known:
+            known[name] = self._arm_sampler.sample_independent(
+                self._arms_only(study), trial, name, distribution
+            )
+        value = race.arms.suggest(pull.arm, name, distribution)
+        if contains(distribution, value):
+            return value
+        if race.arms.declared:
+            raise ValueError(
+                f"arms[{pull.arm}][{name!r}]={value!r} is not a value of the objective's "
+                f"{distribution}; change the arm, or what the objective suggests."
+            )
+        return self._anything(trial, name, distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Choose the pull that the trial evaluates, and note it where other workers see it."""
@@ -234,10 +225,11 @@ class PolicySampler(StudySampler[RaceT]):
                 self._mark_as_no_answer(study, trial)
                 return
             race = self._read(study, ending=trial.number)
-            seconds = self._seconds_of(study, race, trial, state)
+            value = values[0] if values and state == TrialState.COMPLETE else None
+            end = End(state, value, self._seconds_of(study, race, trial, state))
 
             def finish(race: RaceT) -> bool:
-                is_single = race.finish(trial, state, values[0] if values else None, seconds)
+                is_single = race.finish(trial, end)
                 race.settle()
                 return is_single
 

@@ -74,7 +74,7 @@ class RCUCBSampler(LimitSampler):
     trial is added: the configuration that is surest to gain much, with the pessimistic end of its
     interval, charges included, for a value, and its limit among its user attributes (the rest is in
     ``mfhpo:certificate``). Others follow now and then, if another configuration leads or more is
-    sure, and once the horizon is reached or `conclude` is called; each takes the place of those
+    sure, and once the horizon is reached; each takes the place of those
     before (see `IISESampler`). Where all trials of the configuration hang before they suggest
     anything, it has no parameters, and `recommendation` alone names the configuration. There is no
     answer while limits are derived, or while no `reward_range` is declared and no two different
@@ -87,28 +87,14 @@ class RCUCBSampler(LimitSampler):
 
     Examples
     --------
-    A slow model scores better than a quick one, but now and then it never ends:
+    Pass the objective to `time_limited`, as in ``study.optimize(time_limited(score))``:
 
-    >>> import time, optuna
     >>> from mfhpo.censored import Linear
-    >>> from mfhpo_optuna import RCUCBSampler, seed_of, time_limited
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def score(trial):
-    ...     model = trial.suggest_categorical("model", ["quick", "slow"])
-    ...     hangs = model == "slow" and seed_of(trial) % 3 == 0
-    ...     time.sleep(10 if hangs else 0.001)
-    ...     return {"quick": 0.3, "slow": 0.9}[model]
+    >>> from mfhpo_optuna import RCUCBSampler
     >>> sampler = RCUCBSampler(
     ...     [{"model": "quick"}, {"model": "slow"}], limits=[0.1, 0.2],
     ...     cost=Linear(0.1), reward_range=(0, 1), horizon=25,
     ... )
-    >>> study = optuna.create_study(
-    ...     study_name="models", direction="maximize", sampler=sampler
-    ... )
-    >>> with time_limited(score) as limited:
-    ...     study.optimize(limited)
-    >>> study.best_params, sampler.best_limit(study)
-    ({'model': 'slow'}, 0.1)
     """
 
     def __init__(

@@ -17,16 +17,18 @@ from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    SAMPLER_KEY,
+    read_attribute,
+)
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import Replicates, contains
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.shortlist import StudyShortlist
-from mfhpo_optuna.study.study_race import FORGOTTEN, StudyRace
-
-# In the tag of a pull: that it is for a certificate, and begins anew.
-CERTIFIES = "certifies"
+from mfhpo_optuna.study.study_race import FORGOTTEN, End, StudyRace
 
 
 class Replicate(optuna.Trial):
@@ -105,27 +107,22 @@ class ReplicateRace(StudyRace):
         """The user attributes that tell of a pull: which candidate, and for other workers."""
         candidate = self.certification.candidates[pull.arm]
         block = {} if pull.block is None else {"block": pull.block}
-        tag = {"arm": pull.arm, **block, CERTIFIES: True}
+        tag = {"arm": pull.arm, **block, "certifies": True}
         return {"mfhpo:candidate": candidate.name, ARM_KEY: tag}
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        tag = trial.user_attrs[ARM_KEY]
-        return Pull(int(tag["arm"]), 0, block=tag.get("block"))
+        note = self._note_of(trial)
+        assert note is not None
+        return Pull(note.arm, 0, block=note.block)
 
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
-        if state == TrialState.PRUNED and trial.number not in self.over:
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
+        if end.state == TrialState.PRUNED and trial.number not in self.over:
             self._warn_once(
                 "pruning",
                 f"trial {trial.number} was pruned by the objective itself (should_prune() says no "
                 f"here) or stopped at a limit: it gave no value, and counts as failed",
             )
+        value = end.value
         succeeded = value is not None
         if succeeded:
             missing = set(self.arms.params(pull.arm)) - set(trial.params)
@@ -133,7 +130,7 @@ class ReplicateRace(StudyRace):
                 self.never_asked = ", ".join(map(repr, sorted(missing)))
         belongs = self._is_of_arm(trial, pull.arm, succeeded)
         belongs = belongs and (not succeeded or self._is_of_block(pull, trial))
-        self._note_duration(pull, seconds)
+        self._note_duration(pull, end.seconds)
         counts = belongs and not self.never_asked
         observed = self.sign * value if counts and value is not None else None
         self._tell(trial, pull, Observation(observed))
@@ -188,7 +185,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         and others raise ValueError.
         """
         with self._lock:
-            race, noted = self._read(study), study.user_attrs.get(SAMPLER_KEY)
+            race, noted = self._read(study), read_attribute(study, SAMPLER_KEY)
             others = self._others(race.chosen_by(-1))
             objection = self._settings.objection_to(noted, () if is_reader else others)
             if objection:
@@ -196,37 +193,28 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             if race.certification.finished and not (is_reader and others):
                 self._conclude(study, race)
 
-    def sample_independent(
-        self,
-        study: optuna.Study,
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """The candidate's value of a parameter; ValueError if the objective does not allow it."""
-        self._check_admitted(study, trial)
-        with self._lock:
-            race = self._of(study)
-            pull = race.pull(trial.number)
-            if trial.number in race.over or pull is None:
-                raise optuna.TrialPruned("the candidates are evaluated; nothing is left to do")
-            if param_name == self._shortlist.replicate:
-                return race.replicate_of(trial.number, param_distribution)
-            candidate = race.certification.candidates[pull.arm]
-            if param_name not in candidate.params:
-                raise ValueError(
-                    f"the objective asks for {param_name!r}, which {candidate.name} of the study "
-                    f"does not have: its parameters are {sorted(candidate.params)}. Give the "
-                    f"objective that the study was run with."
-                )
-            value = candidate.params[param_name]
-            if not contains(param_distribution, value):
-                raise ValueError(
-                    f"{param_name}={value!r} of {candidate.name} is not a value of the "
-                    f"objective's {param_distribution}. Give the objective that the study was run "
-                    f"with."
-                )
-            return value
+        race = self._of(study)
+        pull = race.pull(trial.number)
+        if trial.number in race.over or pull is None:
+            raise optuna.TrialPruned("the candidates are evaluated; nothing is left to do")
+        if name == self._shortlist.replicate:
+            return race.replicate_of(trial.number, distribution)
+        candidate = race.certification.candidates[pull.arm]
+        if name not in candidate.params:
+            raise ValueError(
+                f"the objective asks for {name!r}, which {candidate.name} of the study does not "
+                f"have: its parameters are {sorted(candidate.params)}. {_GIVE_THE_SAME}"
+            )
+        value = candidate.params[name]
+        if not contains(distribution, value):
+            raise ValueError(
+                f"{name}={value!r} of {candidate.name} is not a value of the objective's "
+                f"{distribution}. {_GIVE_THE_SAME}"
+            )
+        return value
 
     def _new(self, study: optuna.Study) -> ReplicateRace:
         arms = self._new_arms(study)
@@ -249,7 +237,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         if race.never_asked:
             raise ValueError(
                 f"the objective did not ask for {race.never_asked}, which the study's trials "
-                f"have. Give the objective that the study was run with."
+                f"have. {_GIVE_THE_SAME}"
             )
         if race.certification.noise_is_hidden:
             stop(study)
@@ -293,6 +281,8 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         # Workers that end after the certificate change the mean a little, but not the claim.
         return bool(now["certified"] or earlier["evaluations"] == now["evaluations"])
 
+
+_GIVE_THE_SAME = "Give the objective that the study was run with."
 
 _HOW_TO_SEE_NOISE = (
     "every evaluation of a candidate gave exactly the same value, so nothing can be certified: the "

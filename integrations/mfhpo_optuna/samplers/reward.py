@@ -43,8 +43,10 @@ class MFUCBSampler(DeclaredSampler):
     goes on for ever. `recommendation` answers at any time. Single values are marked as infeasible,
     because none of them is an answer. ``study.best_trial`` is the arm that is surest to be good, as
     soon as something is known about the target, and at the latest once a budget is spent; its value
-    is the pessimistic end of its interval (infinite while nothing is certain). How answers follow
-    each other, trials, workers and resuming are as described for `IISESampler`.
+    is the pessimistic end of its interval (infinite while nothing is certain). As the study goes
+    on, later answers are added now and then: if another arm leads, or the same one is surer to be
+    good. Trials, workers and resuming, and the value of an answer that promises less than an
+    earlier one, are as described for `IISESampler`.
 
     Parameters
     ----------
@@ -60,22 +62,9 @@ class MFUCBSampler(DeclaredSampler):
 
     Examples
     --------
-    >>> import numpy as np, optuna
     >>> from mfhpo_optuna import MFUCBSampler
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> rng = np.random.default_rng(0)
-    >>> def revenue(trial):
-    ...     price = trial.suggest_categorical("price", [3, 4, 5])
-    ...     visitors = trial.suggest_int("visitors", 10, 90)
-    ...     return {3: 0.2, 4: 0.9, 5: 0.4}[price] + rng.normal() / visitors**0.5
-    >>> sampler = MFUCBSampler(
-    ...     "visitors", [{"price": 3}, {"price": 4}, {"price": 5}], bias=[0, 0, 0], budget=3000,
-    ... )
-    >>> study = optuna.create_study(direction="maximize", sampler=sampler)
-    >>> study.optimize(revenue)
-    >>> answer = sampler.recommendation(study)
-    >>> answer.params, answer.certified, answer.cost <= 3000, study.best_params["price"]
-    ({'price': 4}, False, True, 4)
+    >>> prices = [{"price": 3}, {"price": 4}, {"price": 5}]
+    >>> sampler = MFUCBSampler("visitors", prices, bias=[0, 0, 0], budget=3000)
     """
 
     def __init__(

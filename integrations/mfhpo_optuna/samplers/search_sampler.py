@@ -22,8 +22,7 @@ from mfhpo.search import (
 )
 from mfhpo_optuna.recommendations import SearchRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
-from mfhpo_optuna.samplers.replicates import CERTIFIES
-from mfhpo_optuna.study.attributes import ARM_KEY, FIDELITY_KEY
+from mfhpo_optuna.study.attributes import FIDELITY_KEY, pull_note
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.search_study import SearchStudy
@@ -51,9 +50,10 @@ class SearchSampler(FidelitySampler):
     objective asks for like any other parameter. No pruner is needed: a `MedianPruner`, which is
     Optuna's default, is switched off, and `HyperbandPruner` does not go with it. When the budget is
     spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer. Its
-    value is the certificate's mean if it is certified, and else the end of the interval that is
-    sure. Where there is no certificate, it is the search's own mean, which is a lucky one. Before
-    the end it is the answer so far, not certified, with a cautious value: see `IISESampler`.
+    value is the certificate's mean if it is certified, and else the pessimistic end of its
+    interval, also where that is too wide to be printed. Where there is no certificate, it is the
+    search's own mean, which is a lucky one. An answer so far may have promised more: then it is the
+    next number beyond that; see `IISESampler`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class SearchSampler(FidelitySampler):
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
     **options
         See `mfhpo.search.SearchOptions`. Without a budget, the search goes on as long as the study
-        does; see `conclude`, and `certify`. A study that is run again with a larger budget goes on
+        does; see `certify`. A study that is run again with a larger budget goes on
         with the search if that was not over, else with its certificate alone, which is then wrong
         with probability at most `delta` for each budget. A trial that fails is paid for; one whose
         worker dies counts at what others have taken. With `checkpoints`, the objective keeps its
@@ -138,16 +138,6 @@ class SearchSampler(FidelitySampler):
         assert isinstance(answer, SearchRecommendation)
         return answer
 
-    def conclude(self, study: optuna.Study) -> None:
-        """Give the answer as at the budget's end, without waiting for that.
-
-        ``study.best_trial`` then has the value that the final answer would have, and the
-        recommended configuration also if nothing was evaluated at the target yet. Raises ValueError
-        if no trial has told the levels yet.
-        """
-        with self._lock:
-            self._conclude(study, self._race_of(study)[0])
-
     # What differs from a race among given arms.
 
     def _notes(self) -> dict[str, Any]:
@@ -180,12 +170,6 @@ class SearchSampler(FidelitySampler):
         assert isinstance(race, SearchStudy)
         return race
 
-    def _race_of(self, study: optuna.Study) -> tuple[SearchStudy, BudgetedSearch]:
-        read = self._read(study)
-        if read.race is None:
-            raise ValueError("no trial has asked for the fidelity yet.")
-        return read, read.race
-
     def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
         same = bool(earlier["arm"] == now["arm"] and earlier["trials"] == now["trials"])
         return same or super()._is_repeat(now, earlier)
@@ -205,13 +189,13 @@ def training_of(trial: optuna.Trial) -> str:
         The trial that is under way.
     """
     check_instance("trial", trial, optuna.Trial, "an optuna.Trial")
-    tag = trial.user_attrs.get(ARM_KEY)
-    if tag is None:
+    note = pull_note(trial)
+    if note is None:
         raise ValueError(
             f"trial {trial.number} belongs to no configuration of a race: call this after the "
             f"first trial.suggest_*, in a study with a sampler such as SearchSampler."
         )
     study = f"study-{zlib.crc32(trial.study.study_name.encode()):08x}"
-    if CERTIFIES in tag or "shortlist" in tag:
+    if note.certifies or note.shortlist is not None:
         return f"{study}-replicate-{trial.number}"
-    return f"{study}-configuration-{tag['arm']}"
+    return f"{study}-configuration-{note.arm}"

@@ -16,7 +16,14 @@ from optuna.trial import FrozenTrial
 
 from mfhpo._validation import MOST_SEED, check_count, check_instance, check_limit
 from mfhpo_optuna.arguments import Settings
-from mfhpo_optuna.study.attributes import ARGUMENTS, SAMPLER_KEY, WORKER, parameters_before
+from mfhpo_optuna.study.attributes import (
+    ARGUMENTS,
+    SAMPLER_KEY,
+    WORKER,
+    parameters_before,
+    read_attribute,
+    write_note,
+)
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from mfhpo_optuna.study.loop.report import ProgressLike, ProgressReport
 from mfhpo_optuna.study.trials.processes import described, worker_name
@@ -118,6 +125,29 @@ class StudySampler(BaseSampler, Generic[ReadT]):
             for name, distribution in search_space.items()
         }
 
+    def sample_independent(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """Return the value of a parameter: the configuration's, or what the sampler decides."""
+        self._check_study(study)
+        self._check_admitted(study, trial)
+        with self._lock:
+            return self._value_for(study, trial, param_name, param_distribution)
+
+    @abc.abstractmethod
+    def _value_for(
+        self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
+    ) -> Any:
+        """The value of a parameter that a trial asks for; the lock is held."""
+
+    @abc.abstractmethod
+    def _check_study(self, study: optuna.Study) -> None:
+        """Raise ValueError for a study that the sampler cannot run."""
+
     def reseed_rng(self) -> None:
         """Do nothing: randomness comes from the seed and the trials, never from a shared state."""
 
@@ -139,7 +169,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         refusal = ""
         try:
             if key not in self._noted and self._arguments:
-                refusal = self._settings.objection_to(study.user_attrs.get(SAMPLER_KEY), ())
+                refusal = self._settings.objection_to(read_attribute(study, SAMPLER_KEY), ())
             if not refusal:
                 known = self._read(study)
                 refusal = self._objection_to_others(study, trial, known)
@@ -165,8 +195,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         others = self._others(known.chosen_by(trial.number))
         if key in self._noted and not others:
             return ""
-        before = study.user_attrs
-        noted = before.get(SAMPLER_KEY)
+        noted = read_attribute(study, SAMPLER_KEY)
         if mine.changes(noted) and dict(noted or {}).get(WORKER) != worker_name():
             # Those that were there may just be between two trials.
             until = time.monotonic() + _BETWEEN_TRIALS
@@ -177,8 +206,8 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         if objection:
             return f"study {study.study_name!r} {objection}"
         for name, note in self._notes().items():
-            if before.get(name) != note:
-                study.set_user_attr(name, note)
+            if read_attribute(study, name) != note:
+                write_note(study, name, note)
         self._noted[key] = study._storage
         return ""
 

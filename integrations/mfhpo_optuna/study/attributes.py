@@ -1,14 +1,29 @@
-"""The attributes of studies and trials by which samplers, pruners and enforcers of limits talk."""
+"""The attributes of studies and trials by which samplers, pruners and enforcers of limits talk.
 
-from typing import Any
+Whoever may write to a storage may write them, so `read_attribute` checks each of them, and what is
+wrong counts as not there. `write_attribute` keeps to what databases hold.
+"""
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 import optuna
-from optuna.trial import FrozenTrial
+from optuna.trial import BaseTrial, FrozenTrial, TrialState
+
+from mfhpo_optuna.arguments import may_be_arms
 
 # The pull that a trial evaluates, and in it the process that does so, and the digest of the
 # arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
 ARM_KEY = "mfhpo:pull"
 WORKER, ARGUMENTS = "worker", "arguments"
+
+# Of a trial of a game: the query that it is, and of its study: the game that is played.
+QUERY_KEY = "mfhpo:query"
+GAME_KEY = "mfhpo:game"
 
 # Of a trial whose worker is about to add the answer: the process.
 ANSWERING_KEY = "mfhpo:answering"
@@ -52,6 +67,119 @@ STORAGE_FAILED_KEY = "mfhpo:storage_failed"
 # written when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"
 
+# Bytes of an attribute as JSON, which is ASCII: MySQL holds 65,535. A piece of a longer one is a
+# text, in which each character may take two bytes.
+_MOST_BYTES = 60_000
+_PIECE = _MOST_BYTES // 2 - 1
+
+# In what is left of an attribute that goes on in others, "<key>:0" and so on: their number.
+_PIECES = "pieces"
+
+# What nobody exceeds who means it: whole numbers, characters of a name, entries of a list, and how
+# deep lists and mappings lie in each other.
+_MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 2_000, 1_000_000, 50
+
+
+@dataclass(frozen=True)
+class PullNote:
+    """What a trial says about the pull that it evaluates; see `ARM_KEY`."""
+
+    arm: int
+    fidelity: int | None = None  # None: its sampler chooses time limits
+    block: int | None = None
+    shortlist: tuple[int, ...] | None = None  # of a replicate of a search's certificate
+    blind: bool = False  # begun before the levels were known: its level is not what is noted
+    certifies: bool = False  # for a certificate, so that it begins anew
+    worker: str | None = None
+    arguments: str | None = None
+
+
+def read_attribute(of: optuna.Study | BaseTrial, key: str) -> Any:
+    """Return an attribute of ours, or None if there is none or it is not what we write.
+
+    A warning says once what is wrong. Those that other attributes go on with are put together.
+    """
+    if isinstance(of, optuna.Study):
+        attributes = of._storage.get_study_user_attrs(of._study_id)  # not copied
+    else:
+        attributes = of.user_attrs
+    if key not in attributes:
+        return None
+    try:
+        value = _CHECKS[key](_whole(attributes, key))
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+        value = None
+    if value is None:
+        warn_of_attribute(of, key)
+    return value
+
+
+def pull_note(trial: BaseTrial) -> PullNote | None:
+    """Return what a trial says about its pull, or None if it is no pull."""
+    note: PullNote | None = read_attribute(trial, ARM_KEY)
+    return note
+
+
+def certificate_of(trial: FrozenTrial) -> dict[str, Any] | None:
+    """Return the certificate of a trial that answers, or None if it is no answer."""
+    if trial.state != TrialState.COMPLETE or not trial.values or len(trial.values) != 1:
+        return None
+    content: dict[str, Any] | None = read_attribute(trial, CERTIFICATE_KEY)
+    return content
+
+
+def warn_of_attribute(of: optuna.Study | BaseTrial, key: str) -> None:
+    """Warn once that an attribute is ignored because mfhpo would not have written it."""
+    if isinstance(of, optuna.Study):
+        whose, about = f"study {of.study_name!r}", (of.study_name, of._study_id, id(of._storage))
+    else:
+        whose = f"trial {of.number}"
+        about = (str(of.datetime_start), getattr(of, "_trial_id", -1), of.number)
+    if (about, key) not in _warned:
+        _warned.add((about, key))
+        warnings.warn(
+            f"the user attribute {key!r} of {whose} is not what mfhpo writes: it is ignored. It "
+            f"was damaged, or written by something else.",
+            stacklevel=3,
+        )
+
+
+_warned: set[tuple[tuple[Any, ...], str]] = set()
+
+
+def attributes_for(key: str, value: Any) -> dict[str, Any]:
+    """Return the attributes that hold a value: one, or several if it is too long for a database.
+
+    What is short of a mapping stays where others look for it.
+    """
+    if len(_json(value)) <= _MOST_BYTES:
+        return {key: value}
+    short: dict[str, Any] = {}
+    if isinstance(value, Mapping):
+        short = {name: item for name, item in value.items() if len(_json(item)) < _PIECE // 50}
+        if len(_json(short)) > _PIECE:
+            short = {}
+        value = {name: item for name, item in value.items() if name not in short}
+    text = _json(value)
+    pieces = [text[begin : begin + _PIECE] for begin in range(0, len(text), _PIECE)]
+    # The first one comes last: who sees it sees all of them.
+    attributes = {f"{key}:{number}": piece for number, piece in enumerate(pieces)}
+    return {**attributes, key: {**short, _PIECES: len(pieces)}}
+
+
+def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
+    """Set a user attribute of a running trial, in the storage and on the copy at hand."""
+    for name, part in attributes_for(key, value).items():
+        # No public way leads from a sampler, or a pruner, to the attributes of a running trial.
+        study._storage.set_trial_user_attr(trial._trial_id, name, part)
+        trial.user_attrs[name] = part
+
+
+def write_note(of: optuna.Study | BaseTrial, key: str, value: Any) -> None:
+    """Set a user attribute of a study, or of the trial that an objective runs."""
+    for name, part in attributes_for(key, value).items():
+        of.set_user_attr(name, part)
+
 
 def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
     """What a trial that begins has of its parameters, whatever its sampler says; None if nothing.
@@ -65,8 +193,192 @@ def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
     return enqueued
 
 
-def write_attribute(study: optuna.Study, trial: FrozenTrial, key: str, value: Any) -> None:
-    """Set a user attribute of a running trial, in the storage and on the copy at hand."""
-    # No public way leads from a sampler, or a pruner, to the attributes of a running trial.
-    study._storage.set_trial_user_attr(trial._trial_id, key, value)
-    trial.user_attrs[key] = value
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str)  # of choices that JSON does not hold, storages in memory
+
+
+def _whole(attributes: Mapping[str, Any], key: str) -> Any:
+    """Put an attribute together; errors of several kinds say that a piece is missing or damaged."""
+    value = attributes[key]
+    if not isinstance(value, Mapping) or _PIECES not in value:
+        return value
+    if not _is_whole(value[_PIECES], _MOST_ENTRIES):
+        return None
+    text = "".join(attributes[f"{key}:{number}"] for number in range(value[_PIECES]))
+    rest = json.loads(text)
+    short = {name: item for name, item in value.items() if name != _PIECES}
+    return {**short, **rest} if isinstance(rest, Mapping) else rest
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any, most: int = _MOST) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def _is_name(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
+
+
+def _are(check: Callable[..., bool], values: Any) -> bool:
+    return isinstance(values, (list, tuple)) and all(map(check, values))
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is neither too deep nor too large to be gone through."""
+    level, seen = [value], 0
+    for _ in range(_DEEPEST):
+        seen += len(level)
+        if seen > _MOST_ENTRIES or any(isinstance(of, int) and abs(of) > 1e300 for of in level):
+            return False
+        level = [item for of in level for item in _items_of(of)]
+        if not level:
+            return True
+    return False
+
+
+def _items_of(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return value.values()
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _has(content: Any, **checks: Callable[..., bool]) -> bool:
+    """Return whether a value is a mapping whose fields, those that it has, are as they should."""
+    if not isinstance(content, Mapping):
+        return False
+    return all(check(content[name]) for name, check in checks.items() if name in content)
+
+
+def _name(value: Any) -> str | None:
+    return value if _is_name(value) else None
+
+
+def _count(value: Any) -> int | None:
+    return value if _is_whole(value) else None
+
+
+def _true(value: Any) -> bool | None:
+    return value is True or None
+
+
+def _positive(value: Any) -> float | None:
+    return float(value) if _is_number(value) and value > 0.0 else None
+
+
+def _seconds(value: Any) -> float | None:
+    if not _is_number(value) or not math.isfinite(value):
+        return None
+    return max(0.0, float(value))  # the clock may have been set back
+
+
+_SIGNED = {WORKER: _is_name, ARGUMENTS: _is_name}
+
+
+def _pull(value: Any) -> PullNote | None:
+    is_right = _has(
+        value,
+        arm=_is_whole,
+        fidelity=_is_whole,
+        block=_is_whole,
+        shortlist=lambda arms: _are(_is_whole, arms),
+        **_SIGNED,
+    )
+    if not is_right or "arm" not in value:
+        return None
+    shortlist = value.get("shortlist")
+    return PullNote(
+        arm=value["arm"],
+        fidelity=value.get("fidelity"),
+        block=value.get("block"),
+        shortlist=None if shortlist is None else tuple(shortlist),
+        blind=value.get("blind") is True,
+        certifies=value.get("certifies") is True,
+        worker=value.get(WORKER),
+        arguments=value.get(ARGUMENTS),
+    )
+
+
+def _query(value: Any) -> Mapping[str, Any] | None:
+    is_right = _has(
+        value,
+        levels=lambda levels: _are(_is_whole, levels),
+        profile=lambda profile: (
+            isinstance(profile, Mapping) and all(0.0 <= place <= 1e6 for place in profile.values())
+        ),
+        **_SIGNED,
+    )
+    return value if is_right else None
+
+
+def _certificate(value: Any) -> Mapping[str, Any] | None:
+    is_right = _is_plain(value) and _has(
+        value,
+        arm=lambda arm: arm is None or _is_whole(arm),
+        certified=lambda certified: isinstance(certified, bool),
+        trials=_is_whole,
+        evaluations=_is_whole,
+    )
+    if not is_right or "arm" not in value:
+        return None
+    has_claim = all(_is_number(value.get(name, 0.0)) for name in ("delta", "epsilon"))
+    return value if has_claim or not value.get("certified") else None
+
+
+def _sampler(value: Any) -> Mapping[str, Any] | None:
+    is_right = _is_plain(value) and _has(
+        value,
+        sampler=_is_name,
+        arguments=lambda given: _has(given, arms=may_be_arms, candidates=may_be_arms),
+        digest=_is_name,
+        version=_is_whole,
+        **{WORKER: _is_name},
+    )
+    return value if is_right else None
+
+
+def _shortlist(value: Any) -> Mapping[str, Any] | None:
+    is_right = _is_plain(value) and _has(
+        value,
+        study=_is_name,
+        direction=_is_name,
+        candidates=lambda those: _are(lambda of: _are(lambda _: True, of) and len(of) == 2, those),
+        replicate=lambda name: name is None or _is_name(name),
+        first_number=_is_whole,
+    )
+    return value if is_right and {"study", "candidates", "first_number"} <= value.keys() else None
+
+
+def _game(value: Any) -> Mapping[str, Any] | None:
+    is_right = _is_plain(value) and _has(
+        value,
+        players=lambda players: (
+            isinstance(players, Mapping)
+            and all(_are(_is_name, names) for names in players.values())
+        ),
+        fidelity=lambda names: _are(_is_name, names),
+    )
+    return value if is_right and {"players", "fidelity"} <= value.keys() else None
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    ARM_KEY: _pull,
+    QUERY_KEY: _query,
+    GAME_KEY: _game,
+    ANSWERING_KEY: _name,
+    CERTIFICATE_KEY: _certificate,
+    WITHHELD_KEY: _true,
+    SO_FAR_KEY: _count,
+    FIDELITY_KEY: _name,
+    SAMPLER_KEY: _sampler,
+    SHORTLIST_KEY: _shortlist,
+    LIMIT_KEY: _positive,
+    SECONDS_KEY: _seconds,
+    CENSORED_KEY: _positive,
+    MEMORY_KEY: _positive,
+    STORAGE_FAILED_KEY: _count,
+    ENFORCER_KEY: _name,
+}
+"""Of each attribute what makes of its value what is read, or None if it is wrong."""

@@ -16,14 +16,11 @@ from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.race import RacingPolicy
 from mfhpo.regret.reward import RewardPolicy
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import ARGUMENTS, ARM_KEY, parameters_before
+from mfhpo_optuna.study.attributes import ARM_KEY, parameters_before
 from mfhpo_optuna.study.levels import Replicates, contains, did_you_mean, levels_in
 from mfhpo_optuna.study.loop.state import Progress
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.study_race import End, StudyRace
 from mfhpo_optuna.study.trials.under_way import Running
-
-# In the tag of a pull that was begun before the levels were known: its level is not what is noted.
-_BLIND = "blind"
 
 MakePolicy = Callable[[int, tuple[Any, ...], float], Policy]
 
@@ -73,17 +70,12 @@ class FidelityRace(StudyRace):
     def _is_single(self, trial: FrozenTrial) -> bool:
         return self.policy is not None and self.fidelity.name in trial.params
 
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
-        stopped_at = self._stopped_at(trial) if state == TrialState.PRUNED else None
-        if state == TrialState.PRUNED and stopped_at is None and trial.number not in self.over:
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
+        is_pruned = end.state == TrialState.PRUNED
+        stopped_at = self._stopped_at(trial) if is_pruned else None
+        if is_pruned and stopped_at is None and trial.number not in self.over:
             self._warn_of_pruning(trial, "at the level it was to be evaluated at")
+        value, seconds = end.value, end.seconds
         succeeded = value is not None
         asked = trial.distributions.get(self.fidelity.name)
         if asked is not None:
@@ -186,18 +178,18 @@ class FidelityRace(StudyRace):
         if pull.block is not None:
             tag["block"] = pull.block
         if self.policy is None:
-            tag[_BLIND] = True
+            tag["blind"] = True
         return {ARM_KEY: tag}
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        tag = trial.user_attrs[ARM_KEY]
-        if "fidelity" not in tag:
+        note = self._note_of(trial)
+        assert note is not None
+        if note.fidelity is None:
             raise ValueError(
                 f"trial {trial.number} was run by a sampler that chooses time limits, not levels "
                 f"of {self.fidelity.name!r}; resume the study with that one, or begin another."
             )
-        pull = Pull(int(tag["arm"]), int(tag["fidelity"]), block=tag.get("block"))
-        return self._within_levels(pull)
+        return self._within_levels(Pull(note.arm, note.fidelity, block=note.block))
 
     def _within_levels(self, pull: Pull) -> Pull:
         """A pull that was noted when there may have been more levels."""
@@ -273,7 +265,8 @@ class FidelityRace(StudyRace):
         self._levels_told.add(fidelity)
         # Trials that were run elsewhere, or earlier, may have had other levels.
         is_own = trial.number in self._under_way.begun_here
-        is_planned = fidelity == planned.fidelity or _BLIND in trial.user_attrs[ARM_KEY]
+        note = self._note_of(trial)
+        is_planned = fidelity == planned.fidelity or (note is not None and note.blind)
         if is_own and not is_planned:
             self._overridden += 1
         elif len(self._levels_told) > 1:  # else it may be what is always set
@@ -288,8 +281,8 @@ class FidelityRace(StudyRace):
         level = trial.params.get(self.fidelity.name)
         if level is None or not self.levels or level in self.levels:
             return False
-        chosen_by = trial.user_attrs[ARM_KEY].get(ARGUMENTS, self._arguments)
-        return bool(chosen_by != self._arguments)
+        note = self._note_of(trial)
+        return bool(note and note.arguments not in (None, self._arguments))
 
     # What the sampler asks.
 

@@ -18,9 +18,10 @@ from mfhpo_optuna.study.attributes import (
     LIMIT_KEY,
     MEMORY_KEY,
     parameters_before,
+    read_attribute,
 )
 from mfhpo_optuna.study.loop.state import Progress
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.study_race import End, StudyRace
 
 MakePolicy = Callable[[int, float], CensoredPolicy]
 
@@ -66,15 +67,9 @@ class LimitedRace(StudyRace):
     def _has_turns(self, pull: Pull) -> bool:
         return False  # nothing is certified
 
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
-        observation = self._observed(trial, state, value, seconds, pull)
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
+        observation = self._observed(trial, pull, end)
+        value, seconds = end.value, end.seconds
         whole = value is not None
         if not whole:
             # A trial that was stopped tells what its arm is, as far as it came.
@@ -96,18 +91,12 @@ class LimitedRace(StudyRace):
         self._tell(trial, pull, observation)
         return True
 
-    def _observed(
-        self,
-        trial: FrozenTrial,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-        pull: Pull,
-    ) -> Observation:
+    def _observed(self, trial: FrozenTrial, pull: Pull, end: End) -> Observation:
         """What came back from a pull: a value, that it was stopped, or a failure."""
-        if state == TrialState.PRUNED:
+        value, seconds = end.value, end.seconds
+        if end.state == TrialState.PRUNED:
             limit = self._stopped_at(trial, pull)
-            failed_for_memory = MEMORY_KEY in trial.user_attrs
+            failed_for_memory = read_attribute(trial, MEMORY_KEY) is not None
             if limit is None and not failed_for_memory and trial.number not in self.over:
                 self._warn_of_pruning(trial, "in time, nor was it stopped at its limit")
             return Observation(None, seconds, censored_at=limit)
@@ -119,11 +108,11 @@ class LimitedRace(StudyRace):
 
     def _stopped_at(self, trial: FrozenTrial, pull: Pull) -> float | None:
         """The limit at which a pruned trial was stopped, or None if something else pruned it."""
-        stopped_at = trial.user_attrs.get(CENSORED_KEY)
+        stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
         if stopped_at is None:
             return None
         if pull.limit is None:
-            return float(stopped_at)
+            return stopped_at
         if stopped_at < pull.limit:
             self._warn_once(
                 "other limit",
@@ -140,8 +129,8 @@ class LimitedRace(StudyRace):
             return  # it may have been pruned in its first suggestion, before an enforcer saw it
         if state not in (TrialState.COMPLETE, TrialState.PRUNED):
             return
-        limit = trial.user_attrs.get(LIMIT_KEY)
-        if limit is not None and ENFORCER_KEY not in trial.user_attrs:
+        limit = read_attribute(trial, LIMIT_KEY)
+        if limit is not None and read_attribute(trial, ENFORCER_KEY) is None:
             self._warn_once(
                 "enforcer",
                 f"trial {trial.number} had a limit of {limit:.4g} seconds, but nobody enforces it: "
@@ -183,13 +172,14 @@ class LimitedRace(StudyRace):
         return self._longest if limits is None else float(limits[-1])
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        tag = trial.user_attrs[ARM_KEY]
-        if "fidelity" in tag:
+        note = self._note_of(trial)
+        assert note is not None
+        if note.fidelity is not None:
             raise ValueError(
                 f"trial {trial.number} was run by a sampler that chooses levels of a fidelity, not "
                 f"time limits; resume the study with that one, or begin another."
             )
-        return Pull(int(tag["arm"]), 0, _limit_of(trial))
+        return Pull(note.arm, 0, _limit_of(trial))
 
     def _default_lease(self, pull: Pull) -> float:
         if pull.limit is not None:
@@ -230,7 +220,5 @@ class LimitedRace(StudyRace):
 
 def _limit_of(trial: FrozenTrial) -> float | None:
     """The limit among a trial's attributes, or None if it is none."""
-    limit = trial.user_attrs.get(LIMIT_KEY)
-    if isinstance(limit, (int, float)) and not isinstance(limit, bool) and 0.0 < limit < math.inf:
-        return float(limit)
-    return None
+    limit: float | None = read_attribute(trial, LIMIT_KEY)
+    return None if limit == math.inf else limit

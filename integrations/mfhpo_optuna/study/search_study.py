@@ -20,12 +20,14 @@ from mfhpo_optuna.study.attributes import (
     LIMIT_KEY,
     MEMORY_KEY,
     parameters_before,
+    read_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace, MakePolicy
 from mfhpo_optuna.study.levels import Replicates
 from mfhpo_optuna.study.loop.state import Progress
 from mfhpo_optuna.study.open_arms import OpenArms
 from mfhpo_optuna.study.places import kind_of, point_of
+from mfhpo_optuna.study.study_race import End
 from mfhpo_optuna.study.trials.processes import is_surely_alive
 
 # Times the first limit, which is a tenth of the budget, before the levels are known.
@@ -37,6 +39,7 @@ class SearchStudy(FidelityRace):
 
     arms: OpenArms
     avoids_repeats = True
+    has_open_arms = True
     arms_option = "candidates"
 
     def __init__(
@@ -159,7 +162,10 @@ class SearchStudy(FidelityRace):
 
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
         # A larger limit of time may be worth it, one of memory there will not be.
-        return math.inf if MEMORY_KEY in trial.user_attrs else trial.user_attrs.get(CENSORED_KEY)
+        if read_attribute(trial, MEMORY_KEY) is not None:
+            return math.inf
+        stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
+        return stopped_at
 
     def _has_turns(self, pull: Pull) -> bool:
         return isinstance(pull, Replicate)  # the search itself certifies nothing
@@ -198,20 +204,13 @@ class SearchStudy(FidelityRace):
             return None
         return self.race.limited(pull, pending)
 
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
         if not isinstance(pull, Replicate) and pull.block not in (None, SEARCH_BLOCK):
             # It began before it was known that this is a search. The certificate is to see new
             # replicates, so that this value counts for nothing.
             self._remember(pull, trial)
             return True
-        return super()._take_in(trial, pull, state, value, seconds)
+        return super()._take_in(trial, pull, end)
 
     def _remember(self, pull: Pull, trial: FrozenTrial) -> None:
         super()._remember(pull, trial)
@@ -226,12 +225,12 @@ class SearchStudy(FidelityRace):
             self.race.agree(self._shortlist[1])
 
     def _noted(self, trial: FrozenTrial) -> Pull:
-        pull = replace(super()._noted(trial), limit=trial.user_attrs.get(LIMIT_KEY))
+        pull = replace(super()._noted(trial), limit=read_attribute(trial, LIMIT_KEY))
         self.arms.make_room(pull.arm)
-        shortlist = trial.user_attrs[ARM_KEY].get("shortlist")
-        if shortlist is not None:
-            self._agree(trial.number, tuple(shortlist))
-            agreed = tuple(shortlist)
+        note = self._note_of(trial)
+        if note is not None and note.shortlist is not None:
+            agreed = note.shortlist
+            self._agree(trial.number, agreed)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
         if trial.state == TrialState.RUNNING and not self._under_way.is_overdue(
             trial.number, pull, trial.datetime_start

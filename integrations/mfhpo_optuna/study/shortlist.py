@@ -19,7 +19,13 @@ from mfhpo._validation import check_count, check_instance, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import as_fidelity
-from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, FIDELITY_KEY, NO_ANSWER
+from mfhpo_optuna.study.attributes import (
+    FIDELITY_KEY,
+    NO_ANSWER,
+    certificate_of,
+    pull_note,
+    read_attribute,
+)
 from mfhpo_optuna.study.levels import contains, did_you_mean
 
 
@@ -73,7 +79,7 @@ def shortlist_of(
         )
     trials = study.get_trials(deepcopy=False)
     if fidelity is None:  # a race says which parameter it is
-        fidelity = study.user_attrs.get(FIDELITY_KEY)
+        fidelity = read_attribute(study, FIDELITY_KEY)
     chosen = None if fidelity is None else as_fidelity(fidelity)
     eligible = _eligible(trials, chosen)
     configurations = _group(study, eligible, chosen, replicate)
@@ -106,7 +112,7 @@ def shortlist_of(
             )
         )
         distributions.append(dict(trial.distributions))
-    searched = [trial for trial in trials if CERTIFICATE_KEY not in trial.user_attrs]
+    searched = [trial for trial in trials if certificate_of(trial) is None]
     at = "" if chosen is None else f" at {chosen.name}={kept[0].params[chosen.name]!r}"
     by = "" if replicate is None else f" by {replicate}"
     return StudyShortlist(
@@ -118,7 +124,7 @@ def shortlist_of(
             len(eligible),
             len(configurations),
             sum(_has_value(trial) and not _is_in_range(trial) for trial in searched),
-            any(ARM_KEY in trial.user_attrs for trial in eligible),
+            any(pull_note(trial) for trial in eligible),
         ),
         distributions=tuple(distributions),
         maximise=maximise,
@@ -131,14 +137,14 @@ def shortlist_of(
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
     """Trials that completed within their ranges; in a race those at the target, and no answer."""
     completed = [trial for trial in trials if _has_value(trial) and _is_in_range(trial)]
-    is_race = any(ARM_KEY in trial.user_attrs for trial in completed)
+    is_race = any(pull_note(trial) for trial in completed)
     eligible = []
     for trial in completed:
         broken = {name for name, value in trial.constraints.items() if value > 0.0}
-        if ARM_KEY in trial.user_attrs:
+        if pull_note(trial):
             # A pull is no answer by itself, and so breaks a constraint of mfhpo's own.
             broken.discard(NO_ANSWER)
-        if broken or (is_race and CERTIFICATE_KEY in trial.user_attrs):
+        if broken or (is_race and certificate_of(trial)):
             continue
         if not is_race or fidelity is None or _is_at_target(trial, fidelity):
             eligible.append(trial)

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import optuna
@@ -24,10 +24,13 @@ from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna.study.arms import Arms
 from mfhpo_optuna.study.attributes import (
     ARM_KEY,
-    CERTIFICATE_KEY,
     SO_FAR_KEY,
     WITHHELD_KEY,
+    PullNote,
+    certificate_of,
     parameters_before,
+    pull_note,
+    warn_of_attribute,
 )
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
 from mfhpo_optuna.study.levels import Replicates
@@ -43,6 +46,10 @@ from mfhpo_optuna.study.trials.under_way import Running, UnderWay, default_lease
 # failures.
 _MOST_SPOILT = 10
 
+# Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
+# these, at the study's beginning and for each trial since, are none that a sampler has chosen.
+_AT_FIRST, _FOR_EACH_TRIAL = 10_000, 100
+
 FORGOTTEN = "forgotten replicate"  # among what the user was warned about
 
 _OTHERS_DECIDE = "what is to be evaluated next depends on trials under way"
@@ -50,10 +57,20 @@ _OTHERS_DECIDE = "what is to be evaluated next depends on trials under way"
 Listener = Callable[[int, Pull, Observation], None]
 
 
+@dataclass(frozen=True)
+class End:
+    """How a trial ended: with a value only if it is COMPLETE."""
+
+    state: TrialState
+    value: float | None
+    seconds: float | None
+
+
 class StudyRace(abc.ABC):
     """Translates between the trials of one study and a policy."""
 
     arms_option = "arms"  # what the sampler calls its configurations
+    has_open_arms = False  # whether there is always another one
 
     def __init__(
         self,
@@ -121,6 +138,19 @@ class StudyRace(abc.ABC):
         """The user attributes of a trial that begins, but is no pull: enqueued, or too late."""
         return {}
 
+    def _note_of(self, trial: FrozenTrial) -> PullNote | None:
+        """Return what a trial says about its pull; None if it is no pull that there can be."""
+        note = pull_note(trial)
+        if note is None:
+            return None
+        numbers = [note.block or 0, *(note.shortlist or ())]
+        if self.has_open_arms:
+            numbers.append(note.arm)
+        if max(numbers) <= _AT_FIRST + _FOR_EACH_TRIAL * trial.number:
+            return note
+        warn_of_attribute(trial, ARM_KEY)
+        return None
+
     @abc.abstractmethod
     def _noted(self, trial: FrozenTrial) -> Pull:
         """The pull that a trial's user attributes tell of."""
@@ -147,15 +177,8 @@ class StudyRace(abc.ABC):
         return True
 
     @abc.abstractmethod
-    def _take_in(
-        self,
-        trial: FrozenTrial,
-        pull: Pull,
-        state: TrialState,
-        value: float | None,
-        seconds: float | None,
-    ) -> bool:
-        """Learn from a finished pull, without a value if it is not COMPLETE; see `finish`."""
+    def _take_in(self, trial: FrozenTrial, pull: Pull, end: End) -> bool:
+        """Learn from a finished pull; see `finish`."""
 
     def _default_lease(self, pull: Pull) -> float:
         """Seconds after which a running pull is no longer waited for, if the user gave none."""
@@ -183,7 +206,7 @@ class StudyRace(abc.ABC):
             trial
             for trial in news
             if trial.state == TrialState.RUNNING
-            and ARM_KEY in trial.user_attrs
+            and self._note_of(trial) is not None
             and not self._order.was_told_early(trial.number)
         ]
         has_policy = self.policy is not None
@@ -192,16 +215,16 @@ class StudyRace(abc.ABC):
             self._see(trial)
         self._under_way.keep_looks(changed, has_policy)
         for trial in by_their_ends(news):
-            if ARM_KEY in trial.user_attrs:
+            is_pull = self._note_of(trial) is not None
+            if is_pull:
                 self._order.compare(trial)
             if self._order.confirm(trial.number):
                 continue
-            if trial.number not in self._under_way.running and ARM_KEY in trial.user_attrs:
+            if trial.number not in self._under_way.running and is_pull:
                 self._under_way.n_begun += 1
                 self.resumed = True
-            self.finish(
-                trial, trial.state, trial.value if trial.values else None, seconds_of(trial)
-            )
+            value = trial.value if trial.state == TrialState.COMPLETE else None
+            self.finish(trial, End(trial.state, value, seconds_of(trial)))
         self.settle()
         return True
 
@@ -215,29 +238,25 @@ class StudyRace(abc.ABC):
         running[number] = self._as_seen(running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
 
-    def finish(
-        self, trial: FrozenTrial, state: TrialState, value: float | None, seconds: float | None
-    ) -> bool:
+    def finish(self, trial: FrozenTrial, end: End) -> bool:
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         if not trial.state.is_finished():
-            self._order.note_early(trial.number, state)
+            self._order.note_early(trial.number, end.state)
         self._under_way.end(trial)
-        if is_spoilt(trial, state) and self._passes_over(trial):
+        if is_spoilt(trial, end.state) and self._passes_over(trial):
             return False
-        if CERTIFICATE_KEY in trial.user_attrs:
+        if certificate_of(trial) is not None:
             self.certificates.append(trial)
             return False
-        if ARM_KEY not in trial.user_attrs:
+        if self._note_of(trial) is None:
             return self._is_single(trial)
         self._note_replicates(trial.distributions)
-        self._look_for_replicate(trial, value if state == TrialState.COMPLETE else None)
+        self._look_for_replicate(trial, end.value)
         pull = self._noted(trial)
         self.begun_by.setdefault(pull.arm, trial)
-        if state != TrialState.COMPLETE:
-            value = None
-        elif value is not None:
+        if end.value is not None:
             self._spoilt.pop(pull.arm, None)
-        return self._take_in(trial, pull, state, value, seconds)
+        return self._take_in(trial, pull, end)
 
     def _look_for_replicate(self, trial: FrozenTrial, value: float | None) -> None:
         """Warn once of a parameter that may be a replicate, if none was declared."""
@@ -256,7 +275,7 @@ class StudyRace(abc.ABC):
 
         False if that happens to the arm again and again: its data may be the reason.
         """
-        if ARM_KEY not in trial.user_attrs:
+        if self._note_of(trial) is None:
             return True
         pull = self._as_seen(Running(self._noted(trial), trial.datetime_start), trial).pull
         self._spoilt[pull.arm] += 1
@@ -276,7 +295,7 @@ class StudyRace(abc.ABC):
 
         It has the parameters of the lost trial, so that it can evaluate nothing else.
         """
-        if not trial.params or ARM_KEY not in trial.user_attrs:
+        if not trial.params or self._note_of(trial) is None:
             return None
         return self._as_seen(Running(self._noted(trial), trial.datetime_start), trial).pull
 

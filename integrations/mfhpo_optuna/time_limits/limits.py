@@ -1,23 +1,19 @@
 """How long a trial may run, and how long the objective in this thread has run."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
 
-from mfhpo._validation import check_limit
-from mfhpo_optuna.study.attributes import LIMIT_KEY
+from optuna.trial import BaseTrial
+
+from mfhpo_optuna.study.attributes import LIMIT_KEY, read_attribute
 
 _clock: ContextVar[Callable[[], float] | None] = ContextVar("_clock", default=None)
 
 
-def limit_of(attributes: Mapping[str, Any], number: int, limit: float | None) -> float | None:
-    """The smaller of a trial's given limit and the one in its user attributes, None if neither.
-
-    Raises TypeError or ValueError if the attribute is no positive number.
-    """
-    name = f"the user attribute {LIMIT_KEY!r} of trial {number}"
-    limits = [check_limit(name, attributes.get(LIMIT_KEY)), limit]
+def limit_of(trial: BaseTrial, limit: float | None) -> float | None:
+    """The smaller of a trial's given limit and the one in its user attributes, None if neither."""
+    limits = [read_attribute(trial, LIMIT_KEY), limit]
     return min((limit for limit in limits if limit is not None), default=None)
 
 

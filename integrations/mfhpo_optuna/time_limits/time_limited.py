@@ -18,12 +18,14 @@ from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_choice, check_flag, check_instance, check_limit
 from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
     CENSORED_KEY,
     ENFORCER_KEY,
     LIMIT_KEY,
     MEMORY_KEY,
     SECONDS_KEY,
+    pull_note,
+    read_attribute,
+    write_note,
 )
 from mfhpo_optuna.time_limits.crew import Crew
 from mfhpo_optuna.time_limits.crossing import PackedError, PackedValue
@@ -43,13 +45,11 @@ class TimeLimited:
     one. At the limit that process is killed with all that it has started: a sleep, a loop in C
     that never returns to Python, child processes, processes in other sessions, and those that
     ignore signals. The trial ends PRUNED, with the parameters, user attributes and reported
-    values that it had until then, and the next trial begins. A cooperative limit, as by
-    `TimeLimitPruner`, cannot do this.
+    values that it had until then, and the next trial begins.
 
     It is given to ``study.optimize``, with any ``n_jobs``. Its processes start with the first
     trial, and end when it is closed (``with time_limited(...) as limited:``), is no longer used, or
-    the program ends, even by ``kill -9``. It can be pickled and copied if the objective can; the
-    processes stay where they are.
+    the program ends, even by ``kill -9``. It can be pickled and copied if the objective can.
 
     Parameters
     ----------
@@ -59,9 +59,8 @@ class TimeLimited:
     limit
         Seconds that a trial may take. None leaves it to the sampler, which tells it in the
         trial's user attribute ``"mfhpo:limit"``; where both do, the smaller one counts. The
-        clock stands still while a parameter is suggested for the first time, since a sampler may be
-        slow, and while the storage fails for the first time; whatever else the objective asks of
-        its trial is the objective's own time.
+        clock stands still while a parameter is suggested for the first time, and while the storage
+        fails for the first time.
     memory_limit
         Bytes that a trial may take, with all processes that it has started; none by default.
     start_method
@@ -82,66 +81,47 @@ class TimeLimited:
 
     Notes
     -----
-    **What is recorded**, as user attributes of a trial, and so in ``study.trials_dataframe()``:
-    ``mfhpo:seconds``, what the trial took; ``mfhpo:censored_at``, the limit in seconds, if it was
-    stopped, be it for its time or its memory; ``mfhpo:memory_limit``, the limit in bytes, if it
-    was stopped for its memory; ``mfhpo:enforced_by``, if the sampler set a limit.
+    **What is recorded**, as user attributes of a trial: ``mfhpo:seconds``, what it took;
+    ``mfhpo:censored_at``, the limit in seconds, if it was stopped, be it for its time or its
+    memory; ``mfhpo:memory_limit``, the limit in bytes, if it was stopped for its memory;
+    ``mfhpo:enforced_by``, if the sampler set a limit.
 
-    **What the objective sees.** What it does to this process is lost, since it runs in another
-    one: ``history.append(...)`` on a list of this module, or ``study.set_user_attr(...)`` on a
-    study in memory around it, changes a copy. Give such things to the trial instead, with
-    ``trial.set_user_attr(...)``, and read them from ``study.trials``.
+    **What the objective sees.** What it does to globals and to a study in memory changes a copy:
+    use ``trial.set_user_attr(...)``. Threads of the objective may use its trial, its child
+    processes may not. `trial.study` can be read and stopped. Exceptions come out with their type
+    and traceback; one that cannot be pickled comes out as the nearest of its classes that can. When
+    the process ends by itself, as by a segmentation fault, RuntimeError is raised and the trial
+    FAILs. Standard input is empty.
 
-    The objective's trial has the methods and attributes of `optuna.trial.Trial`; threads of the
-    objective may use it, its child processes may not. `trial.study` can be read and stopped.
-    Exceptions come out with their type and, as their cause, their traceback; one that cannot be
-    pickled comes out as the nearest of its classes that can, with its message. When the process
-    ends by itself, as by a segmentation fault, RuntimeError is raised and the trial FAILs.
-    Standard input is empty.
+    **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna waits for
+    the running trials, at most until their limits; the second Ctrl-C ends the program.
 
-    **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna only stops
-    beginning trials at the first Ctrl-C, and waits for the running ones, at most until their
-    limits. The second Ctrl-C ends the program, and its trials within a second or two.
+    **Memory** is measured every 50 ms, or more rarely where that takes long. On Linux memory that
+    several processes share is divided among them, and what a trial shares with this process does
+    not count; elsewhere it is the resident set size. A process that keeps more than a tenth of the
+    limit after a trial is not used for the next one.
 
-    **Memory** is measured every 50 ms, or more rarely where that takes long, so a trial may exceed
-    its limit in between. On Linux memory that several processes share is divided among them, and
-    what a trial shares with this process does not count; elsewhere it is the resident set size. A
-    process that keeps more than a tenth of the limit after a trial is not used for the next one.
-
-    **Start methods.** "fork" takes milliseconds and pickles nothing. It copies this process at the
-    first trial, so that later changes of globals are not seen. CUDA breaks if it was used here
-    before, and so does libgomp (LightGBM, XGBoost, scikit-learn) if it has run threads here: trials
-    then hang until their limits, and a warning follows the first one. Use "forkserver" or "spawn"
-    then, or train nothing here before the first trial. Both import the main module again, which
-    must begin its study below ``if __name__ == "__main__":``. All three fork the processes of
-    further trials from one that never ran the objective.
+    **Start methods.** "fork" takes milliseconds and copies this process at the first trial. CUDA
+    breaks if it was used here before, and so does libgomp (LightGBM, XGBoost, scikit-learn) if it
+    has run threads here: trials then hang until their limits. The others import the main module
+    again, which must begin its study below ``if __name__ == "__main__":``.
 
     **Randomness.** Before each trial `random` and `numpy.random` are seeded there with numbers
     that are drawn from them here, so seeding them here makes a study without parallel trials
-    repeatable. Generators of other libraries are as they were forked: seed them in the objective.
+    repeatable. Seed generators of other libraries in the objective.
 
     **What escapes**: work that another service does on request, such as a container or a queued
-    job; on macOS, processes whose parent has ended; and the time that the storage takes when an
-    objective asks for ever new parameters.
+    job; and on macOS, processes whose parent has ended.
 
     Examples
     --------
-    >>> import time
     >>> import optuna
     >>> from mfhpo_optuna import time_limited
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", 0.0, 1.0)
-    ...     if trial.number == 1:
-    ...         time.sleep(3600.0)
-    ...     return x
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study()
-    >>> with time_limited(objective, limit=0.3) as limited:
+    >>> study = optuna.create_study(study_name="limited")
+    >>> with time_limited(lambda trial: trial.suggest_float("x", 0, 1), limit=60.0) as limited:
     ...     study.optimize(limited, n_trials=3)
-    >>> [trial.state.name for trial in study.trials]
-    ['COMPLETE', 'PRUNED', 'COMPLETE']
-    >>> study.trials[1].user_attrs["mfhpo:censored_at"], "x" in study.trials[1].params
-    (0.3, True)
+    >>> len(study.trials)
+    3
     """
 
     def __init__(
@@ -183,10 +163,10 @@ class TimeLimited:
             If its process ended by itself.
         """
         limit = self._limit_for(trial)
-        if LIMIT_KEY in trial.user_attrs:
-            trial.set_user_attr(ENFORCER_KEY, "time_limited")
+        if read_attribute(trial, LIMIT_KEY) is not None:
+            write_note(trial, ENFORCER_KEY, "time_limited")
         end = self._supervise(trial, limit)
-        trial.set_user_attr(SECONDS_KEY, end.seconds)
+        write_note(trial, SECONDS_KEY, end.seconds)
         if isinstance(end.how, PackedValue | PackedError):
             self._suspects_fork = False
             value: float | Sequence[float] = end.how.unpack()
@@ -197,9 +177,9 @@ class TimeLimited:
                 f"{_how_it_ended(end.how.status)}, instead of returning a value."
             )
         if math.isfinite(limit):
-            trial.set_user_attr(CENSORED_KEY, limit)
+            write_note(trial, CENSORED_KEY, limit)
         if isinstance(end.how, OutOfMemory):
-            trial.set_user_attr(MEMORY_KEY, self._memory_limit)
+            write_note(trial, MEMORY_KEY, self._memory_limit)
             raise optuna.TrialPruned(
                 f"stopped after {end.seconds:.3g} s at its memory limit of "
                 f"{self._memory_limit:.4g} bytes; it held {end.how.used:.4g}"
@@ -260,7 +240,7 @@ class TimeLimited:
         )
 
     def _limit_for(self, trial: BaseTrial) -> float:
-        limit = limit_of(trial.user_attrs, trial.number, self._limit)
+        limit = limit_of(trial, self._limit)
         if limit is not None:
             return limit
         if self._memory_limit is None and not self._warned:
@@ -284,8 +264,8 @@ def _check_picklable(objective: Objective, start_method: str) -> None:
 
 
 def _how_to_limit(trial: BaseTrial) -> str:
-    arm = trial.user_attrs.get(ARM_KEY)
-    if arm is not None and "fidelity" not in arm:  # of a sampler that chooses limits
+    note = pull_note(trial)
+    if note is not None and note.fidelity is None:  # of a sampler that chooses limits
         return (
             "its sampler derives its limits from the first trials, which none of them stops; give "
             "the sampler longest=60, or time_limited(objective, limit=60), for 60 seconds"

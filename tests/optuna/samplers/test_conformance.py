@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings(
 
 @pytest.fixture(autouse=True)
 def no_answers_so_far(monkeypatch):
-    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler.is_news", lambda race: False)
+    monkeypatch.setattr("mfhpo_optuna.samplers.policy_sampler.add_answer_so_far", lambda *_: None)
 
 
 def multivariate():

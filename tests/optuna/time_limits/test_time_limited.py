@@ -124,6 +124,16 @@ def test_without_any_limit_there_is_one_warning():
         run(lambda trial: 0.0, limit=1e12)
 
 
+def test_a_bad_limit_of_the_sampler_is_named_and_ignored():
+    study = optuna.create_study()
+    with time_limited(lambda trial: 1.0, limit=60.0) as limited:
+        for bad in (-1.0, "soon", 10**400):
+            trial = study.ask()
+            trial.set_user_attr(LIMIT_KEY, bad)
+            with pytest.warns(UserWarning, match=f"mfhpo:limit.*trial {trial.number} is not"):
+                assert limited(trial) == 1.0
+
+
 def _storages(folder):
     return {
         "memory": lambda: None,

@@ -13,7 +13,11 @@ from optuna.storages import BaseStorage
 from optuna.study._optimize import _run_trial
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY, write_attribute
+from mfhpo_optuna.study.attributes import (
+    STORAGE_FAILED_KEY,
+    read_attribute,
+    write_attribute,
+)
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 
 # What a storage raises if it does not take what it is given. A storage that is damaged raises
@@ -31,7 +35,7 @@ _PATIENCE, _PERIOD = 60.0, 0.2
 def is_spoilt(trial: FrozenTrial, state: TrialState) -> bool:
     """Whether a trial has failed because its storage did, as whoever ran it has noted."""
     # Optuna copies the attributes of a lost trial to the one that it makes anew.
-    return state == TrialState.FAIL and trial.user_attrs.get(STORAGE_FAILED_KEY) == trial.number
+    return state == TrialState.FAIL and read_attribute(trial, STORAGE_FAILED_KEY) == trial.number
 
 
 def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -> None:

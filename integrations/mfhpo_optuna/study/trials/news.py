@@ -12,7 +12,7 @@ from optuna.storages import BaseStorage, InMemoryStorage, JournalStorage
 from optuna.storages._cached_storage import _CachedStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import SECONDS_KEY
+from mfhpo_optuna.study.attributes import SECONDS_KEY, read_attribute
 
 StorageT = TypeVar("StorageT", bound=BaseStorage)
 
@@ -134,7 +134,7 @@ def seconds_of(trial: FrozenTrial) -> float | None:
 
     A trial whose worker died is failed by the storage when somebody notices, maybe days later.
     """
-    seconds: float | None = trial.user_attrs.get(SECONDS_KEY)
+    seconds: float | None = read_attribute(trial, SECONDS_KEY)
     begun, ended = trial.datetime_start, trial.datetime_complete
     if seconds is None and trial.state != TrialState.FAIL and begun and ended:
         seconds = (ended - begun).total_seconds()

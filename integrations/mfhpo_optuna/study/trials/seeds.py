@@ -4,7 +4,7 @@ import numpy as np
 from optuna.trial import BaseTrial
 
 from mfhpo._validation import check_instance
-from mfhpo_optuna.study.attributes import ARM_KEY
+from mfhpo_optuna.study.attributes import pull_note
 
 # What a seed counts: a study's trials, or the blocks that share a replicate.
 _BY_TRIAL, _BY_BLOCK = 0, 1
@@ -50,7 +50,8 @@ def seed_of(trial: BaseTrial) -> int:
     check_instance("trial", trial, BaseTrial, "what an objective is called with")
     study = getattr(trial, "study", None)
     name = "" if study is None else study.study_name
-    block = trial.user_attrs.get(ARM_KEY, {}).get("block")
+    note = pull_note(trial)
+    block = None if note is None else note.block
     key = (_BY_TRIAL, trial.number) if block is None else (_BY_BLOCK, block)
     seeds = np.random.SeedSequence(int.from_bytes(name.encode(), "little"), spawn_key=key)
     return int(seeds.generate_state(1)[0]) >> 1

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from optuna.trial import FrozenTrial
 
 from mfhpo import Pull
-from mfhpo_optuna.study.attributes import ARGUMENTS, ARM_KEY, LIMIT_KEY, WORKER
+from mfhpo_optuna.study.attributes import LIMIT_KEY, PullNote, pull_note, read_attribute
 from mfhpo_optuna.study.trials.news import TrialNews
 from mfhpo_optuna.study.trials.processes import is_surely_dead
 
@@ -17,8 +17,8 @@ from mfhpo_optuna.study.trials.processes import is_surely_dead
 _LEAST_LEASE = 60.0
 _LEASE_FACTOR = 10.0
 
-# Parameters, tag and limit of a trial, and whether there was a policy already.
-_Look: TypeAlias = tuple[dict[str, Any], dict[str, Any], float | None, bool]
+# Parameters, note and limit of a trial, and whether there was a policy already.
+_Look: TypeAlias = tuple[dict[str, Any], PullNote, float | None, bool]
 
 
 @dataclass(frozen=True)
@@ -69,9 +69,9 @@ class UnderWay:
         is_new = trial.number not in self.running
         self.n_begun += is_new
         if is_new or trial.number not in self.begun_here:
-            tag = trial.user_attrs[ARM_KEY]
+            note = _note_of(trial)
             self.running[trial.number] = Running(
-                pull, trial.datetime_start, worker=tag.get(WORKER), arguments=tag.get(ARGUMENTS)
+                pull, trial.datetime_start, worker=note.worker, arguments=note.arguments
             )
 
     def changed(self, trials: Sequence[FrozenTrial], has_policy: bool) -> list[FrozenTrial]:
@@ -81,8 +81,8 @@ class UnderWay:
         """
         for trial in trials:
             if self._looks.get(trial.number) != _look_at(trial, has_policy):
-                self._is_news_of(_arm_of(trial), trial.number)
-        return [trial for trial in trials if _arm_of(trial) in self._arms_in_news]
+                self._is_news_of(_note_of(trial).arm, trial.number)
+        return [trial for trial in trials if _note_of(trial).arm in self._arms_in_news]
 
     def keep_looks(self, seen: Sequence[FrozenTrial], has_policy: bool) -> None:
         """Have trials that were seen now seen again only if something is new about their arms."""
@@ -93,8 +93,9 @@ class UnderWay:
 
     def end(self, trial: FrozenTrial) -> None:
         """Note that a trial, whatever it evaluated, is under way no longer."""
-        if ARM_KEY in trial.user_attrs:
-            self._is_news_of(_arm_of(trial), trial.number)
+        note = pull_note(trial)
+        if note is not None:
+            self._is_news_of(note.arm, trial.number)
         self.running.pop(trial.number, None)
         self._looks.pop(trial.number, None)
 
@@ -141,13 +142,14 @@ class UnderWay:
 
 
 def _look_at(trial: FrozenTrial, has_policy: bool) -> _Look:
-    attributes = trial.user_attrs
-    return dict(trial.params), attributes[ARM_KEY], attributes.get(LIMIT_KEY), has_policy
+    limit = read_attribute(trial, LIMIT_KEY)
+    return dict(trial.params), _note_of(trial), limit, has_policy
 
 
-def _arm_of(trial: FrozenTrial) -> int:
-    arm: int = trial.user_attrs[ARM_KEY]["arm"]
-    return arm
+def _note_of(trial: FrozenTrial) -> PullNote:
+    note = pull_note(trial)
+    assert note is not None
+    return note
 
 
 def default_lease(slowest_seconds: float) -> float:

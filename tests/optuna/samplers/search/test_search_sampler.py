@@ -101,8 +101,8 @@ def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
     while not study.trials or not study.sampler.recommendation(study).finished:
         study.sampler = pickle.loads(pickle.dumps(study.sampler))
         study.optimize(valley, n_trials=4)
-    assert [t.params for t in study.trials] == [t.params for t in whole.trials]
-    assert [t.value for t in study.trials] == [t.value for t in whole.trials]
+    assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
+    assert [t.value for t in pulls(study)] == [t.value for t in pulls(whole)]
 
 
 @pytest.mark.parametrize(("budget", "share"), [(0.5, 0.1), (2, 0.0), (8.9, 0.6), (50, 0.1)])
@@ -151,22 +151,16 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
     assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
 
 
-def test_without_a_budget_it_goes_on_until_concluded():
+def test_without_a_budget_it_goes_on_until_optimize_ends():
     sampler = SearchSampler("epochs", seed=0)
     study = optuna.create_study(sampler=sampler)
     study.optimize(valley, n_trials=20)
     assert len(pulls(study)) == 20
     assert study.best_trial.number == answers_so_far(study)[-1].number
-    sampler.conclude(study)
     answer = sampler.recommendation(study)
     assert study.best_params["x"] == answer.params["x"]
     assert not answer.finished
     assert "nothing is kept for a certificate" in answer.reason
-    sampler.conclude(study)  # says nothing new
-    assert len(answers(study)) == 1
-    study.optimize(valley, n_trials=10)
-    sampler.conclude(study)
-    assert len(answers(study)) == 2
 
 
 def test_a_larger_budget_goes_on_with_the_same_shortlist():
@@ -411,8 +405,6 @@ def test_answers_in_every_phase():
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="nothing to recommend yet"):
         sampler.recommendation(study)
-    with pytest.raises(ValueError, match="no trial has asked for the fidelity yet"):
-        sampler.conclude(study)
     study.optimize(valley, n_trials=1)
     first = sampler.recommendation(study)
     assert (first.tried, first.at_target, first.certificate) == (1, 0, None)
