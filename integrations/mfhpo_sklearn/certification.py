@@ -57,7 +57,7 @@ class SearchCertificate(BesideNewData, Certificate):
         return self.mean
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain values, without the estimator."""
+        """Return the certificate as plain values, without the estimator."""
         content = super(SearchCertificate, replace(self, best_estimator_=None)).to_dict()
         del content["best_estimator_"]
         return content
@@ -241,7 +241,7 @@ def _tell(
     found: Iterator[tuple[int, Evaluation]],
     scores: list[list[float]],
 ) -> None:
-    """Tell what came of a round, and keep the scores of each arm.
+    """Tell the results of a round, and keep the scores of each arm.
 
     Raises what all settings raise in the first round.
     """
@@ -258,7 +258,7 @@ def _tell(
 
 
 def _round(race: Certification, budget: int | None) -> list[Pull]:
-    """What is left to evaluate on the split that is next, as far as the budget goes."""
+    """Return what is left to evaluate on the next split, as far as the budget goes."""
     pulls: list[Pull] = []
     while budget is None or race.evaluations + len(pulls) < budget:
         pull = race.ask(pulls)

@@ -193,7 +193,7 @@ class MFSearchCV(PolicySearchCV):
         )
 
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
-        """The policy for levels that are evidence."""
+        """Make the policy for levels that are evidence."""
         return make_best_policy(problem, 1.0, {**options, "aim": "best arm"})
 
     def _race(self, resource: Resource, seed: int) -> GivenRace | FinalistsRace:
@@ -239,7 +239,7 @@ class MFSearchCV(PolicySearchCV):
         return FinalistsRace(declared, candidates, resource, seed, self._policy_of_finalists())
 
     def _policy_of_finalists(self) -> MakeCertifier | None:
-        """Return what makes the policy for finalists that share no splits; None: planned looks."""
+        """Return the maker of a policy for finalists that share no splits; None: planned looks."""
         return None
 
 
@@ -278,7 +278,7 @@ class IISESearchCV(MFSearchCV):
 
 
 def _listed(candidates: Any) -> list[dict[str, Any]]:
-    """The settings that a user gives; a ValueError or TypeError says what would be right."""
+    """Return the settings that a user gives; ValueError or TypeError for anything else."""
     right = "a list of dictionaries of parameters, or a grid {name: values}"
     if isinstance(candidates, Mapping):
         try:

@@ -64,11 +64,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     @abc.abstractmethod
     def _taken(self) -> set[str]:
-        """The parameters of the estimator that are compared; raises for bad candidates."""
+        """Return the estimator's parameters that are compared; raise for bad candidates."""
 
     @abc.abstractmethod
     def _race(self, resource: Resource, seed: int) -> Race:
-        """What decides on evaluations; raises for bad options."""
+        """Make what decides on evaluations; raise for bad options."""
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Search on these data, and fit the best setting on all of them.
@@ -155,7 +155,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         return getattr(self, "timeout", None)  # not every search has one
 
     def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """What the splitter gets as groups, and what goes on to the estimator and the scorer."""
+        """Return the splitter's groups, and what goes on to the estimator and the scorer."""
         given = {name: value for name, value in params.items() if value is not None}
         if not get_config()["enable_metadata_routing"]:
             groups = given.pop("groups", None)
@@ -209,7 +209,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         return replace(evaluation, score=float(self.error_score)) if known else evaluation
 
     def _show(self, race: Race, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Print a line if there is news beside what was shown last, or each time if asked to."""
+        """Print a line if there is news, or each time if asked to; return what was shown last."""
         if self.verbose < 1:
             return shown
         arm, mean, (low, high), _ = race.policy.leader()
@@ -230,7 +230,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     # The results.
 
     def _why_all_failed(self) -> str:
-        """A likely reason why all fits failed, in words; "" if none is known."""
+        """Return a likely reason why all fits failed; "" if none is known."""
         return ""
 
     def _warn_of_failures(self, results: Results) -> None:
@@ -293,7 +293,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
 
 def _round(race: Race, at_once: int) -> tuple[list[Pull], list[int]]:
-    """What to evaluate now, and on which splits."""
+    """Return what to evaluate now, and on which splits."""
     pulls: list[Pull] = []
     numbers: list[int] = []
     while len(pulls) < at_once:

@@ -188,7 +188,7 @@ class SpaceSearchCV(PolicySearchCV):
         return self._parameters().names
 
     def _parameters(self) -> Parameters:
-        """The space, or what varies between the candidates."""
+        """Return the space, or what varies between the candidates."""
         if self.param_distributions is not None:
             return Parameters(self.param_distributions)
         given = None if self.candidates is None else configurations_of(self.candidates)

@@ -57,7 +57,7 @@ class _BesideLuckiest:
 
     @property
     def config(self) -> Config:
-        """The configuration, without what the search sets and constants of ``param_space``.
+        """Configuration without the constants of ``param_space`` and what the search sets.
 
         That of a scheduler is without the replicate's key alone.
         """
@@ -154,7 +154,7 @@ def recommendation(what: Any) -> Answer:
 
 
 def to_record(answer: Answer, metric: str, mode: str, names: Collection[str]) -> dict[str, Any]:
-    """Return the record of an answer for the journal, with the `names` that `Luckiest` shows."""
+    """Return an answer's record for the journal, with the `names` that `Luckiest` shows."""
     return {"answer": encode(answer), "metric": metric, "mode": mode, "names": list(names)}
 
 
@@ -179,7 +179,7 @@ def _of_results(results: ResultGrid) -> Answer:
 
 
 def _journal_of(results: ResultGrid) -> Journal | None:
-    """The journal of the run that these are the results of; several may have had its name."""
+    """Return the journal of the run that gave these results; several may share its name."""
     analysis = getattr(results, "_experiment_analysis", None)
     for trial in analysis.trials if analysis is not None else ():
         if trial.storage is not None:

@@ -145,7 +145,7 @@ class MFEliminationScheduler(ArmScheduler):
         self._make_race(1.0)  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, or ValueError before any trial."""
+        """Return the best answer so far; ValueError before any trial."""
         self._check_open()
         nothing_is_left = self._all_known and self._runs.all_over
         finished = self._closed or self._over or nothing_is_left
@@ -337,7 +337,7 @@ class MFEliminationScheduler(ArmScheduler):
         return self._written.setdefault(run.trial.trial_id, {"observed": [], **empty})
 
     def _standing(self, arm: int) -> int:
-        """The level that all of an arm's runs have come to, of those that have begun."""
+        """Return the level that all runs of an arm that have begun have come to."""
         begun = [run.reached for run in self._runs.of(arm) if run.reached >= 0]
         return min(begun, default=self._last)
 
@@ -356,7 +356,7 @@ class MFEliminationScheduler(ArmScheduler):
             race.fail(arm)
 
     def _was_cut_short(self, run: Run) -> bool:
-        """Whether a trial was ended before a restart, by a time budget or a stopper of Tune's.
+        """Return whether a time budget or a stopper of Tune ended a trial before a restart.
 
         That says nothing against its arm.
         """
@@ -389,7 +389,7 @@ class MFEliminationScheduler(ArmScheduler):
                 self._resting.append(run)
 
     def _without_slot(self) -> list[Run]:
-        """Runs that were chosen and wait for another one to leave its slot."""
+        """Return the chosen runs that wait for another one to leave its slot."""
         if not self._busy or len(self._busy) <= self._room() < math.inf:
             return []
         return [run for run in self._busy.values() if run.trial.status == Trial.PENDING]

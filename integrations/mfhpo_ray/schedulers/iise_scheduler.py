@@ -145,7 +145,7 @@ class IISEScheduler(ArmScheduler):
         self._lost: set[str] = set()
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, or ValueError if no trial was started yet."""
+        """Return the best answer so far; ValueError before any trial."""
         self._check_open()
         race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
@@ -166,7 +166,7 @@ class IISEScheduler(ArmScheduler):
         return make_elimination(problem, self._sign, options)
 
     def _undeclared(self) -> list[str]:
-        """What has to be estimated from replicates."""
+        """Return the names of what has to be estimated from replicates."""
         needs_bias = self._options["variant"] not in ("se", "mfe")
         missing = {
             "sigma": isinstance(self._declaration.noise, EstimatedNoise),
@@ -261,7 +261,7 @@ class IISEScheduler(ArmScheduler):
             self._lost = self._lost_trials(alive)
 
     def _lost_trials(self, alive: Collection[str]) -> set[str]:
-        """The trials that had not come to a level, and that Ray does not run again."""
+        """Return the trials that had not come to a level, and that Ray does not run again."""
         known: set[str] = set()
         awaited: set[tuple[str, int]] = set()
         there: set[tuple[str, int]] = set()
@@ -405,7 +405,7 @@ class IISEScheduler(ArmScheduler):
         self._race.take_in(released)
 
     def _sweep(self) -> None:
-        """Have the runs stopped that are under way for arms that have left the race."""
+        """Stop the running trials of arms that have left the race."""
         for run in self._race.sweep(self._busy.values()):
             self._doom(run)
         if self._over:

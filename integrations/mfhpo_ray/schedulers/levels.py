@@ -48,7 +48,7 @@ def levels_with_bounds(
 
 
 def time_in(result: Mapping[str, Any], name: str) -> float:
-    """How far a trial has come by a result."""
+    """Return how far a trial has come by a result."""
     if name not in result:
         raise ValueError(
             f"time_attr={name!r} is not in a trial's result, which has {sorted(result)}; "
@@ -79,7 +79,7 @@ class Meter:
         run.seconds = float(result.get("time_total_s", 0.0))
 
     def pay(self, run: Run) -> float:
-        """What a run has cost, as far as it has reported; it is paid then."""
+        """Return what a run has cost as far as it has reported; it is paid then."""
         owed, run.owed = run.owed, 0.0
         if run.began_at is None:
             return owed

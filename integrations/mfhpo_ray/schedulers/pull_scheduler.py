@@ -142,7 +142,7 @@ class PullScheduler(FIFOScheduler):
             self._stop_all(tune_controller)
 
     def debug_string(self) -> str:
-        """One line for Tune's own report of its progress."""
+        """Return the scheduler's line in Tune's report."""
         limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
         return (
             f"First in, first out; trials may run {limit}; "

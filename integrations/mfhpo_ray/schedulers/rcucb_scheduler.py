@@ -82,7 +82,7 @@ class RCUCBScheduler(ArmScheduler):
         self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best arm, limit and gain so far, or ValueError before any trial."""
+        """Return the best arm, limit and gain so far; ValueError before any trial."""
         self._check_open()
         nothing_is_left = self._complete and self._runs.all_over
         answer = self._without_more(self._policy.recommend(), nothing_is_left)
@@ -129,7 +129,7 @@ class RCUCBScheduler(ArmScheduler):
             self._close(tune_controller)
 
     def _may_end(self, run: Run) -> bool:
-        """Whether a trial runs, and has a limit: one without might be waited for without end."""
+        """Return whether a trial runs with a limit; one without might never end."""
         _, limit = self._granted.get(run.trial.trial_id, (run, None))
         return limit is not None and run.trial.status == Trial.RUNNING
 

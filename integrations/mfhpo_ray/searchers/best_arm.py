@@ -225,7 +225,7 @@ class MFSearch(DeclaredSearch):
 
     @property
     def choice(self) -> PolicyChoice:
-        """Which policy was chosen, and why; ValueError before the first suggestion."""
+        """Chosen policy and the reason; ValueError before the first suggestion."""
         if self._choice is None:
             raise ValueError(
                 "no policy is chosen yet: it is, with the number of arms and levels, in the first "

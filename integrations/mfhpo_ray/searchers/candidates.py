@@ -44,7 +44,7 @@ class Candidates:
 
     @property
     def space(self) -> dict[str, Any]:
-        """All that is known of the search space."""
+        """Search space as far as it is known."""
         return {**(self._space or {}), **self._tuner_space}
 
     @property
@@ -65,7 +65,7 @@ class Candidates:
         return self._space is None or not names
 
     def make(self, seed: int, while_drawing: Any) -> Arms:
-        """The arms, drawn if they come from a space.
+        """Return the arms, drawn if they come from a space.
 
         The first key that the search sets has the value `while_drawing` meanwhile.
         """
@@ -84,7 +84,7 @@ class Candidates:
         return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
 
     def _to_draw_from(self, what: str, remedy: str) -> tuple[Config, Config]:
-        """The space, and the same without what the search sets."""
+        """Return the space, and the same without what the search sets."""
         space = self._tuner_space if self._space is None else self._space
         rest = without(space, self._keys)
         if not open_names(rest):
@@ -118,7 +118,7 @@ class OpenCandidates(Candidates):
         self._open: Config | None = None
 
     def make(self, seed: int, while_drawing: Any) -> Arms:
-        """Settle for the space as it is known now; no arm is drawn yet. See `Candidates`."""
+        """Keep the space as it is known now; no arm is drawn yet. See `Candidates`."""
         space, _ = self._to_draw_from("configurations", "the search a space=...")
         values = dict(zip(self._keys, (while_drawing, seed), strict=False))
         owned = {name: values.get(name) for name in self._keys if has(space, name)}
@@ -131,7 +131,7 @@ class OpenCandidates(Candidates):
         return self._parameters.kinds
 
     def draw(self, arm: int, point: Point | None, seed: int, arms: Arms) -> Config:
-        """A configuration at a point; or anywhere, unlike those so far if there is one."""
+        """Return a configuration at a point; without one, a new one if there is any."""
         config = first = self._drawn(point, [seed, arm])
         attempt = 0
         while point is None and arms.equal_to(config) is not None and attempt < _MOST_DRAWS:
@@ -140,11 +140,11 @@ class OpenCandidates(Candidates):
         return first if arms.equal_to(config) is not None else config
 
     def point_of(self, config: Config) -> Point:
-        """Where a configuration lies."""
+        """Return the point of a configuration."""
         return self._parameters.point_of(config)
 
     def state_dict(self) -> dict[str, Any]:
-        """The space, as plain JSON values; a restored experiment may not hand it over again."""
+        """Return the space as plain JSON values; Tune may not hand it over again."""
         return self._state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

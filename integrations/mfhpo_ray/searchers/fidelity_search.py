@@ -86,7 +86,7 @@ class FidelitySearch(PolicySearch[Policy]):
         """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
 
     def recommendation(self) -> TuneRecommendation:
-        """Return the best answer so far, or raise ValueError if the race has not begun.
+        """Return the best answer so far; ValueError before the race has begun.
 
         Of a `BudgetedSearch` it is a `TuneSearchRecommendation`.
         """

@@ -104,17 +104,17 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     @abc.abstractmethod
     def _settings(self, pull: Pull) -> Any:
-        """The value of the owned key."""
+        """Return the value of the owned key."""
 
     @abc.abstractmethod
     def _observed(
         self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
     ) -> Observation:
-        """What came back from a pull, in the unit and the direction of the metric."""
+        """Return what a pull gave, in the unit and the direction of the metric."""
 
     @abc.abstractmethod
     def _answer(self, policy: PolicyT) -> Answer:
-        """The policy's answer in the terms of the user."""
+        """Return the policy's answer in the terms of the user."""
 
     @property
     @abc.abstractmethod
@@ -125,22 +125,22 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """Find what the search owns in the search space."""
 
     def _while_drawing(self) -> Any:
-        """Value of the owned key while configurations are drawn, whose functions may use it."""
+        """Return the owned key's value while configurations are drawn; functions may use it."""
         return None
 
     def _labels(self) -> Labels:
-        """How messages name arms and levels."""
+        """Return how messages name arms and levels."""
         return Labels(arm=self._arm_label, value=self._label_of_value)
 
     def _details(self) -> dict[str, Any]:
-        """What the policy is made of beyond the arms, as plain JSON values."""
+        """Return what the policy is made of beyond the arms, as plain JSON values."""
         return {}
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         """Take up what `_details` had saved, before the policy is made."""
 
     def _is_of_a_mean(self, pull: Pull) -> bool:
-        """Whether the answer is about the mean of values of such pulls."""
+        """Return whether the answer is about the mean of values of such pulls."""
         return True
 
     def _check_companion(self) -> None:
@@ -157,7 +157,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return PullScheduler(limit=limit)
 
     def recommendation(self) -> Answer:
-        """The best answer so far, or ValueError if the race has not begun."""
+        """Return the best answer so far; ValueError before the race has begun."""
         return self._answer(self._made_policy())
 
     # What Tune calls.
@@ -165,7 +165,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take metric, mode and search space; False if something to draw is not the search's."""
+        """Take metric, mode and space; False if the search does not draw all that is open."""
         check_aim(metric, mode)
         check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
@@ -192,7 +192,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return True
 
     def suggest(self, trial_id: str) -> Any:
-        """The configuration of the next pull, with the values of all keys that the search sets.
+        """Return the configuration of the next pull, with all keys that the search sets.
 
         ``FINISHED`` when the race is over; None if there is none now.
         """
@@ -276,7 +276,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._write_answer(policy, urgent=True)
 
     def warn_of_stop(self, what: str) -> None:
-        """Warn of what the ``stop`` of the ``RunConfig`` is."""
+        """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
         self._warn_once(
             "stop",
             f"RunConfig(stop={what}) may end trials early, whose last result then counts as what "
@@ -293,7 +293,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             begun.resources = dict(resources)
 
     def limit_of(self, trial_id: str) -> float | None:
-        """After how many seconds the search wants a trial to be stopped; None for no limit."""
+        """Return the seconds after which the search wants a trial stopped; None for no limit."""
         return None
 
     def note_seconds(self, trial_id: str, seconds: float) -> None:
@@ -310,7 +310,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             begun.seconds = None
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
-        """The last result of a trial that ended before a restart, or None."""
+        """Return the last result of a trial that ended before a restart, or None."""
         record = self._notebook.records.get(trial_id)
         return None if record is None else record["result"]
 
@@ -341,7 +341,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     # State.
 
     def get_state(self) -> dict[str, Any]:
-        """Everything learned so far, as plain JSON values."""
+        """Return everything learned so far, as plain JSON values."""
         state: dict[str, Any] = {
             "search": type(self).__name__,
             "metric": self._metric,
@@ -470,7 +470,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return self._over
 
     def _next_pull(self, policy: PolicyT) -> Pull | None:
-        """The next pull that may begin; where too many wait, what is wanted besides those."""
+        """Return the next pull that may begin, besides those of which too many wait."""
         pending = self._open.pending
         passed_over: list[Pull] = []
         while True:
@@ -485,7 +485,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             passed_over.append(pull)
 
     def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
-        """What the policy wants next, or None if there is none now."""
+        """Return what the policy wants next, or None if there is none now."""
         pulls = policy.ask(1, pending)
         return pulls[0] if pulls else None
 
@@ -513,7 +513,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             assign(config, self._replicate, self._replicates[chosen])
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
-        """The metric, or None if it is missing, no number or not finite."""
+        """Return the metric; None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
         value = as_number(reported)
         if value is None and reported is not None:

@@ -63,7 +63,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return PullScheduler(limit_key=self._owned)
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best arm, limit and gain so far, or ValueError before any suggestion."""
+        """Return the best arm, limit and gain so far; ValueError before any suggestion."""
         return self._answer(self._made_policy())
 
     # What its scheduler calls.

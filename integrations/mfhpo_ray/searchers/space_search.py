@@ -164,13 +164,13 @@ class SpaceSearch(FidelitySearch):
             self._candidates = OpenCandidates(space, self._keys)
 
     def recommendation(self) -> TuneSearchRecommendation:
-        """The best answer so far, with its certificate as far as there is one; see `IISESearch`."""
+        """Return the best answer so far, with its certificate if there is one."""
         answer = super().recommendation()
         assert isinstance(answer, TuneSearchRecommendation)
         return answer
 
     def limit_of(self, trial_id: str) -> float | None:
-        """Where seconds are measured, those after which something else is worth more."""
+        """Return the seconds after which another trial is worth more, if they are measured."""
         begun = self._open.get(trial_id)
         if begun is None or begun.pull.limit is None:
             return None
@@ -277,7 +277,7 @@ class SpaceSearch(FidelitySearch):
         super()._tell(policy, ended)
 
     def _owner_of(self, arm: int, search: SearchPolicy) -> int:
-        """The first arm with the same configuration that was brought to the target, or this one."""
+        """Return the first arm with this configuration at the target; else this arm."""
         arms = self._arms
         this = fingerprint(arms.config(arm))
         known = search.finished_arms()
