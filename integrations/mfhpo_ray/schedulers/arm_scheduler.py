@@ -1,8 +1,7 @@
 """What our schedulers share: they hold trials back, and decide which one to start or go on with.
 
-Ray starts whatever is PENDING, in the order of arrival. A scheduler that is to decide sets what
-arrives to PAUSED, and names the trial to start in `choose_trial_to_run`, which Ray calls at every
-step of its loop.
+Ray starts whatever is PENDING, in the order of arrival. So these schedulers set what arrives to
+PAUSED. `choose_trial_to_run`, which Ray calls at every step of its loop, names the trial to start.
 """
 
 from __future__ import annotations
@@ -59,7 +58,26 @@ class Entry(NamedTuple):
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
-    """Runs trials that are replicates of arms: who starts, who goes on, who stops."""
+    """Runs trials that are replicates of arms: who starts, who goes on, who stops.
+
+    Parameters
+    ----------
+    replicate
+        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
+        ones.
+    arms
+        Number of arms, where a search algorithm suggests them one at a time; None: its number of
+        samples. The search ends with the first suggestion beyond them. Not needed with random
+        search and grids.
+    mode
+        "max" or "min". None: as ``TuneConfig`` says.
+    metric
+        What to optimise. None: as ``TuneConfig`` says. A trial that ends without it has failed.
+    limit
+        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
+        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
+        slot, and the race, for ever.
+    """
 
     # Decisions are about single results.
     _supports_buffered_results = False

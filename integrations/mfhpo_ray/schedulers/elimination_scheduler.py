@@ -38,10 +38,10 @@ class MFEliminationScheduler(ArmScheduler):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
     The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
-    that would have ended above all the others, and the race ends when no other arm's bounds reach
-    the best one. Without them it is a heuristic, and never certifies. A hundred configurations with
-    one trial each will do. Where there are replicates, an arm is the configuration without their
-    key. It loses all its trials at once, and those that were waiting never start.
+    that would have ended above all the others. The race ends when no other arm's bounds reach the
+    best one. Without bounds it is a heuristic, and never certifies. One trial of each configuration
+    will do. With replicates, an arm is the configuration without their key. It loses all its trials
+    at once, and those that were waiting never start.
 
     Parameters
     ----------
@@ -58,14 +58,6 @@ class MFEliminationScheduler(ArmScheduler):
     n_startup_trials
         Nothing is stopped before this many trials have come to a level. None: 0 with bounds, 10
         without.
-    replicate, arms, metric, mode, limit
-        See `mfhpo_ray.IISEScheduler`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of another kind or out of range, the bounds grow with the level, or no
-        level is left to judge trials at before the last one.
 
     Notes
     -----
@@ -74,13 +66,12 @@ class MFEliminationScheduler(ArmScheduler):
     * The order. Where trials pause at no cost, all come to the first level. From there on, the one
       that may get highest goes first; in the heuristic, all trials come to a level before any goes
       on. A trial that would begin anew after a pause runs on until it is stopped.
-    * Replicates. With bounds, an arm's second trial starts only when its first has come to its end
-      and left open whether the arm is the best. In the heuristic all replicates count, by their
-      mean at the last level to which all that have begun have come.
-    * What counts against an arm: all that others have shown, unless all their trials failed. A
-      trial fails that crashes for good, runs into its `limit`, or reports a value that is no finite
-      number, at which it is stopped.
-    * Where a trial that has ended contradicts the bounds beyond the noise, a
+    * Replicates. With bounds, an arm's second trial starts only if its first has ended and the arm
+      may still be the best. The heuristic compares means of replicates, at the last level to which
+      all that have begun have come.
+    * Failures. A trial fails that crashes for good, runs into its `limit`, or reports a value that
+      is no finite number. An arm whose every trial failed counts against no other.
+    * Contradictions. Where a trial that has ended contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
       certified any more.
     * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. The cost of

@@ -41,10 +41,10 @@ class IISEScheduler(ArmScheduler):
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
     Trials run to a level of `time_attr` and pause there; `mfhpo.IISE` decides which one to start,
-    to resume or to stop. The trials of an arm that leaves the race are stopped if they run; those
-    that wait stay until the end, in case that values contradict the declared bias. The race ends
-    when one arm is left, or the leader is within `epsilon` of all others, or no replicates are left
-    to tell. What `recommendation` guarantees is what `IISESearch` does.
+    to resume or to stop. When an arm leaves the race, its running trials are stopped. Those that
+    wait stay until the end, in case that values contradict the declared bias. The race ends when
+    one arm is left, the leader is within `epsilon` of all others, or no replicates are left. What
+    `recommendation` guarantees is what `IISESearch` does.
 
     Parameters
     ----------
@@ -59,21 +59,6 @@ class IISEScheduler(ArmScheduler):
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
         See `mfhpo_ray.searchers.options.FidelitySearchOptions`. No other scheduler is needed.
-    replicate
-        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
-        ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. The search ends with the first suggestion beyond them. Not needed with random
-        search and grids.
-    mode
-        "max" or "min". None: as ``TuneConfig`` says.
-    metric
-        What to optimise. None: as ``TuneConfig`` says. A trial that ends without it has failed.
-    limit
-        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
-        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
-        slot, and the race, for ever.
     seed
         Of the pilot.
     **options
@@ -84,18 +69,15 @@ class IISEScheduler(ArmScheduler):
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range; when the trials are known, if an arm has too
-        few replicates to estimate what was not declared.
+        For wrong arguments; when the trials are known, if an arm has too few replicates to estimate
+        what was not declared.
 
     Notes
     -----
     Each configuration needs replicates: ``{"seed": tune.grid_search(list(range(20)))}`` gives it
-    twenty. Where the noise is estimated, nothing is certified before the winner has 17 values (at
-    ``delta=0.05``).
-
-    Trials that save checkpoints go on where they paused. The others begin anew at each level, which
-    costs more, and is counted. No more trials are started than the cluster has room for: one that
-    grows on demand is not asked to.
+    twenty. Where the noise is estimated, the certificate needs 17 values of the winner (at
+    ``delta=0.05``). Trials that save checkpoints go on where they paused. The others begin anew at
+    each level, which costs more, and is counted. A cluster that grows on demand is not asked to.
 
     Values of an arm at a level count in the order in which its trials were sent there, as in
     `IISESearch`. After a crash of the driver, ``Tuner.restore`` goes on with everything observed.

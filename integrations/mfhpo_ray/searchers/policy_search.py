@@ -49,6 +49,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     _in_order = True
     # Whether trials that still run when the search has finished are stopped.
     stops_surplus = True
+    _levels: tuple[Any, ...] = (None,)  # of the fidelity
 
     def __init__(
         self,
@@ -116,11 +117,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def _answer(self, policy: PolicyT) -> Answer:
         """Return the policy's answer in the terms of the user."""
 
-    @property
-    @abc.abstractmethod
-    def _n_fidelities(self) -> int:
-        """Number of fidelities, once the policy is made."""
-
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         """Find what the search owns in the search space."""
 
@@ -130,7 +126,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     def _labels(self) -> Labels:
         """Return how messages name arms and levels."""
-        return Labels(arm=self._arm_label, value=self._label_of_value)
+        return Labels(
+            arm=lambda arm: f"arm {arm} {self._arms.shown(arm)}",
+            value=lambda value: self._sign * value + 0.0,  # the sum makes 0 of -0
+        )
 
     def _details(self) -> dict[str, Any]:
         """Return what the policy is made of beyond the arms, as plain JSON values."""
@@ -231,7 +230,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if begun is None or self._policy is None:
             return
         if result is None and not error:
-            self._drop([trial_id])
+            self._tell_released(self._open.drop([trial_id]))
             return
         result = {} if result is None else result
         seconds = begun.took(result, self._clock())
@@ -457,12 +456,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             )
         return self._policy
 
-    def _arm_label(self, arm: int) -> str:
-        return f"arm {arm} {self._arms.shown(arm)}"
-
-    def _label_of_value(self, value: float) -> float:
-        return self._sign * value + 0.0  # the sum makes 0 of -0
-
     def _is_over(self, policy: PolicyT) -> bool:
         if self._over and not self._announced_end:
             self._announced_end = True
@@ -504,7 +497,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             pull.fidelity,
             replicate,
             n_arms=len(self._arms),
-            n_fidelities=self._n_fidelities,
+            n_fidelities=len(self._levels),
         )
 
     def _assign_replicate(self, config: Config, pull: Pull) -> None:
@@ -562,9 +555,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if self._policy is not None and not self._policy.finished:
             lost = [begun.pull for name in trial_ids if (begun := self._open.get(name))]
             self._n_lost += sum(map(self._is_of_a_mean, lost))
-        self._drop(trial_ids)
-
-    def _drop(self, trial_ids: Iterable[str]) -> None:
         self._tell_released(self._open.drop(trial_ids))
 
     def _tell_released(self, released: Iterable[Ended]) -> None:

@@ -57,8 +57,8 @@ class SpaceSearch(FidelitySearch):
     ----------
     fidelity
         The key of the configuration that sets how dear an evaluation is, such as the number of
-        epochs: its name, or a `mfhpo.Fidelity` with levels and costs (bounds on its bias are not
-        used); see `IISESearch`. None: there is no such key, and each trial is a full evaluation.
+        epochs; see `IISESearch`. It is a name, or a `mfhpo.Fidelity` whose bias is not used. None:
+        there is no such key, and each trial is a full evaluation.
     metric, mode, prices, seed
         See `mfhpo_ray.searchers.options.FidelitySearchOptions`.
     space
@@ -73,28 +73,20 @@ class SpaceSearch(FidelitySearch):
         See `mfhpo.search.SearchOptions`. Trials under way are counted at what they are expected to
         cost.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range, or of another kind; for what depends on the search space, when
-        the Tuner hands that over, or in the first suggestion.
-    RuntimeError
-        In the second suggestion, if `prices` are given without the search's scheduler.
-
     Notes
     -----
-    A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other, and
-    its configuration is given up after three in a row. One whose process or node dies is not, and
-    the configuration is evaluated again.
+    A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other. Its
+    configuration is given up after three in a row. One whose process or node dies is not paid for,
+    and the configuration is evaluated again.
 
     Where seconds are measured, each trial has a limit, beyond which something else is worth more.
     The search's scheduler keeps it. A configuration that was stopped is evaluated again, with a
     larger limit, once that is worth it.
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
-    with: trials of one configuration at rising levels share it, and each evaluation for the
-    certificate has one of its own. Keep checkpoints under that name, in a folder that all nodes
-    reach and that is the experiment's own, and go on from whatever there is::
+    with. Trials of one configuration at rising levels share it; each evaluation for the certificate
+    has its own. Keep checkpoints under that name, in a folder of the experiment that all nodes
+    reach, and go on from whatever there is::
 
         def train(config):
             path = Path("/shared/my_experiment", config["training"])
@@ -104,7 +96,7 @@ class SpaceSearch(FidelitySearch):
             save(path, model, config["epochs"])
             tune.report({"accuracy": model.accuracy()})
 
-    On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
+    On errors, saving, restoring and the order in which trials count, see `IISESearch`.
     """
 
     _policy_class: Callable[..., BudgetedSearch]
@@ -194,9 +186,7 @@ class SpaceSearch(FidelitySearch):
         race.most_blocks = self._most_blocks
         return race
 
-    def _policy_for(
-        self, problem: Problem, sign: float, options: Mapping[str, Any]
-    ) -> BudgetedSearch:
+    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> BudgetedSearch:
         return self._race(sign, options["seed"])
 
     def _race(self, sign: float, seed: int) -> BudgetedSearch:
