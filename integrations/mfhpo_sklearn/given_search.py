@@ -43,15 +43,14 @@ class MFSearchCV(PolicySearchCV):
     All settings are evaluated on the same fresh splits, and compared by their differences on these
     (`mfhpo.BlockElimination`); every fit is a full one. Where `bias` or `sigma` is declared, or
     with ``estimated_bias="eliminate"``, the policy is the one that `mfhpo.recommend_policy` names.
-    Such a policy takes all scores as independent. So each fit has a split of its own then, and
-    settings share none. Cheap levels of the resource are evidence only where `bias` is declared, or
-    with "eliminate".
+    It takes all scores as independent, so each fit has a split of its own. Cheap levels of the
+    resource are evidence only where `bias` is declared, or with "eliminate".
 
     A `budget` below four full fits of each setting changes the search, if there are a `resource`,
     five settings or more, no `bias`, and ``estimated_bias="steer"``. Half of the budget then
     chooses finalists with cheap levels, on one split of the data, as `SpaceSearchCV` does. The
     other half evaluates the finalists on fresh splits. The guarantee is about the finalists alone:
-    of the settings that were left at a cheap level, one may be better with all samples.
+    a setting that was left at a cheap level may be better with all samples.
 
     What it guarantees: with probability at least 1 - `delta`, no setting is better than the
     certified one by more than `epsilon`, on average over random splits of these data. For new data
@@ -59,13 +58,9 @@ class MFSearchCV(PolicySearchCV):
 
     Parameters
     ----------
-    estimator
-        See `SpaceSearchCV`.
     candidates
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
         all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
-    levels
-        See `SpaceSearchCV`.
     resource
         See `SpaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
         where the `budget` is small; else a resource only sets what a full fit is.
@@ -87,8 +82,8 @@ class MFSearchCV(PolicySearchCV):
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
         holds. Below four full fits of each setting, cheap levels choose the finalists, see above.
-        Half of such a budget has to pay for four full fits, or there are no fresh scores: then
-        ``best_score_`` is the search's own, a lucky one, at ``certificate_.level``. None: no limit.
+        If half of it does not pay for four full fits, there are no fresh scores. ``best_score_`` is
+        then the search's own, a lucky one, at ``certificate_.level``. None: no limit.
     timeout
         Seconds after which nothing is begun; the certificate says so. None: no limit.
     measure
@@ -98,8 +93,6 @@ class MFSearchCV(PolicySearchCV):
         A setting without any score leaves the race, with a warning, after so many fits that fail.
         Where settings share splits, a fit that fails is repeated on its split. A setting may leave
         at a cheap level, too; there the search decides after how many failures.
-    cv, scoring, n_jobs, refit, error_score, verbose, random_state
-        See `SpaceSearchCV`.
 
     Attributes
     ----------
@@ -107,17 +100,12 @@ class MFSearchCV(PolicySearchCV):
         ``print`` it: what is certified, how sure that is, and what it rests on
         (`mfhpo_sklearn.results.SearchRecommendation`); with finalists a
         `mfhpo_sklearn.results.SpaceSearchRecommendation`, which also says where settings were left.
-    best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_
+    best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_, n_splits_
         As of `SpaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
         theirs are: other rows have the search's scores at the level in ``n_resources``. A candidate
         without a score has NaN.
-    n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
-        As of `SpaceSearchCV`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        In ``fit``, for arguments of the wrong type or out of range.
+    scorer_, n_features_in_, feature_names_in_, classes_
+        As in ``GridSearchCV``.
 
     Examples
     --------
@@ -155,28 +143,7 @@ class MFSearchCV(PolicySearchCV):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            estimator=estimator,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            error_score=error_score,
-        )
-        self.candidates = candidates
-        self.resource = resource
-        self.levels = levels
-        self.bias = bias
-        self.estimated_bias = estimated_bias
-        self.sigma = sigma
-        self.delta = delta
-        self.epsilon = epsilon
-        self.budget = budget
-        self.timeout = timeout
-        self.measure = measure
-        self.max_failures = max_failures
-        self.random_state = random_state
+        self._set(locals())
 
     def _taken(self) -> set[str]:
         return {name for candidate in _listed(self.candidates) for name in candidate}

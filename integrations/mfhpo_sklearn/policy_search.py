@@ -55,12 +55,46 @@ class _Task:
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
-    """A search that a policy runs; see `SpaceSearchCV`, `MFSearchCV` and `IISESearchCV`."""
+    """A search that a policy runs; see `SpaceSearchCV`, `MFSearchCV` and `IISESearchCV`.
+
+    Parameters
+    ----------
+    estimator
+        What is fitted: any estimator of scikit-learn, such as a ``Pipeline``. One with a fixed
+        ``random_state`` keeps it: the answer is then about that seed.
+    levels
+        Values of the resource, increasing; the last one is the target. None: up to six, each a
+        third of the next, up to all training samples, or to the estimator's own value.
+    cv
+        A number k of folds, for splits with a test share of 1 / k; or a splitter with a
+        `random_state`, whose first split is taken under a new seed each time. Its `shuffle` is
+        taken to be True. None: 5. Splits are stratified for classifiers, and keep `groups`
+        together; a splitter that tears them apart is refused.
+    scoring
+        A metric, as in ``GridSearchCV``; a single one.
+    n_jobs
+        Number of settings that are evaluated at once.
+    refit
+        Whether to fit the best setting on all data, as ``best_estimator_``.
+    error_score
+        Score of a fit that raises. NaN: it counts as a failure. "raise": it ends the search.
+    verbose
+        1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
+        each fit, and what it gave.
+    random_state
+        Makes the search repeatable, as far as the estimator's own seed does.
+    """
 
     resource: str | None
     levels: Sequence[Any] | None
     random_state: Any
     certificate_: SearchRecommendation
+
+    def _set(self, given: Mapping[str, Any]) -> None:
+        """Set a constructor's arguments, its ``locals()``, as attributes, as scikit-learn asks."""
+        super().__init__(given["estimator"])
+        for name in given.keys() - {"self"}:
+            setattr(self, name, given[name])
 
     @abc.abstractmethod
     def _taken(self) -> set[str]:
