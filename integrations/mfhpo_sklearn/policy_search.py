@@ -93,8 +93,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _set(self, given: Mapping[str, Any]) -> None:
         """Set a constructor's arguments, its ``locals()``, as attributes, as scikit-learn asks."""
         super().__init__(given["estimator"])
-        for name in given.keys() - {"self"}:
-            setattr(self, name, given[name])
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
 
     @abc.abstractmethod
     def _taken(self) -> set[str]:
@@ -158,8 +159,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             self._refit(task)
         return self
 
-    # Arguments.
-
     def _check_options(self) -> None:
         if isinstance(self.scoring, (list, tuple, set, Mapping)):
             raise ValueError(
@@ -201,8 +200,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         scores = MethodMapping().add(caller="fit", callee="score")
         router.add(scorer=self._get_scorers()[0], method_mapping=scores)
         return groups, {name: given[name] for name in router.consumes("fit", given)}
-
-    # The loop.
 
     def _evaluations(self, race: Race, task: _Task) -> Iterator[Row]:
         """Evaluate what the race asks for, several at once, and tell it in the order asked."""
@@ -260,8 +257,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             text += f"; last {race.params(row.pull.arm)} on split {row.split}, {came}"
         print(text)
         return news
-
-    # The results.
 
     def _why_all_failed(self) -> str:
         """Return a likely reason why all fits failed; "" if none is known."""

@@ -31,8 +31,7 @@ def was_lost(trial: Trial) -> bool:
 def is_tried_again(trial: Trial) -> bool:
     """Return whether Ray queues the failed trial again.
 
-    It gives up one that has failed before it was running, as while its process was being reset,
-    however many failures it may have.
+    It gives up one that failed before it was running, whatever its number of failures.
     """
     return trial.status == Trial.ERROR and bool(trial.should_recover())
 

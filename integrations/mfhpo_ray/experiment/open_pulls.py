@@ -67,9 +67,8 @@ class OpenPulls:
     Parameters
     ----------
     in_order
-        Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
-        search, are told in the order in which they were begun, by `InOrder`; else as they end. The
-        replicate of a pull is its ticket.
+        Whether pulls of one arm and fidelity are told in the order in which they were begun; else
+        as they end. Those for a certificate are apart from a search's.
     """
 
     def __init__(self, in_order: bool) -> None:
@@ -146,9 +145,8 @@ class OpenPulls:
     def end(self, ended: Ended) -> list[Ended]:
         """Note that a pull has ended, and return those that are to be told now, in order.
 
-        One without a value waits for its turn too: failures that are quicker than values would
-        make an arm look as if it failed more often than it does. After a restart, another trial
-        may have begun the same pull again: it is dropped.
+        Failures wait for their turn too: quick ones would make an arm look worse than it is. After
+        a restart, another trial may have begun the same pull again: it is dropped.
         """
         for trial_id, begun in list(self._under_way.items()):
             if begun.pull == ended.pull and begun.replicate == ended.replicate:

@@ -36,12 +36,6 @@ class Prices:
             return 1.0
         return float(sum(self._prices.get(name, 0.0) * n for name, n in resources.items()))
 
-    def per_second(self, trial: Trial) -> float:
-        """Return the price of a second of a trial."""
-        if self._prices is None:
-            return 1.0
-        return self.of(required_resources(trial))
-
 
 def required_resources(trial: Trial) -> dict[str, float]:
     """Return what a trial holds while it runs, by the resource's name."""

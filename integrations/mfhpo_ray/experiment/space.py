@@ -92,9 +92,6 @@ def fingerprint(config: Mapping[str, Any]) -> str:
     return repr(sorted(flatten_dict(dict(config)).items(), key=lambda item: str(item[0])))
 
 
-# Open parts.
-
-
 def is_open(value: Any) -> bool:
     """Return whether Tune has to draw a value, or a part of it."""
     _, domains, grids = parse_spec_vars({"value": value})
@@ -148,9 +145,6 @@ def _open_paths(space: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(paths))
 
 
-# Placeholders.
-
-
 def with_values_of(config: Config, result: Mapping[str, Any], prefix: str = "config/") -> Config:
     """Replace Tune's placeholders for objects by what a trial really ran with, by its result."""
     shown: Config = {}
@@ -169,9 +163,6 @@ def _is_placeholder(value: Any) -> bool:
     first = value[0]
     is_marked = isinstance(first, str) and first in _PLACEHOLDERS
     return is_marked or any(map(_is_placeholder, value))
-
-
-# Levels.
 
 
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -263,9 +254,6 @@ def _shown(domain: Any) -> str:
     if isinstance(domain, Domain):
         return f"{type(domain).__name__} {domain.domain_str}"
     return repr(domain)
-
-
-# Configurations.
 
 
 def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:

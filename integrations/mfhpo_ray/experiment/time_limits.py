@@ -1,8 +1,7 @@
 """Limits of time on running trials, kept from the loop of Tune's controller.
 
-Tune itself cannot end a step that hangs. What runs at every turn of its loop, about ten times a
-second, is ``choose_trial_to_run`` of the scheduler: from there a trial is stopped and its process
-killed.
+Tune itself cannot end a step that hangs. Its loop calls the scheduler's ``choose_trial_to_run``
+about ten times a second: from there a trial is stopped and its process killed.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ class TimeLimits:
     A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
     ``on_trial_result``, `settle` in ``on_trial_complete``, and `forget` whenever a trial has ended.
 
-    A trial's clock starts when the loop sees it RUNNING, so that the start of its process, with the
-    ``setup`` of a class, is free; and starts again when it runs again. At each report the clock is
-    set to what the trial itself says that it has trained in this run (``time_since_restore``), so
-    that a slow driver is not charged. A trial whose last result is there is not ended.
+    A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
+    ``setup`` of a class, is free. Each report sets the clock to what the trial says that it has
+    trained in this run (``time_since_restore``), so that a slow driver is not charged. A trial
+    whose last result is there is not ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -75,8 +74,7 @@ class TimeLimits:
     def enforce(self, tune_controller: TuneController) -> None:
         """Start the clocks of trials that run by now, and end those beyond their limits.
 
-        A trial that is ended here is TERMINATED at once, its last result says what it is censored
-        at, and its process is killed.
+        A trial that is ended here is TERMINATED at once, with its limit in its last result.
         """
         now = self._clock()
         running = {

@@ -413,8 +413,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._stop_doomed(tune_controller)
         self._note_answer()
 
-    # Helpers.
-
     def _now(self) -> float:
         return self._clock()
 

@@ -269,8 +269,6 @@ class MFEliminationScheduler(ArmScheduler):
         super()._leave(run)
         self._resting = [other for other in self._resting if other is not run]
 
-    # What is observed.
-
     @property
     def _all_known(self) -> bool:
         """Whether no other arms will come."""
@@ -365,8 +363,6 @@ class MFEliminationScheduler(ArmScheduler):
                     self._write(run, record)
             self._doom_arm(arm)
 
-    # Whose turn it is.
-
     def _queue(self, arm: int) -> None:
         if self._is_open:
             self._turns.add(arm)
@@ -384,8 +380,6 @@ class MFEliminationScheduler(ArmScheduler):
         if not self._busy or len(self._busy) <= self._room() < math.inf:
             return []
         return [run for run in self._busy.values() if run.trial.status == Trial.PENDING]
-
-    # What is shown.
 
     def _warn_of_contradiction(self, run: Run, contradicted: Sequence[int]) -> None:
         curve = self._sign * self._curves[run.trial.trial_id]

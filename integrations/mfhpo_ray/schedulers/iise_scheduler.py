@@ -136,8 +136,6 @@ class IISEScheduler(ArmScheduler):
         config = self._runs.config(answer.arm)
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
 
-    # The policy, and whether there are replicates enough for it.
-
     def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
         if replicates is not None:
             self._check_replicates(n_arms, replicates)
@@ -336,8 +334,6 @@ class IISEScheduler(ArmScheduler):
         if not self._closed:
             self._race.policy.stop_measuring()
         super()._close(tune_controller)
-
-    # What is observed.
 
     def _observe(self, run: Run, result: Mapping[str, Any], last: int) -> bool:
         """Tell the policy of a run at its level; return whether it gave no value.

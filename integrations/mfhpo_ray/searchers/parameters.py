@@ -171,9 +171,6 @@ def _below(name: str, key: Any) -> str:
     return f"{name}/{key}" if name else str(key)
 
 
-# Between the values of a domain and their places.
-
-
 def kind_of(domain: Domain) -> Numeric | OneOf | None:
     """Return the kind of a domain for a model; None without a choice or without a model."""
     if isinstance(domain, Categorical):

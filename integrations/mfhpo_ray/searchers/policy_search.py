@@ -40,9 +40,8 @@ _ANSWER_PERIOD = 5.0
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     """Runs a policy: each trial is one pull, and the run ends by itself.
 
-    The values of an arm at a level are told in the order in which their trials were begun. See the
-    notes of `IISESearch`, and `SearchOptions` for the arguments; `owned` is the key of the
-    configuration, besides those of the seed and the replicate, that the search itself sets.
+    See `SearchOptions` for the arguments; `owned` is the key of the configuration, besides those of
+    the seed and the replicate, that the search itself sets.
     """
 
     # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
@@ -150,8 +149,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def scheduler(self, limit: float | None = None) -> PullScheduler:
         """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
 
-        A trial that is stopped at `limit` seconds gives no value: means are those of the trials
-        that end in time, and the answer says how many did not. See `PullScheduler`.
+        A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
+        stopped. See `PullScheduler`.
         """
         return PullScheduler(limit=limit)
 
@@ -223,8 +222,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> None:
         """Tell the policy what came back from a pull.
 
-        A trial that the search does not know is ignored. One without a result that did not fail was
-        stopped before it ran, and observed nothing.
+        Ignore an unknown trial. One that neither failed nor has a result was stopped before it ran.
         """
         begun = self._open.get(trial_id)
         if begun is None or self._policy is None:
@@ -321,8 +319,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def lose(self, trial_id: str) -> None:
         """Drop a pull whose process or node has died: it is no failure of its arm.
 
-        An arm whose pulls are lost time and again takes its processes down itself: they count as
-        failed.
+        Pulls that an arm loses time and again count as failed: it takes its processes down itself.
         """
         begun = self._open.get(trial_id)
         if begun is not None and self._losses.excuse(begun.pull.arm):
@@ -336,8 +333,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def finished(self) -> bool:
         """Whether the race is over."""
         return self._policy is not None and self._is_over(self._policy)
-
-    # State.
 
     def get_state(self) -> dict[str, Any]:
         """Return everything learned so far, as plain JSON values."""
@@ -412,8 +407,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if saved["state"]["policy"] is not None:
             self.set_state(saved["state"])
 
-    # Beginning.
-
     def _begin(self, arms: Arms | None = None) -> PolicyT:
         """Make the policy, now that arms and direction are known."""
         for name, value in (("metric", self._metric), ("mode", self._mode)):
@@ -441,8 +434,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
                 f"of this search; give the same, or only one of them."
             )
         setattr(self, f"_{name}", own or value)
-
-    # Asking and telling.
 
     @property
     def _sign(self) -> float:
@@ -596,8 +587,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if not seen.failed:
             self._losses.forget(ended.pull.arm)
         self._over = policy.finished
-
-    # The journal.
 
     def _write_answer(self, policy: PolicyT, urgent: bool) -> None:
         now = self._clock()
