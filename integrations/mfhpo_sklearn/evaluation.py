@@ -81,8 +81,8 @@ def evaluations(
 ) -> Iterator[tuple[int, Evaluation]]:
     """Yield the number of each task and its evaluation; a task holds `evaluate`'s arguments.
 
-    They come in the order of the tasks, so that what is learned from them does not depend on which
-    worker is faster. After a KeyboardInterrupt, all that have ended come before it is raised.
+    They come in the order of the tasks, whichever worker is faster. After a KeyboardInterrupt, all
+    that have ended come before it is raised.
     """
     ended: dict[int, Evaluation] = {}
     place = 0

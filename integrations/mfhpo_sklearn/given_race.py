@@ -19,12 +19,8 @@ class GivenRace:
     """Translates between settings on splits and a policy's pulls.
 
     A policy with blocks compares candidates on the same splits. One without blocks takes
-    evaluations as independent, so each of them gets a split that no other one has.
-
-    Attributes
-    ----------
-    sharing
-        How settings share splits, in words.
+    evaluations as independent, so each of them gets a split that no other one has. `sharing` says
+    which of the two it is.
     """
 
     def __init__(

@@ -10,11 +10,7 @@ from sklearn.model_selection import ParameterGrid
 
 from mfhpo._validation import check_choice, check_dictionaries, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
-from mfhpo.certification.choice import (
-    make_best_policy,
-    make_block_elimination,
-    make_elimination,
-)
+from mfhpo.certification.choice import make_best_policy, make_block_elimination, make_elimination
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem

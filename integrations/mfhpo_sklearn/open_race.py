@@ -36,25 +36,8 @@ class OpenRace:
     The search evaluates all settings on split 0; the certificate takes those after it, which its
     settings share if the search has a replicate. No setting is begun twice. Once all of a space
     were begun, the best of them go to the target, and the certificate begins with what is left of
-    the budget.
-
-    Parameters
-    ----------
-    declared
-        The search, as its user declares it.
-    settings
-        The space; or the candidates of the search, each with all of its parameters.
-    resource
-        What a fit is given at each level.
-    seed
-        Of the search, and of what is drawn.
-    policy
-        See `BudgetedSearch`.
-
-    Attributes
-    ----------
-    sharing
-        How settings share splits, in words.
+    the budget. `settings` is the space, or the candidates with all of their parameters; `sharing`
+    says how settings share splits.
     """
 
     def __init__(

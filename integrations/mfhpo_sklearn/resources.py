@@ -33,8 +33,7 @@ class Resource:
     levels
         Its values, increasing.
     classes
-        Of each sample, shape (n_samples,), so that few samples have all classes in proportion; None
-        for no classes.
+        Classes of the samples, shape (n_samples,), to keep them in proportion, or None.
     whole
         Whether the last level is all training samples, however many of them a split has.
     """
@@ -56,8 +55,8 @@ class Resource:
     ) -> Resource:
         """Return the resource that a user names; `taken` are the parameters of candidates.
 
-        Raises ValueError or TypeError for a name that the estimator does not have, and for levels
-        that do not increase, or ask for more samples than there are.
+        Raise ValueError or TypeError for an unknown name, levels that do not increase, or more
+        samples than there are.
         """
         if name is None:
             if levels is not None:
@@ -126,8 +125,7 @@ class Resource:
     def _in_order(self, train: IntArray) -> IntArray:
         """Return training samples in an order in which any first few are like all of them.
 
-        They are shuffled, as some splitters leave them in the order of the data. One of each class
-        comes first, and all classes are in proportion.
+        They are shuffled. One of each class comes first, and all classes are in proportion.
         """
         train = np.random.default_rng(0).permutation(train)
         if self.classes is None:

@@ -78,10 +78,7 @@ class SpaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
 
 @dataclass(frozen=True)
 class Row:
-    """One evaluation: what was asked for, on the split of which number, and what came of it.
-
-    `is_fresh` says that the value may count in a claim: no search has selected it.
-    """
+    """One evaluation; a fresh value may count in a claim, as no search has selected it."""
 
     pull: Pull
     split: int
@@ -123,16 +120,8 @@ class Results:
 
         A row's scores are those at the highest level that the candidate has a value at; if it has
         fresh ones there, its mean is theirs alone. The `best` row ranks first, then those with
-        fresh scores, then by level and mean.
-
-        Parameters
-        ----------
-        rows, best
-            By arm, which row it has, and the row of the one that is recommended.
-        params
-            The parameters of an arm at a level.
-        levels
-            Of the resource; None: there is none.
+        fresh scores, then by level and mean. `rows` has the row of each arm, and `params` gives the
+        parameters of an arm at a level.
         """
         arms = {row: arm for arm, row in rows.items()}
         known: list[list[Row]] = [[] for _ in arms]

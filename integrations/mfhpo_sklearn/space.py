@@ -141,16 +141,6 @@ class Parameters:
         Parameters of the estimator that are set.
     size
         Number of different settings; infinite if there is no end of them.
-
-    Examples
-    --------
-    >>> from scipy.stats import loguniform
-    >>> parameters = Parameters({"C": loguniform(1, 100), "kernel": ["rbf", "linear"]})
-    >>> parameters.kinds
-    {'C': Numeric(places=()), 'kernel': OneOf(n=2)}
-    >>> params, point = parameters.draw({"C": 0.5, "kernel": 1.0}, np.random.default_rng(0))
-    >>> round(params["C"], 6), params["kernel"]
-    (10.0, 'linear')
     """
 
     def __init__(self, distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:

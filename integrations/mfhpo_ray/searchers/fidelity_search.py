@@ -283,7 +283,17 @@ class DeclaredSearch(FidelitySearch):
 
     def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         if self._makes_shortlist(problem.n_arms):
-            return self._shortlisting_race(sign, options["seed"])
+            return shortlisting_race(
+                self._declaration,
+                self._options,
+                self._described_arms(),
+                self._levels,
+                seed=options["seed"],
+                sign=sign,
+                params=self._params,
+                replicate=self._replicate,
+                certifier=self._certifier(sign),
+            )
         if self._replicate is None:
             return self._policy_for(problem, sign, options)
         return make_block_elimination(problem, options)
@@ -302,19 +312,6 @@ class DeclaredSearch(FidelitySearch):
     @property
     def _with_bias(self) -> dict[str, Any]:
         return {**self._options, "bias": self._declaration.bias, "sigma": self._declaration.noise}
-
-    def _shortlisting_race(self, sign: float, seed: int) -> BudgetedSearch:
-        return shortlisting_race(
-            self._declaration,
-            self._options,
-            self._described_arms(),
-            self._levels,
-            seed=seed,
-            sign=sign,
-            params=self._params,
-            replicate=self._replicate,
-            certifier=self._certifier(sign),
-        )
 
     def _described_arms(self) -> list[Config]:
         """Return what a model may learn from: the arms' scalars by key, or nothing but names."""

@@ -33,17 +33,9 @@ class Parameters:
     """What a search space leaves open, by name, and the configurations that come of its places.
 
     Nested keys are joined by ``"/"``. What is open within a category has the index of the category
-    in its name. Functions, and domains that Tune does not have, are drawn without a model. The
-    values in `owned` are no part of the configurations: functions may look at them. `kinds` says
-    what each parameter is to a model.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> svm, tree = {"kind": "svm", "C": tune.uniform(0, 10)}, {"kind": "tree"}
-    >>> parameters = Parameters({"model": tune.choice([svm, tree]), "seed": 0})
-    >>> parameters.draw({"model": 0.0, "model[0]/C": 0.25}, key=[0])
-    {'model': {'kind': 'svm', 'C': 2.5}, 'seed': 0}
+    in its name: ``"model[0]/C"``. Functions, and domains that Tune does not have, are drawn without
+    a model. The values in `owned` are no part of the configurations: functions may look at them.
+    `kinds` says what each parameter is to a model.
     """
 
     def __init__(self, space: Mapping[str, Any], owned: Mapping[str, Any] | None = None) -> None:

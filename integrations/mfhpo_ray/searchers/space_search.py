@@ -172,7 +172,8 @@ class SpaceSearch(FidelitySearch):
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> BudgetedSearch:
-        race, candidates = self._race(sign, self._seed), self._candidates
+        race = self._declared.race(self._levels, seed=self._seed, sign=sign, params=self._params)
+        candidates = self._candidates
         if isinstance(candidates, OpenCandidates):
             race.search.space = SearchSpace(candidates.kinds)
             drawn = Arms()  # each is drawn again when it is begun
@@ -187,9 +188,7 @@ class SpaceSearch(FidelitySearch):
         return race
 
     def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> BudgetedSearch:
-        return self._race(sign, options["seed"])
-
-    def _race(self, sign: float, seed: int) -> BudgetedSearch:
+        seed = options["seed"]
         return self._declared.race(self._levels, seed=seed, sign=sign, params=self._params)
 
     def _answer(self, policy: Policy) -> TuneRecommendation:
