@@ -53,18 +53,17 @@ class SpaceSearchCV(PolicySearchCV):
         What makes fits cheap: ``"n_samples"``, the number of training samples, or a parameter of
         the estimator such as ``"max_iter"``. None: every fit is a full one.
     budget
-        What may be paid, certificate included, in full fits: one with a third of the resource
+        What may be paid in full fits, certificate included. A fit with a third of the resource
         counts as a third. None, without `seconds`: 100.
     seconds
         The budget in seconds of fitting and scoring, summed over workers, instead of `budget`. What
         fits cost is measured, by setting; the total may be missed by one fit of each worker. No fit
         is stopped.
     certify_share
-        Share of the budget that is kept for the certificate, in [0, 1). It is large because the
-        search sees one split alone, and scores differ from split to split; what a certificate does
-        not take is not spent. Nothing is kept if the share does not pay for four full fits, or for
-        ten where seconds are measured. Then ``best_score_`` is the search's own, a lucky one,
-        unless all settings of the space were tried and something of the budget is left.
+        Share of the budget that is kept for the certificate, in [0, 1). It is large because scores
+        differ from split to split, and the search sees one alone. Nothing is kept if the share does
+        not pay for four full fits, or for ten where seconds are measured. Then ``best_score_`` is
+        the search's own, a lucky one, unless all settings were tried and some budget is left.
     top
         Largest number of settings on the shortlist, at least 2.
     delta
@@ -170,12 +169,8 @@ class SpaceSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             candidates=self.candidates,
         )
-        parameters = self._parameters()
-        if (
-            self.candidates is None
-            and budget is not None
-            and _ENOUGH_FOR_ALL * parameters.size <= budget
-        ):
+        parameters, is_open = self._parameters(), self.candidates is None
+        if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
             warnings.warn(
                 f"param_distributions has {parameters.size:g} settings, and the budget pays for "
                 f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",

@@ -148,23 +148,14 @@ class MFSearch(DeclaredSearch):
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
     `IISESearch` describes. With the other aims nothing is certified, and the run ends when the
-    budget is spent. An option that has no part in the aim is refused.
+    budget is spent. An option that has no part in the aim is refused. For an example see
+    `IISESearch`.
 
     Parameters
     ----------
     **options
         See `mfhpo.racing.options.ChoiceOptions`. Without `measure`, the winner for "best arm" gets
         10 evaluations.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> from mfhpo_ray import MFSearch
-    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
-    >>> search = MFSearch("epochs", arms=8, metric="loss", mode="min", space=space, seed=0)
-    >>> config = search.suggest("trial_0")
-    >>> search.choice.policy.__name__
-    'MFTopTwo'
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_instance
-from mfhpo.search import Numeric, OneOf, Point
+from mfhpo.search import Point
 from mfhpo_ray.experiment.encoding import decode, differ, encode
 from mfhpo_ray.experiment.space import (
     Config,
@@ -114,7 +114,7 @@ class OpenCandidates(Candidates):
     def __init__(self, space: Mapping[str, Any] | None, keys: Sequence[str]) -> None:
         super().__init__(1, space, keys)
         self._state: dict[str, Any] = {}
-        self._parameters = Parameters({})
+        self.parameters = Parameters({})
         self._open: Config | None = None
 
     def make(self, seed: int, while_drawing: Any) -> Arms:
@@ -125,11 +125,6 @@ class OpenCandidates(Candidates):
         self._settle(space, owned, self._space is None)
         return Arms()
 
-    @property
-    def kinds(self) -> dict[str, Numeric | OneOf]:
-        """The parameters of the space that a model can place."""
-        return self._parameters.kinds
-
     def draw(self, arm: int, point: Point | None, seed: int, arms: Arms) -> Config:
         """Return a configuration at a point; without one, a new one if there is any."""
         config = first = self._drawn(point, [seed, arm])
@@ -138,10 +133,6 @@ class OpenCandidates(Candidates):
             attempt += 1
             config = self._drawn(None, [seed, arm, attempt])
         return first if arms.equal_to(config) is not None else config
-
-    def point_of(self, config: Config) -> Point:
-        """Return the point of a configuration."""
-        return self._parameters.point_of(config)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the space as plain JSON values; Tune may not hand it over again."""
@@ -153,12 +144,12 @@ class OpenCandidates(Candidates):
 
     def _settle(self, space: Config, owned: Config, from_tuner: bool) -> None:
         self._state = {"space": encode(space), "owned": encode(owned), "from_tuner": from_tuner}
-        self._parameters = Parameters(space, owned)
+        self.parameters = Parameters(space, owned)
         # The Tuner has the constants of its space, which may be large.
         self._open = without(space, self._keys) if from_tuner else None
 
     def _drawn(self, point: Point | None, key: list[int]) -> Config:
-        config = self._parameters.draw(point, key)
+        config = self.parameters.draw(point, key)
         return config if self._open is None else open_part(self._open, config)
 
 

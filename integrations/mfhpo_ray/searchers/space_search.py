@@ -175,7 +175,7 @@ class SpaceSearch(FidelitySearch):
         race = self._declared.race(self._levels, seed=self._seed, sign=sign, params=self._params)
         candidates = self._candidates
         if isinstance(candidates, OpenCandidates):
-            race.search.space = SearchSpace(candidates.kinds)
+            race.search.space = SearchSpace(candidates.parameters.kinds)
             drawn = Arms()  # each is drawn again when it is begun
             known: set[str] = set()
             for arm in range(race.search.n_given):
@@ -215,7 +215,8 @@ class SpaceSearch(FidelitySearch):
         return pull
 
     def _describe(self, policy: Policy, arm: int, config: Config) -> None:
-        _as_race(policy).search.describe(arm, self._open_candidates.point_of(config))
+        point = self._open_candidates.parameters.point_of(config)
+        _as_race(policy).search.describe(arm, point)
 
     @property
     def _open_candidates(self) -> OpenCandidates:
