@@ -225,7 +225,7 @@ class Answer:
     notices: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON values (what is not finite becomes None)."""
+        """Return the answer as plain JSON values (None for what is not finite)."""
         content: dict[str, Any] = plain(asdict(self))
         return content
 

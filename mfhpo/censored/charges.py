@@ -43,7 +43,7 @@ class Linear:
         check_nonnegative("slope", self.slope)
 
     def __call__(self, seconds: FloatArray) -> FloatArray:
-        """The charge for so many seconds."""
+        """Return the charge for so many seconds."""
         return self.slope * np.asarray(seconds, dtype=np.float64)
 
 

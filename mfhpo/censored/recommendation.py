@@ -11,7 +11,7 @@ AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
 
 
 def bounds_in_words(delta: float, estimated: str) -> str:
-    """What bounds are worth: the probability delta, unless it rests on estimates.
+    """Say how often bounds are wrong: with probability delta, or approximately.
 
     Examples
     --------
@@ -141,7 +141,7 @@ class UserLimitRecommendation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The recommendation as plain JSON values (what is not finite becomes None)."""
+        """Return the recommendation as plain JSON values (None for what is not finite)."""
         content = asdict(self) | {"survival": [point._asdict() for point in self.survival]}
         plainly: dict[str, Any] = plain(content)
         return plainly

@@ -104,7 +104,7 @@ class ZoomingRCUCB(CensoredPolicy):
         super().__init__(n_arms, [float(longest)], confidence=confidence, **options)
 
     def points(self, arm: int) -> FloatArray:
-        """The arm's limits so far, in seconds, increasing."""
+        """Return an arm's limits so far, in seconds, increasing."""
         self._check_arm(arm)
         return self._points[arm].copy()
 
@@ -159,7 +159,7 @@ class ZoomingRCUCB(CensoredPolicy):
         return shares
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return super().state_dict() | {"points": [limits.tolist() for limits in self._points]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -47,7 +47,7 @@ class Shortlist:
 
 
 def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]:
-    """The first `top` of a ranking and the luckiest one's place; it replaces the last if need be.
+    """Return the first `top` of a ranking, with the luckiest among them, and its place.
 
     Examples
     --------

@@ -112,7 +112,7 @@ def excess_in_blocks(values: FloatArray, winner: int) -> float:
 
 
 def _shrunk(means: FloatArray, variances: FloatArray) -> FloatArray:
-    """The means, moved towards their weighted mean as far as noise alone explains their spread."""
+    """Return the means, moved towards their weighted mean as far as noise explains their spread."""
     weights = 1.0 / variances
     total = weights.sum()
     centre = weights @ means / total

@@ -64,7 +64,7 @@ class LevelCosts:
         return self.of(self.tops)
 
     def of(self, levels: Sequence[int]) -> float:
-        """What a query at these levels costs."""
+        """Return the cost of a query at these levels."""
         paid = [own[level] for own, level in zip(self.by_player, levels, strict=True)]
         return float(paid[0] if self._joint else sum(paid))
 
@@ -85,9 +85,9 @@ class LevelCosts:
             )
 
     def table(self) -> FloatArray:
-        """Of each player's levels, shape (number of players, M); one row if the run is joint.
+        """Return the costs of each player's levels, shape (number of players, M); one row if joint.
 
-        A player's target's cost stands for the levels that it lacks.
+        The cost of a player's target stands for levels that it lacks.
         """
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)

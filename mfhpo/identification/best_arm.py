@@ -39,7 +39,7 @@ _MOST_TO_AUDIT = 60.0
 
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
-    """Whether cheap fidelities are no evidence, for lack of bounds on their bias."""
+    """Tell whether cheap fidelities are no evidence, for lack of bias bounds."""
     check_instance("problem", problem, Problem, "a mfhpo.Problem")
     return problem.bias is None and estimated_bias == "steer"
 
@@ -232,7 +232,7 @@ class BestArmPolicy(RacingPolicy):
         return bool(roster.withdrawn.any() and not roster.eliminated.any())
 
     def _lacking(self, winner: int) -> dict[int, int]:
-        """How often a winner is pulled at which fidelity before the race ends."""
+        """Return how many pulls a winner lacks at which fidelity."""
         counts, target = self._evidence.counts[winner], self.problem.target
         lacking = {target: self._measure - int(counts[target])}
         if self._waits_for_audit:
@@ -285,13 +285,13 @@ class BestArmPolicy(RacingPolicy):
         return super()._next_pull(counts)
 
     def _leader_to_audit(self) -> int | None:
-        """The arm that is evaluated at dearer levels on the way, to compare it with itself."""
+        """Return the arm that is evaluated at dearer levels, to compare it with itself."""
         return None
 
     def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
-        """The next pull that shows whether the declared bias bounds hold for the leading arm.
+        """Return the next pull that checks the declared bias bounds on the leading arm.
 
-        Order bounds are about two arms, so the other one is pulled too that was most at the target.
+        Order bounds concern two arms, so the other arm with most target pulls is pulled, too.
         """
         bias, target = self.bias, self.problem.target
         if not (self._audit and self._waits_for_audit and self._waits_for_repeats):
@@ -331,9 +331,9 @@ class BestArmPolicy(RacingPolicy):
         return None
 
     def _spread_of(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Variances of the values, and their degrees of freedom, shape (n, M) each.
+        """Return variances of the values, and degrees of freedom, shape (n, M) each.
 
-        Estimated ones are the arms' own. Others are those that the radii suppose.
+        They are the arms' own estimates, or the variances that the radii suppose.
         """
         noise, seen = self._evidence.noise, self._evidence.counts[arms]
         variances, degrees = np.full(seen.shape, np.inf), np.full(seen.shape, np.inf)
@@ -394,7 +394,7 @@ class BestArmPolicy(RacingPolicy):
         return BiasAudit(self.bias.kind, self.problem.n_arms, self.problem.n_fidelities)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return {**super().state_dict(), "audit": self._declared_audit}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -215,7 +215,7 @@ class MFLUCB(BestArmPolicy):
         exhausted: BoolArray,
         explorations: int,
     ) -> tuple[int, int]:
-        """The arm and the fidelity that are explored next (see `explored`)."""
+        """Return the arm and the fidelity to explore next (see `explored`)."""
         arms = top_two(highs, cells.counts)
         return explored(
             self._current_rules(),

@@ -39,7 +39,7 @@ class SubGaussian:
         object.__setattr__(self, "sigma", sigma)
 
     def at(self, fidelity: int, n_fidelities: int) -> float:
-        """The scale at one fidelity; ValueError if there are more or fewer scales than those."""
+        """Return the scale at one fidelity; ValueError if the number of scales differs."""
         if not isinstance(self.sigma, Sequence):
             return self.sigma
         if len(self.sigma) != n_fidelities:
@@ -90,7 +90,7 @@ Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise
 
 
 def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
-    """The sub-Gaussian scale at every fidelity, shape (M,), or None where none is declared.
+    """Return the declared sub-Gaussian scales, shape (M,), or None.
 
     Values within [low, high] have half the range, by Hoeffding's lemma.
     """
@@ -180,7 +180,7 @@ class NoiseAudit:
         )
 
     def _most(self) -> float:
-        """What the sum of squares may reach, if it is looked at now."""
+        """Return what the sum of squares may reach, if it is looked at now."""
         if self._sigma == 0.0:
             return 0.0
         if self._degrees < _FIRST_LOOK << self._looks:
@@ -190,7 +190,7 @@ class NoiseAudit:
         return self._sigma**2 * float(chdtri(self._degrees, level))
 
     def state_dict(self) -> dict[str, Any]:
-        """The state as plain JSON values."""
+        """Return the state as plain JSON values."""
         return saved(self, self._saved)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -11,9 +11,9 @@ _MOST_SHUFFLED = 1_000_000
 
 
 def replicate_of(block: int, seed: int, n_values: int) -> int:
-    """The replicate of a block, from 0 to n_values - 1: the same for all arms.
+    """Return the replicate of a block, from 0 to n_values - 1: the same for all arms.
 
-    They begin anew once all values were used.
+    Replicates repeat once all values were used.
 
     Examples
     --------

@@ -85,7 +85,7 @@ class PullStatistics:
         self.latest[cell] = value
 
     def state_dict(self) -> dict[str, Any]:
-        """The arrays as nested lists."""
+        """Return the arrays as nested lists."""
         state = {name: getattr(self, name).tolist() for name in self._arrays}
         for name in ("lows", "highs", "latest"):
             state[name] = _finite(state[name])

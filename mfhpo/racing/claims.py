@@ -11,13 +11,13 @@ FIXED = (
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Several phrases as a list in a sentence: "a, b and c"."""
+    """Join phrases to a list in a sentence: "a, b and c"."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
-    """The probability of a wrong claim, with all that must hold for it.
+    """Return the probability of a wrong claim, with all its conditions.
 
     Examples
     --------
@@ -42,23 +42,22 @@ def corrected_in_words(corrected: float, mean: float) -> str:
 
 
 def unseen_share(evaluations: int, delta: float) -> float:
-    """The largest share of outcomes that may have stayed unseen: 1 - delta^(1/n).
+    """Return the largest share of outcomes that may have stayed unseen: 1 - delta^(1/n).
 
-    An outcome more frequent than that is missing from n independent evaluations with probability
-    below delta.
+    A more frequent outcome is missing from n independent evaluations with probability below delta.
     """
     return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0
 
 
 def evaluations_to_see(share: float, delta: float) -> int:
-    """Number of independent evaluations that miss such a share of outcomes with at most delta."""
+    """Return how many independent evaluations miss such a share of outcomes with at most delta."""
     return math.ceil(math.log(delta) / math.log1p(-share))
 
 
 def unseen_in_words(
     counts: Sequence[tuple[str, int]], delta: float, unit: str = "evaluations"
 ) -> str:
-    """Which rare outcomes the evaluations of some configurations cannot exclude.
+    """Say which rare outcomes the evaluations of some configurations cannot exclude.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class InOrder(Generic[ItemT]):
 
 
 def most_held(n_workers: int) -> int:
-    """How many evaluations of an arm and fidelity may wait for an earlier one."""
+    """Return how many evaluations of an arm and fidelity may wait for an earlier one."""
     return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
 
 

@@ -281,7 +281,7 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
 
 
 def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of a class that `runs` a policy; a TypeError names one that it does not have."""
+    """Return all options of a class that `runs` a policy; TypeError for an unknown one."""
     for name, value in options.items():
         if name not in cls._defaults:
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}")
@@ -291,7 +291,7 @@ def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[st
 
 
 def _keyword_defaults(policy: type) -> dict[str, Any]:
-    """Defaults of what a class and its bases, to which it hands the rest on, take by name."""
+    """Return defaults of the keywords of a class and of the bases that get the rest."""
     found = {}
     for cls in reversed(policy.__mro__):
         if "__init__" not in vars(cls):

@@ -123,7 +123,7 @@ class UserRecommendation(Answer):
 
 
 def never_in_words(epsilon: float) -> str:
-    """What it takes to certify where no number of evaluations will do."""
+    """Say what it takes to certify where no number of evaluations suffices."""
     if epsilon:
         return "more replicates than there are, or a larger epsilon"
     return "no number will do (a tie, or too few replicates); set epsilon above 0"

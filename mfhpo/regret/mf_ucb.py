@@ -91,11 +91,11 @@ class MFUCB(RewardPolicy):
                 dearer = m
 
     def _widths(self) -> FloatArray:
-        """Radius of one value, without the root of the logarithm of t, shape (M,)."""
+        """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
         return self._sigmas() * math.sqrt(2.0 * self.rho)
 
     def _terms(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Centres and slopes of the upper bounds, (K, M); `counts` includes what is under way."""
+        """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
         widths, told = self._widths(), self._evidence.counts
         seen = told > 0
         means = self._evidence.all_means(np.arange(self.problem.n_arms))

@@ -25,11 +25,11 @@ _RANDOM_ANEW = 0.4
 def expected_improvement(
     mean: FloatArray, spread: FloatArray, best: float, noise: float = 0.0
 ) -> FloatArray:
-    """How much better than `best` a normal variable is on average; what is worse counts as 0.
+    """Return the expected improvement of normal variables over `best`.
 
     With `noise`, the standard deviation of an observation, the improvement counts for the share of
-    the spread that one observation takes away. Without it, noise draws a search back to the same
-    few places for ever.
+    the spread that one observation removes. Without it, noise draws a search back to the same
+    places.
 
     References
     ----------
@@ -98,7 +98,7 @@ class _Cube:
     rng: np.random.Generator
 
     def moved(self, places: FloatArray, copies: int, step: float, share: float) -> FloatArray:
-        """Copies of places, some coordinates moved a little; those without an order stay."""
+        """Return copies of places with some ordered coordinates moved a little."""
         repeated = np.repeat(places, copies, axis=0)
         chosen = self.rng.random(repeated.shape) < share
         rows = np.arange(len(repeated))
@@ -108,9 +108,9 @@ class _Cube:
         return np.clip(repeated + moves, 0.0, _EDGE)
 
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
-        """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
+        """Draw some coordinates anew; if they are ordered, two thirds of them at or near an end.
 
-        Half of those are at the end; the others have a distance from it whose order of magnitude is
+        Half of those are at the end. The others have a distance from it whose order of magnitude is
         drawn, for parameters that act by orders of magnitude.
         """
         shape = places.shape

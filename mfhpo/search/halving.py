@@ -50,7 +50,7 @@ class HalvingSearch(SearchPolicy):
         return self._promotion(grace, pending) or Begin(grace, None)
 
     def grace_level(self) -> int:
-        """The level at which new arms begin."""
+        """Return the level at which new arms begin."""
         for level in range(self.lowest, self.target):
             if self.agreement(level) >= _LEAST_AGREEMENT:
                 return level

@@ -146,7 +146,7 @@ class Prices:
         end: int | IntArray,
         arms: Sequence[int] = (),
     ) -> FloatArray:
-        """How many times the usual cost it takes to bring configurations to a level, shape (n,).
+        """Return how many usual costs it takes to bring configurations to a level, shape (n,).
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class Prices:
         return max(self._stopped.values(), default=0.0)
 
     def limit(self, pull: Pull, expected: float, worth: float | None) -> float:
-        """At what cost an evaluation is to be stopped.
+        """Return the cost at which an evaluation is to be stopped.
 
         Parameters
         ----------
@@ -216,11 +216,11 @@ class Prices:
         return max(multiple * expected, BEYOND * stopped_at)
 
     def limit_of_any(self, level: int) -> float:
-        """The same of a configuration that is drawn at random; infinite while nothing was paid.
+        """Return the `limit` of a configuration drawn at random; infinite while nothing was paid.
 
-        Another one would tell as much. Those that were drawn first show what is usual: later ones
-        are chosen to be cheap. Their median is not moved by the few that run away, but by many that
-        are stopped, where the first ones were unusually cheap.
+        Another one would tell as much. The first draws show usual costs, since later ones are
+        chosen to be cheap. A few runaway costs do not move their median; many stopped ones would,
+        if the first ones were unusually cheap.
         """
         here = (
             BEYOND * cost if stopped else cost
@@ -231,7 +231,7 @@ class Prices:
         return _LIMIT_OF_ANY * float(np.median(costs)) if costs else np.inf
 
     def _best_multiple(self, worth: float) -> float:
-        """The multiple of what is expected that gains most as a limit, at least the least one."""
+        """Return the multiple of the expected cost that gains most as a limit."""
         order = np.lexsort((~self._ended, self._multiples))
         multiples, ended = self._multiples[order], self._ended[order]
         left = np.cumprod(1.0 - ended / np.arange(len(ended), 0, -1.0))
@@ -259,7 +259,7 @@ class Prices:
         return np.array([logs[start, level] for _, start, level, *_ in payments])
 
     def state_dict(self) -> list[list[float]]:
-        """What was paid so far, as plain JSON values."""
+        """Return what was paid so far, as plain JSON values."""
         return [list(payment) for payment in self._paid]
 
     def load_state_dict(self, state: Sequence[Sequence[float]]) -> None:
@@ -273,5 +273,5 @@ class Prices:
 
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:
-    """The features, and the squares of numbers: very small and very large ones may both be dear."""
+    """Return the features, and squares of numbers: both ends of a range may be dear."""
     return np.hstack([features, 2.0 * (features[:, numbers] - _MIDDLE) ** 2])

@@ -39,7 +39,7 @@ class Rows:
     told: IntArray
 
     def most_telling(self, most: int) -> Rows:
-        """The rows to keep if there are too many."""
+        """Return the rows to keep if there are too many."""
         chosen = self.places_of_most_telling(most)
         return Rows(
             self.arms[chosen],
@@ -50,13 +50,13 @@ class Rows:
         )
 
     def places_of_most_telling(self, most: int) -> IntArray:
-        """The places of the rows to keep if there are too many, in increasing order.
+        """Return the places of the rows to keep if there are too many, increasing.
 
-        An arm's value at its highest level says nearly all about the target. Half of the rows are
-        those of them that were told last: a search that does not see what it has begun begins it
-        again. The others are of the arms that came furthest, the best of these first. Of arms that
-        did not come so far, those told last are preferred, for their best are merely their
-        luckiest. A few arms keep their lower values, to show how levels go together.
+        An arm's value at its highest level says nearly all about the target. Half of the kept rows
+        are the latest of those, since a search that does not see what it began begins it again. The
+        others are of the arms that came furthest, the best first. Of arms that came less far the
+        latest are kept, because their best are merely their luckiest. A few arms keep lower values,
+        to show how levels go together.
         """
         if len(self.values) <= most:
             return np.arange(len(self.values))
@@ -121,7 +121,7 @@ class Told:
             self._counts[place] += 1
 
     def rows(self, n_levels: int, without: Collection[int] = ()) -> Rows:
-        """The rows of so many levels, the lowest ones, and not of arms that are left out.
+        """Return the rows of the lowest so many levels, without arms that are left out.
 
         An arm that failed for good counts as the worst value at the last of them.
         """
@@ -134,7 +134,7 @@ class Told:
         return Scale.of(self._sums[here] / self._counts[here])
 
     def _in_order(self, n_levels: int, without: Collection[int]) -> IntArray:
-        """The places of these rows, by level, and of the arms that failed."""
+        """Return the places of these rows, by level, and of the arms that failed."""
         n = len(self._places)
         used = self._levels[:n] < n_levels
         if without:

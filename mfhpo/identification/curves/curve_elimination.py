@@ -94,7 +94,7 @@ class BoundedCurves:
         return self.judge(arm, np.full(len(self.gains), np.nan))
 
     def interval(self, arm: Hashable) -> tuple[float, float]:
-        """Where an arm's final mean is, by what was added of it."""
+        """Return bounds on an arm's final mean, from the values added so far."""
         none = np.full(len(self.gains), np.nan)
         return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
@@ -158,7 +158,7 @@ class PhasedCurves:
         self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
 
     def tolerance(self, fidelity: int) -> float:
-        """How far an arm may be behind at a fidelity; infinite before the one that gives W."""
+        """Return how far behind an arm may be at a fidelity; infinite before that of W."""
         first, spread = self._first_spread()
         return math.inf if fidelity < first else spread * 2.0 ** (1 - fidelity + first)
 
@@ -202,7 +202,7 @@ class PhasedCurves:
         return self._verdict(arm, fidelity, self.mean(arm, fidelity), ())
 
     def mean(self, arm: Hashable, fidelity: int) -> float:
-        """Mean of the values that were added of an arm at a fidelity; NaN if there is none."""
+        """Return the mean of an arm's values at a fidelity; NaN without any."""
         row = self._rows.get(arm)
         if row is None or not self._counts[row, fidelity]:
             return math.nan

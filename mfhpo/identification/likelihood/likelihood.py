@@ -175,7 +175,7 @@ class PairLikelihood(abc.ABC):
     def against(
         self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """How far the observations are from others being better than the leader by epsilon.
+        """Return the evidence against others being better than the leader by epsilon.
 
         The centres of the others must not exceed the leader's. Returns the logarithm of the
         likelihood ratio, all fidelities together, and the leader's target mean in the nearest such
@@ -184,15 +184,15 @@ class PairLikelihood(abc.ABC):
 
     @abc.abstractmethod
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """The same from one fidelity of each arm, shape (n, M, M): the leader's, the other's."""
+        """Return the ratios from one fidelity of each arm, shape (n, M, M): leader's, other's."""
 
     def statistic(
         self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
     ) -> FloatArray:
-        """How strongly the observations speak against others being better, shape (n,).
+        """Return how strongly the observations speak against others being better, shape (n,).
 
-        `ratio` is what `against` gave. At ln((K - 1) / delta) and above, the other arm is not
-        better. With a prior of 0 it is the ratio itself, and no bound.
+        `ratio` comes from `against`. From ln((K - 1) / delta) on, the other arm is not better. With
+        a prior of 0 it is the ratio itself, and no bound.
         """
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:
@@ -212,7 +212,7 @@ class PairLikelihood(abc.ABC):
     def _statistic_of_unknown(
         self, unknown: "UnknownVariances", leader: int, others: IntArray, epsilon: float
     ) -> FloatArray:
-        """The same where each arm's variance is estimated, from one fidelity of each arm."""
+        """Return the `statistic` for estimated variances, from one fidelity of each arm."""
         gaps = self._gaps_of_two(leader, others, epsilon)
         counts = self._counts[leader][:, None], self._counts[others][:, None]
         squares = unknown.squares(np.append(leader, others))
@@ -235,7 +235,7 @@ class PairLikelihood(abc.ABC):
 
     @abc.abstractmethod
     def _gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """By how much means at two fidelities differ more than the null hypothesis allows.
+        """Return how far differences of two means exceed the null hypothesis.
 
         Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
         """
@@ -244,10 +244,10 @@ class PairLikelihood(abc.ABC):
     def distances(
         self, leader: int, other: int, alternative: float, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """How far the two arms' means are from that nearest case at each fidelity, shape (M,).
+        """Return the two arms' distances from the nearest such case at each fidelity, shape (M,).
 
-        Negative where it is well within the bias bounds. The statistic grows with another pull by
-        about distance^2 / (2 sigma^2).
+        Negative well within the bias bounds. Another pull raises the statistic by about distance^2
+        / (2 sigma^2).
         """
 
 
@@ -335,7 +335,7 @@ class OrderBiasLikelihood(PairLikelihood):
         self.centres = weighted / np.where(total > 0.0, total, 1.0)
 
     def _excess(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """By how much the means differ more than the bounds allow, shape (n, M)."""
+        """Return how far differences of means exceed the bounds, shape (n, M)."""
         return np.asarray(self.means[leader] - self.means[others] - self.bounds + epsilon)
 
     def against(

@@ -66,7 +66,7 @@ class Samples:
         return cls(counts, means, variances, steps, hidden)
 
     def hidden_at(self, level: float) -> FloatArray:
-        """The variance that equal values may hide with a probability above the level, (n,)."""
+        """Return the variance that equal values may hide, up to probability `level`, (n,)."""
         unseen = 1.0 - level ** (1.0 / np.maximum(self.counts, 1))
         return np.multiply(unseen, self.hidden, out=np.zeros(len(unseen)), where=unseen > 0.0)
 
@@ -77,7 +77,7 @@ class Samples:
 
 
 def usual_step(values: FloatArray) -> float:
-    """The mean step of the rows that vary, shape (K, n), NaN where there is no value.
+    """Return the mean step of the rows that vary, shape (K, n), NaN without a value.
 
     It is infinite if none does.
     """
@@ -87,7 +87,7 @@ def usual_step(values: FloatArray) -> float:
 
 
 def _most_frequent(values: FloatArray, rounding: float) -> tuple[IntArray, FloatArray]:
-    """How often the most frequent value of each row is there, and which it is, shape (n,) each."""
+    """Return the count of each row's most frequent value, and the value, shape (n,) each."""
     ordered = np.sort(values, axis=1)  # NaN come last, and are equal to nothing
     at = np.arange(values.shape[1])
     begins = np.ones(ordered.shape, dtype=bool)
