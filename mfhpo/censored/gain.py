@@ -153,8 +153,7 @@ class GainEstimates:
     def bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
         """Return bounds on the gain at one limit, valid at all times with probability 1 - delta.
 
-        They use empirical likelihood, from pulls with a limit of at least this one
-        (`bounds_on_gain`). If short pulls are recorded sooner, the bounds lean towards these.
+        If short pulls are recorded sooner, the bounds lean towards these.
         """
         low, high = self._bounds(arm, np.array([point]), np.array([delta]))
         return float(low[0]), float(high[0])
@@ -171,10 +170,7 @@ class GainEstimates:
         return self._low + self._span * lows, self._low + self._span * highs
 
     def survival_bounds(self, arm: int, deltas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return bounds on P(C > tau) at an arm's limits, valid at all times, shape (m,) each.
-
-        Each holds with probability 1 - delta, for a delta of its own.
-        """
+        """Return bounds on P(C > tau), valid at all times, each with its own delta, (m,)."""
         cells = self.tallies.cells[arm, : len(deltas)]
         lows, highs = np.zeros(len(deltas)), np.ones(len(deltas))
         seen = cells[:, COUNT] > 0.0

@@ -291,18 +291,12 @@ class CensoredPolicy(Policy):
         return len(self._history)
 
     def estimate(self, arm: int) -> FloatArray:
-        """Return the estimated gain of an arm at each of its limits, shape (m,), NaN where unknown.
-
-        Raises ValueError before limits are known, as `interval` and `survival` do.
-        """
+        """Return the estimated gain at an arm's limits, (m,), NaN where unknown, or raise."""
         self._check_arm(arm)
         return self._known().gains(arm)
 
     def interval(self, arm: int, point: int) -> tuple[float, float]:
-        """Return bounds on an arm's gain at a limit, valid at all times for all pairs together.
-
-        Raises ValueError also if the arm has no such limit, or left.
-        """
+        """Return always-valid bounds on a pair's gain; ValueError if the arm has no such limit."""
         self._check_arm(arm)
         estimates = self._known()
         n_points = len(estimates.limits(arm))
@@ -501,7 +495,6 @@ class CensoredPolicy(Policy):
         }
 
     def _retell(self) -> None:
-        """Make the estimates anew from the history."""
         self._lowest.clear()
         if self._limits is None:
             self._gain = None
@@ -538,7 +531,6 @@ class CensoredPolicy(Policy):
         return self._lowest[arm]
 
     def _best_pair(self) -> tuple[int, int] | None:
-        """Return the pair with the best lower bound, or None before any pull at known limits."""
         best, highest = None, -math.inf
         if self._gain is None:
             return None

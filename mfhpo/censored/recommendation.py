@@ -11,15 +11,7 @@ AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
 
 
 def bounds_in_words(delta: float, estimated: str) -> str:
-    """Say how often bounds are wrong: with probability delta, or approximately.
-
-    Examples
-    --------
-    >>> bounds_in_words(0.05, "")
-    'wrong with probability at most 0.05'
-    >>> bounds_in_words(0.05, "the limits are estimated")
-    'approximate: the limits are estimated'
-    """
+    """Say how often bounds are wrong: with probability delta, or approximately."""
     return f"approximate: {estimated}" if estimated else wrong_in_words(delta, ())
 
 

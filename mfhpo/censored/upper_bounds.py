@@ -175,8 +175,7 @@ def _roots(
 ) -> FloatArray:
     """Return the roots above the top of E log(root - V) + log E 1 / (root - V) = level, (n,).
 
-    The left side decreases and is convex. The search begins at the approximation for small levels,
-    Var V / (2 (root - E V)^2).
+    The left side decreases and is convex; for small levels it is about Var V / (2 (root - E V)^2).
     """
     means = (shares * values).sum(axis=-1)
     variances = (shares * (values - means[:, None]) ** 2).sum(axis=-1)

@@ -47,13 +47,7 @@ class Shortlist:
 
 
 def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]:
-    """Return the first `top` of a ranking, with the luckiest among them, and its place.
-
-    Examples
-    --------
-    >>> best_of("abcd", luckiest=3, top=2)
-    (['a', 'd'], 1)
-    """
+    """Return the first `top` of a ranking, with the luckiest among them, and its place."""
     kept = list(ranked[:top])
     if luckiest >= top:
         kept[-1], luckiest = ranked[luckiest], top - 1

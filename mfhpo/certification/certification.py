@@ -172,10 +172,7 @@ class Certification:
         self._in_blocks = blocks
 
     def ask(self, pending: Sequence[Pull] = ()) -> Pull | None:
-        """Return the next pull, given those under way; None when all candidates have failed.
-
-        Its `arm` is the candidate, and its `block` names the replicate.
-        """
+        """Return the next candidate to pull and its replicate, `block`; None when all failed."""
         pulls = self.policy.ask(1, pending)
         return pulls[0] if pulls else None
 
@@ -278,11 +275,7 @@ class Certification:
         return self._sign * mean - radius, self._sign * mean + radius
 
     def _stated(self, interval: tuple[float, float], seen: float) -> tuple[float, float]:
-        """Cut an interval to the declared range.
-
-        Where nothing is declared, an interval whose radius is more than `_WIDEST` times the
-        range of all values that were `seen` says nothing about the mean, and is not stated.
-        """
+        """Cut an interval to the declared range, or widen it if it says nothing."""
         low, high = within_range(interval, self._noise)
         is_declared = isinstance(self._noise, (Bounded, SubGaussian))
         if not is_declared and high - low > 2.0 * _WIDEST * seen:
@@ -290,7 +283,6 @@ class Certification:
         return low, high
 
     def _results(self, winner: int | None, certified: bool) -> tuple[CandidateResult, ...]:
-        """Return the results of all candidates on the new evaluations."""
         arms = np.arange(len(self.candidates))
         worse = ~np.isin(arms, self.policy.active) & (not self._is_silent)
         standings = np.where(worse, "worse", "not told apart")

@@ -113,11 +113,7 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
 
 
 def _for_the_best_arm(problem: Problem) -> PolicyChoice:
-    """Return the policy for a certificate.
-
-    The first branch is the one that benchmarks/papers/mf_grad.py measures. In the others, bounds
-    that see the spread won on recorded evaluations.
-    """
+    """Return the policy for a certificate."""
     if isinstance(problem.noise, (SubGaussian, EstimatedNoise)):
         return PolicyChoice(
             MFTopTwo,

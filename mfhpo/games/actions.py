@@ -149,10 +149,7 @@ class Actions:
         return self.features(cube)[:, self.columns[player]]
 
     def around(self, profile: FloatArray, step: float) -> Actions:
-        """Return the game with further actions of each player, near its own in a profile.
-
-        `step` is their distance, in grid distances.
-        """
+        """Add actions near each player's own in a profile, `step` grid distances away."""
         return self._with(
             [self._near(columns, profile[columns], step) for columns in self.cube_columns]
         )
@@ -220,7 +217,6 @@ def _per_axis(n_parameters: int) -> int:
 
 
 def _distance(n_parameters: int) -> float:
-    """Return the distance between the values of a parameter in the grid."""
     return 1.0 / (_per_axis(n_parameters) - 1)
 
 
@@ -243,7 +239,6 @@ def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
 
 
 def _spread(n: int, n_parameters: int, seed: int) -> FloatArray:
-    """Return points spread evenly over the unit cube, shape (n, n_parameters)."""
     from scipy.stats import qmc  # slow to import, and not needed before
 
     points: FloatArray = qmc.Sobol(n_parameters, rng=np.random.default_rng(seed)).random(n)

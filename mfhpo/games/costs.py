@@ -85,10 +85,7 @@ class LevelCosts:
             )
 
     def table(self) -> FloatArray:
-        """Return the costs of each player's levels, shape (number of players, M); one row if joint.
-
-        The cost of a player's target stands for levels that it lacks.
-        """
+        """Return costs of levels, (n_players, M) or one row; missing ones cost the target's."""
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)
         return np.array([np.pad(own, (0, n_levels - len(own)), mode="edge") for own in rows])

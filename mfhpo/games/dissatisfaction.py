@@ -172,7 +172,6 @@ class Beliefs:
     def _best_response(
         self, cube: FloatArray, player: int, estimate: Estimate, n_asked: int
     ) -> FloatArray:
-        """Return profiles with one player moved, as in `best_response` and `_best_deviation`."""
         chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate, n_asked)
         moved = cube.copy()
         moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
@@ -181,10 +180,7 @@ class Beliefs:
     def _best_deviation(
         self, player: int, features: FloatArray, estimate: Estimate, n_asked: int
     ) -> tuple[IntArray, FloatArray]:
-        """Return the index of a player's best action at each profile, and its value.
-
-        With more profiles, fewer deviations are looked at.
-        """
+        """Return the index of a player's best action at each profile, and its value."""
         model, actions = self.models[player], self.actions
         deviations = model.deviations(
             features, actions.own_features[player], actions.columns[player]

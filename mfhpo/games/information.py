@@ -35,30 +35,13 @@ def information_at_level(variance: FloatArray, noise: FloatArray | float) -> Flo
 def best_levels(
     information: FloatArray, costs: FloatArray, budget: float
 ) -> tuple[IntArray, FloatArray]:
-    """Return each profile's levels with the most information per cost (Eq. 28).
+    """Return each profile's levels with the most information per cost, and the ratios (Eq. 28).
 
     Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967) is exact.
     If a budget binds and costs have no common unit, they are rounded up to a thousandth of it.
-
-    Parameters
-    ----------
-    information
-        Shape (n_profiles, n_players, M); minus infinity at levels that a player does not have.
-    costs
-        Of each player's levels, shape (n_players, M), positive.
-    budget
-        Largest sum of the costs; ValueError if the cheapest levels cost more.
-
-    Returns
-    -------
-    levels, ratios
-        Shapes (n_profiles, n_players) and (n_profiles,).
-
-    Examples
-    --------
-    >>> gains = np.array([[[0.2, 0.5], [0.1, 1.0]]])
-    >>> best_levels(gains, np.array([[1.0, 8.0], [1.0, 8.0]]), budget=16.0)[0].tolist()
-    [[0, 0]]
+    `information` has the shape (n_profiles, n_players, M), minus infinity at missing levels;
+    `costs` are positive, (n_players, M). ValueError if the cheapest levels cost more than the
+    `budget`.
     """
     if costs.min(axis=1).sum() > budget * (1.0 + _ROUNDING):
         raise ValueError(
@@ -100,10 +83,7 @@ def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
 
 
 def _within(worth: FloatArray, sizes: IntArray, capacity: int) -> IntArray:
-    """Return levels (n_profiles, n_players) of the largest sum of worths within a capacity.
-
-    By dynamic programming; worth (n_profiles, n_players, M), sizes (n_players, M).
-    """
+    """Maximise the sum of worths (n_profiles, n_players, M) within a capacity, given sizes."""
     n_profiles, n_players, n_levels = worth.shape
     best = np.zeros((n_profiles, capacity + 1))
     choices = np.zeros((n_players, n_profiles, capacity + 1), dtype=np.int64)

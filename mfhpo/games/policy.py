@@ -271,10 +271,7 @@ class GamePolicy(abc.ABC):
 
     @one_thread()
     def deviations(self, profile: Point) -> dict[str, Deviation]:
-        """Return each player's possible gain by deviating from any profile, and how.
-
-        Raises ValueError if the profile does not fit the game, or nothing was observed yet.
-        """
+        """Return each player's gain by deviating from a profile, and how; ValueError if unknown."""
         self.actions.check("profile", profile)
         if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
@@ -362,7 +359,6 @@ class GamePolicy(abc.ABC):
 
 
 def _measured(value: float | None) -> float | None:
-    """Return a utility, or None if it could not be measured."""
     if value is None:
         return None
     try:

@@ -35,10 +35,7 @@ def settled(
 def best_response(
     profile: FloatArray, player: int, actions: Actions, model: MultiOutputGP, unit: float
 ) -> FloatArray:
-    """Return the profile after a player, given by its index, moved to its best action.
-
-    A player that gains nothing, counted in its unit, stays.
-    """
+    """Return the profile after a player moved to its best action, if it gains anything."""
     utilities, stays = _utilities(profile, player, actions, model)
     best = int(np.argmax(utilities))
     if utilities[best] - stays <= _TIE * unit:

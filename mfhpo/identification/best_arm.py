@@ -151,7 +151,6 @@ class BestArmPolicy(RacingPolicy):
             self._judge(fidelity)
 
     def _reinstate(self) -> None:
-        """Put back the arms whose elimination rested on bias bounds that were widened."""
         self._roster.restore_eliminated()
 
     def _explored_fidelity(self) -> int:
@@ -198,11 +197,7 @@ class BestArmPolicy(RacingPolicy):
         return self._explored_fidelity()
 
     def stop_measuring(self) -> None:
-        """Be content with the winner's pulls at the target, however few: no more will come.
-
-        Nor does the race wait for the repeats that show whether a declared sigma is too small any
-        more.
-        """
+        """Be content with the winner's target pulls and with repeats, however few they are."""
         self._waits_for_repeats = False
         winner = self.winner
         if winner is not None:
@@ -331,10 +326,7 @@ class BestArmPolicy(RacingPolicy):
         return None
 
     def _spread_of(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Return variances of the values, and degrees of freedom, shape (n, M) each.
-
-        They are the arms' own estimates, or the variances that the radii suppose.
-        """
+        """Return the values' variances, estimated or supposed, and degrees of freedom, (n, M)."""
         noise, seen = self._evidence.noise, self._evidence.counts[arms]
         variances, degrees = np.full(seen.shape, np.inf), np.full(seen.shape, np.inf)
         for m, counts in enumerate(seen.T):

@@ -131,8 +131,8 @@ class BlockElimination(BlockPolicy):
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
         """Tell whether to wait for pulls under way, which may end the race, before the next `ask`.
 
-        It is so if they hold more values than complete rounds, all that the winner lacks, or
-        another comparison of it, and if nothing else is left.
+        They may hold more values than complete rounds, complete what the winner lacks, or compare
+        it once more; or nothing else is left.
         """
         taken = self._taken(pending)
         pull = self._open_pull(taken)
@@ -277,7 +277,6 @@ class BlockElimination(BlockPolicy):
         return winner is not None and not self._lacking(winner)
 
     def _complete_block(self) -> int | None:
-        """Return the block of the next round, if it is complete for all that take part."""
         if self._blocks.set_aside(self._in_round):
             for arm in range(self.problem.n_arms):
                 self._take_first_values(arm)

@@ -253,10 +253,7 @@ def commit_both(
 
 
 def lowest_radius(rules: Rules, m: int) -> float:
-    """Return the radius at which a cheap fidelity is left: xi_m sqrt(lambda_m / lambda_M) / 4.
-
-    Down to it, an arm costs 16 times what the target needs to resolve a difference of xi_m.
-    """
+    """Return the radius at which a cheap fidelity is left, at 16 times the target's cost."""
     last = len(rules.bounds) - 1
     return float(_DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last])
 
@@ -314,10 +311,7 @@ def steer(
     committed: IntArray,
     exhausted: BoolArray,
 ) -> tuple[int, int]:
-    """Return fidelities at which to explore l and u; note those that the safeguard leaves.
-
-    It guards the index and commitments: sweeps and EXPLORE-C reach the target by themselves.
-    """
+    """Return fidelities at which to explore l and u; note those that the safeguard leaves."""
     leader, rival = arms
     means = assumed_means(rules, lows, highs)
     own, other = committed[leader], committed[rival]

@@ -200,18 +200,12 @@ class GroupSequential(BlockPolicy):
         return looks
 
     def missing(self, pending: Sequence[Pull] = ()) -> int:
-        """Return how many evaluations the next look needs besides those under way.
-
-        If those suffice for it, the look after it is meant.
-        """
+        """Return how many further evaluations the next look needs, or the look after it if none."""
         size = self._size(self.looks_with(pending))
         return int(np.maximum(size - self._expected(pending)[self.active], 0).sum())
 
     def _expected(self, pending: Sequence[Pull] = ()) -> IntArray:
-        """Return each arm's number of values once what is under way has ended, shape (K,).
-
-        In blocks, only the first settled ones that are not void count.
-        """
+        """Return each arm's number of values after pulls under way, settled ones in blocks."""
         settled = self._settled(pending)
         counted = np.delete(settled, np.flatnonzero(self._blocks.void), axis=1)
         return np.asarray(np.argmin(counted, axis=1))
@@ -277,11 +271,9 @@ class GroupSequential(BlockPolicy):
         return self._blocks.standings(arms, blocks.tolist())
 
     def _at_look(self, arms: IntArray) -> Samples:
-        """Return the values of these arms that one look used."""
         return self._samples(self._blocks.first_values(arms, int(self._looked_at[arms[0]])))
 
     def _samples(self, values: FloatArray) -> Samples:
-        """Describe values or differences of them that were looked at."""
         seen = self._blocks.values[:, ~self._blocks.void]
         looked_at = np.where(np.arange(seen.shape[1]) < self._looked_at[:, None], seen, np.nan)
         largest = float(np.nanmax(np.abs(looked_at), initial=0.0))
@@ -322,10 +314,7 @@ class GroupSequential(BlockPolicy):
         return np.where(counts >= LEAST_FIRST_LOOK, radii, np.inf)
 
     def _lead(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return the others, the leader's lead over each, and its radius, shape (n,) each.
-
-        A radius is infinite if the last look did not compare the two.
-        """
+        """Return the others, the leader's lead, and its radius, infinite if not compared."""
         leader = self._leader
         others = self.active[self.active != leader]
         ahead, radii = np.zeros(len(others)), np.full(len(others), np.inf)
@@ -360,10 +349,7 @@ class GroupSequential(BlockPolicy):
         return int(seen[np.argmax(self._evidence.means(seen, self.problem.target))])
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
-        """Return count, mean and radius of an arm's values; at the target, of its last look.
-
-        Without a look the radius is infinite.
-        """
+        """Return count, mean and radius of an arm's values; at the target, of its last look."""
         size = int(self._looked_at[arm])
         if fidelity != self.problem.target or not size or self._roster.withdrawn[arm]:
             return *super().summary(arm, fidelity)[:2], math.inf

@@ -215,7 +215,6 @@ class MFLUCB(BestArmPolicy):
         exhausted: BoolArray,
         explorations: int,
     ) -> tuple[int, int]:
-        """Return the arm and the fidelity to explore next (see `explored`)."""
         arms = top_two(highs, cells.counts)
         return explored(
             self._current_rules(),

@@ -222,6 +222,5 @@ def _sigmas(variances: FloatArray) -> FloatArray:
 
 
 def _doubt(counts: IntArray, sigmas: FloatArray) -> FloatArray:
-    """Return sigma sqrt(2 ln N / n) for the means of n of an arm's N values, shape (M,)."""
     logs = math.log(max(2, int(counts.sum())))
     return np.asarray(sigmas * np.sqrt(2.0 * logs / np.maximum(counts, 1)))

@@ -202,10 +202,7 @@ class BiasAudit:
     def _uncertainty(
         self, variances: FloatArray, counts: IntArray, degrees: FloatArray
     ) -> FloatArray:
-        """Return the uncertainty of sums and differences of C means each, shape (n,).
-
-        The arguments describe the values behind each mean, shape (n, C).
-        """
+        """Return the uncertainty of sums and differences of C means, given their values (n, C)."""
         scales = np.sqrt(variances.sum(axis=1))
         noisy = (scales > 0.0) & np.isfinite(scales)
         parts = variances[noisy] / counts[noisy]
@@ -229,9 +226,8 @@ class BiasAudit:
     ) -> Contradiction | None:
         """Find the largest contradiction of the bias bounds at `fidelity`, if any.
 
-        All arrays have shape (n, M), a row for each of `arms`: means, numbers of values, and the
-        `spread`, which is the variances of the values and their degrees of freedom. A variance is
-        infinite where it is not known, and degrees of freedom are where it is declared.
+        Arrays have shape (n, M). `spread` holds variances, infinite if unknown, and degrees of
+        freedom, infinite if declared.
         """
         worst: Contradiction | None = None
         largest_excess = 0.0

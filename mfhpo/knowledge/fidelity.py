@@ -81,10 +81,7 @@ class Fidelity:
             self.check_levels(self.levels)
 
     def costs_of(self, levels: Sequence[Any]) -> tuple[float, ...] | None:
-        """Return the cost of an evaluation at each level, or None when it is measured.
-
-        Raises ValueError if costs are missing and levels are not positive numbers.
-        """
+        """Return costs of evaluations, None if measured; ValueError if levels are no costs."""
         if self.costs == "measured":
             return None
         if self.costs is not None and not isinstance(self.costs, str):

@@ -48,13 +48,7 @@ class Numeric:
 
     @classmethod
     def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
-        """Return a parameter with steps, such as whole numbers, at the places of a fine grid.
-
-        Examples
-        --------
-        >>> Numeric.stepwise(lambda place: round(4 * place), lambda value: value / 4)
-        Numeric(places=(0.0, 0.25, 0.5, 0.75, 1.0))
-        """
+        """Return a parameter with steps, such as whole numbers, at the places of a fine grid."""
         values = {value_at(index / (_GRID - 1)) for index in range(_GRID)}
         return cls(tuple(sorted(place_of(value) for value in values)))
 
@@ -165,10 +159,7 @@ class SearchSpace:
         return cube
 
     def learn_conditions(self, points: Sequence[Point]) -> None:
-        """Find out from configurations which values make which parameters apply (`explain`).
-
-        What is not explained by parameters that more configurations have is taken to apply always.
-        """
+        """Find out when parameters apply (`explain`); those without an explanation apply always."""
         self._conditions.clear()
         if all(self.parameters.keys() <= point.keys() for point in points):
             return

@@ -90,15 +90,8 @@ def log_evidence_with_others(
 ) -> FloatArray:
     """Compute the logarithm of the evidence against means at distances from the values', (n,).
 
-    Parameters
-    ----------
-    distances, counts, squares
-        See `mfhpo.knowledge.student.log_evidence`.
-    of_others, degrees
-        Squares of other values, and their degrees of freedom; with 0 the evidence is none, minus
-        infinity.
-    prior
-        The rho above.
+    See `mfhpo.knowledge.student.log_evidence`. `of_others` are squares of other values, with
+    `degrees` of freedom; the evidence is minus infinity without these.
     """
     moved = counts * distances**2
     explained = counts * moved / (counts + prior)
@@ -115,11 +108,7 @@ def spread_more(
     degrees: FloatArray,
     chance: float,
 ) -> BoolArray:
-    """Find squares that are larger than those of others explain, by an F-test, same shape.
-
-    Of squares of one variance, a single test finds that with this `chance`. Nothing is found where
-    either has less than one degree of freedom.
-    """
+    """Find squares that are larger than others explain, by an F-test with this `chance`."""
     known = (repeats > 0) & (degrees >= 1.0)
     n, d = np.where(known, repeats, 1.0), np.where(known, degrees, 1.0)
     return np.asarray(known & (squares > n * of_others / d * fdtri(n, d, 1.0 - chance)))

@@ -71,10 +71,7 @@ def cautious_value(seen: PullStatistics) -> float:
 
 
 def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: float) -> float:
-    """Return target pulls that would separate the leader from the others, if means are right.
-
-    Infinite for a tie, NaN where too little is known.
-    """
+    """Return target pulls that separate the leader, infinite for a tie, NaN if unknown."""
     counts = evidence.counts[arms]
     common = np.flatnonzero(counts.all(axis=0))
     if not common.size:

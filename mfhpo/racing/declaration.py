@@ -120,13 +120,7 @@ def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
 
 
 def as_noise(sigma: SigmaLike) -> Noise:
-    """Return the noise, given a sub-Gaussian scale, one for each level, a `Noise` or None.
-
-    Examples
-    --------
-    >>> as_noise(0.1), as_noise(None)
-    (SubGaussian(sigma=0.1), EstimatedNoise())
-    """
+    """Return the noise, given a sub-Gaussian scale, one for each level, a `Noise` or None."""
     if sigma is None:
         return EstimatedNoise()
     if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):

@@ -200,11 +200,7 @@ class Evidence:
         )
 
     def interval(self, arm: int, bias: Bias | None) -> tuple[float, float]:
-        """Return bounds on an arm's mean at the target fidelity; infinite where nothing is known.
-
-        The target's own interval, intersected with those of cheaper fidelities widened by xi_m
-        where the bias bounds are of that kind.
-        """
+        """Return bounds on an arm's target mean, also from cheaper levels widened by xi_m."""
         low, high = -math.inf, math.inf
         target = self.counts.shape[1] - 1
         for m in range(target + 1):

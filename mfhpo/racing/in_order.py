@@ -52,10 +52,7 @@ class InOrder(Generic[ItemT]):
         return ticket
 
     def end(self, ticket: int, item: ItemT) -> list[ItemT]:
-        """Take what came of a ticket, and return all items whose turn it is now, in order.
-
-        A ticket that is not awaited (any more) is not held.
-        """
+        """Take the result of an awaited ticket, and return all items whose turn it is now."""
         if ticket not in self._awaited:
             return [item]
         self._held[ticket] = item

@@ -102,10 +102,7 @@ class NoiseEvidence:
         return int(np.maximum(self._statistics.counts[:, fidelity] - 1, 0).sum())
 
     def is_hidden(self, fidelity: int, least: int = 1) -> bool:
-        """Return whether all repeats at a fidelity were equal, at least so many, without a reason.
-
-        Where there is declared to be no noise, they should be.
-        """
+        """Return whether many repeats at a fidelity were all equal, though noise is expected."""
         if self.sigmas is not None and self.sigmas[fidelity] == 0.0:
             return False
         seen = self._statistics
@@ -122,10 +119,7 @@ class NoiseEvidence:
         return {m: repeats for m, repeats in missing.items() if repeats}
 
     def learn(self, arm: int, fidelity: int, value: float, growth: float) -> str:
-        """Learn of a value by which the sum of an arm's squared deviations has grown.
-
-        Return what it contradicts, in words.
-        """
+        """Learn a value, by the growth of its arm's squares; say in words what it contradicts."""
         if self._statistics.counts[arm, fidelity] < 2:
             return ""
         contradicted = self._audits[fidelity].add(growth, value) if self._audits else ""
@@ -198,10 +192,7 @@ class NoiseEvidence:
         return squares.sum() - squares[arms], repeats.sum() - repeats[arms]
 
     def variances(self, arms: IntArray) -> FloatArray:
-        """Return the noise's variances, shape (n, M); guesses where they are estimated, to steer.
-
-        A guess leans on the other arms' values, and is infinite where no arm has repeats.
-        """
+        """Return the noise's variances, (n, M), with guesses to steer; infinite without repeats."""
         shape = (len(arms), self._statistics.counts.shape[1])
         found = (
             np.full(shape, np.inf)

@@ -271,7 +271,6 @@ class RacingPolicy(Policy):
         self._take_value(arm, fidelity, float(observation.value))
 
     def _take_value(self, arm: int, fidelity: int, value: float) -> None:
-        """Learn from a value that was paid for."""
         self.pulls += 1
         contradicted = self._evidence.add(arm, fidelity, value)
         self._take_note(arm)

@@ -130,24 +130,12 @@ def never_in_words(epsilon: float) -> str:
 
 
 def params_in_words(params: Mapping[str, Any]) -> str:
-    """Return a configuration in one line.
-
-    Examples
-    --------
-    >>> params_in_words({"lr": 0.123456789, "kind": "adam"})
-    "lr=0.12346, kind='adam'"
-    """
+    """Return a configuration in one line."""
     return ", ".join(f"{clean(name)}={short(value)}" for name, value in params.items())
 
 
 def short(value: Any) -> str:
-    """Return a parameter's value as it is shown.
-
-    Examples
-    --------
-    >>> short(0.123456789), short("adam"), len(short("a" * 1_000))
-    ('0.12346', "'adam'", 80)
-    """
+    """Return a parameter's value as it is shown."""
     return f"{value:.5g}" if isinstance(value, float) else cut(repr(value))
 
 

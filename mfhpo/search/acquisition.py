@@ -57,20 +57,9 @@ def best_place(
 ) -> tuple[FloatArray, float]:
     """Search the unit cube for the largest merit, at random and then nearby: place and merit.
 
-    Coordinates with an order are drawn at and near the ends of their ranges more often than uniform
-    draws would put them there: the model knows least there, the best value is often there, and
-    random places and small moves hardly ever reach a corner.
-
-    Parameters
-    ----------
-    merit
-        Takes places, shape (n, d), and returns their merits, shape (n,).
-    good
-        Places that are known to be good, shape (m, d); some are tried around them.
-    rng
-        Source of randomness.
-    ordered
-        Which coordinates have an order, shape (d,); in the others all values are as likely.
+    Ordered coordinates are drawn near the ends of their ranges more often than uniformly. The best
+    value is often there, and small moves hardly ever reach a corner. Some places are tried around
+    `good` ones, shape (m, d); `ordered` has shape (d,).
     """
     cube = _Cube(ordered, rng)
     anywhere = rng.random((_RANDOM, good.shape[1]))

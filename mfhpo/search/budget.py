@@ -141,15 +141,6 @@ class Budget:
 
         It is at most what is left if all that is under way reaches its limits, or twice what is
         expected. While costs are unknown it is a share of the budget, or twice what was not enough.
-
-        Parameters
-        ----------
-        pull, pending
-            What is to be evaluated, and what is under way.
-        worth
-            See `Prices.limit`.
-        point
-            What a new arm is.
         """
         if self._prices is None or self.in_evaluations:
             return None
@@ -176,7 +167,6 @@ class Budget:
         return expected > self.amount - self.spent + _ROUNDING
 
     def _price(self, pulls: Sequence[Pull]) -> list[float]:
-        """Return what pulls take of the budget, as far as their costs are known."""
         if self.in_evaluations:
             return [1.0] * len(pulls)
         costs = self._expected_cost(pulls)
@@ -267,10 +257,7 @@ class Budget:
         return ""
 
     def largest_shortlist(self) -> int:
-        """Return how many arms can be compared twice, or once if these are few.
-
-        Failures cost, too: as large a share as at the target until now.
-        """
+        """Return how many arms can be compared twice, or once if few, failures included."""
         size, most = FIRST_LOOK, math.inf
         if self.most_replicates is not None:
             size, most = min(size, self.most_replicates), self.most_replicates

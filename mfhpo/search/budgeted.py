@@ -211,19 +211,12 @@ class BudgetedSearch(Policy):
         self.search.merge(arm)
 
     def agree(self, shortlist: Sequence[int]) -> None:
-        """Compare these arms, whatever was compared until now.
-
-        Workers that end the search at the same moment may draw up different shortlists: whoever
-        runs them says which one holds. What was told of its arms for another one counts.
-        """
+        """Compare these arms, of all the shortlists that workers drew up at the same moment."""
         self.shortlist = tuple(shortlist)
         self._certification = None
 
     def _certifying(self) -> Certification | None:
-        """Return the race among the shortlist; None until it was told something.
-
-        A study that is read again may tell about the shortlist before the search's values.
-        """
+        """Return the race among the shortlist; None until it was told something."""
         if self._certification is None and any(
             pull.arm in self.shortlist for pull, _ in self._replicates
         ):
@@ -289,11 +282,7 @@ class BudgetedSearch(Policy):
         return replace(pull, limit=self._budget.limit_for(pull, pending, None))
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
-        """Return whether to wait for what is under way, rather than to leave.
-
-        Nothing is left to begin. An evaluation for the certificate that fails leaves its place to
-        another one, and an arm that was given may go on.
-        """
+        """Return whether to wait for what is under way, though the budget pays for more."""
         if self.finished:
             return False
         if not self.shortlist:
@@ -428,9 +417,8 @@ class BudgetedSearch(Policy):
     def chance(self) -> float | None:
         """Return how likely the recommended arm is within epsilon of the best finished one.
 
-        That is the model's estimate, with all values of the search and of the certificate. None
-        without a model, before two arms are finished or epsilon is known, and in blocks: the search
-        sees one of them, which says nothing about the others.
+        It is the model's estimate, with all values. None without a model or epsilon, before two
+        arms are finished, and in blocks, since the search sees one of them.
         """
         arm, certificate = self.leader()[0], self.certificate()
         if arm is None or self._in_blocks:
@@ -652,11 +640,7 @@ class BudgetedSearch(Policy):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a race made with the same arguments.
-
-        Raises ValueError if the state has another number of levels, or its costs were declared and
-        this race's are measured, or the other way round.
-        """
+        """Go on from a saved state; ValueError if levels or kinds of costs differ."""
         if state.get("version") != _STATE_VERSION:
             raise ValueError(
                 "the state was saved by another version of mfhpo; begin the search anew, or go on "

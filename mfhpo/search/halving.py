@@ -75,26 +75,13 @@ def next_of_given(
     pending: Sequence[Pull],
     expected: _Expected,
 ) -> Pull | None:
-    """Return the next step of successive halving among given arms, as `plan_for_given` has it.
+    """Return the next step of successive halving among given arms (see `plan_for_given`), or None.
 
     Successive halving (Karnin, Koren and Somekh, Almost optimal exploration in multi-armed bandits,
     ICML 2013) keeps one half of each level and spends as much on each; here the budget decides what
     is kept. With several workers, an arm goes up while others are under way at its level, if it is
-    among the same share of those that have ended. After the plan the rest goes up, the best first.
-
-    Parameters
-    ----------
-    search
-        Knows the arms.
-    pending
-        What is under way.
-    expected
-        Returns how good some arms are that have come to a level: the larger, the better.
-
-    Returns
-    -------
-    Pull
-        None where nothing is left, or where only what is under way can say what is next.
+    among the same share of those that have ended. After the plan the rest goes up, by what is
+    `expected` of arms at a level.
     """
     plan = plan_for_given(search)
     out = search._unfit | search._stops.keys()

@@ -78,10 +78,7 @@ def three_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def both_kernels(squares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the Matérn kernels of 5/2, and of 3/2 for a fifth of the scales.
-
-    One exponential, which takes longest, serves both. `squared_distances` are overwritten.
-    """
+    """Return the Matérn kernels of 5/2, and of 3/2 for a fifth of the scales, in place."""
     smooth, distance, decay = _smooth(squares)
     rough = distance
     rough *= FINER

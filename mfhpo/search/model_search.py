@@ -410,5 +410,4 @@ class ModelSearch(SearchPolicy):
 
 
 def _keys(features: FloatArray) -> list[bytes]:
-    """Return one key for each row, equal for equal rows."""
     return [row.tobytes() for row in np.round(features, _DIGITS) + 0.0]

@@ -217,10 +217,7 @@ class SearchPolicy(abc.ABC):
         self._given = tuple(order.tolist())
 
     def next_given(self, pending: Sequence[Pull]) -> int | None:
-        """Return a given arm without a value that is not under way; None if there is none.
-
-        One that was stopped at a limit is only taken again as long as no arm has a value.
-        """
+        """Return a given arm without value or pull; stopped ones only before any value."""
         lost = {pull.arm for pull in pending} | self._unfit
         if any(self._values):
             lost |= self._stops.keys()
@@ -287,10 +284,7 @@ class SearchPolicy(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
-        """Return what to evaluate next, of `begun` arms so far; asking changes nothing.
-
-        None where nothing is left of the arms that were given.
-        """
+        """Return what to evaluate next, after `begun` arms; None if no given arm is left."""
 
     def leader(self) -> int | None:
         """Return the arm to recommend now: the best at the highest level with a value.
@@ -322,16 +316,8 @@ class SearchPolicy(abc.ABC):
     ) -> float:
         """Return how likely a finished arm is within epsilon of the best, NaN without a model.
 
-        Parameters
-        ----------
-        arm, epsilon
-            The arm, and the tolerance.
-        among_given
-            Whether the best of all given arms is meant, instead of the finished ones.
-        fresh
-            More values at the target, by arm, that the search was not told.
-        at_least
-            What is asked for: less than that may be found with less computing.
+        `among_given` compares it with all given arms. `fresh` has more target values by arm. A
+        result below `at_least` may be computed more coarsely.
         """
         return math.nan
 
@@ -370,10 +356,7 @@ class SearchPolicy(abc.ABC):
         end: int | IntArray,
         arms: Sequence[int] = (),
     ) -> FloatArray:
-        """Return how many usual costs it takes to bring configurations to a level: see `Prices`.
-
-        All 1 where costs are declared, or evaluations counted.
-        """
+        """Return how many usual costs it takes to reach a level (see `Prices`); else 1."""
         if self.prices is None:
             return np.ones(len(features))
         self.prices.learn(self.space, self._points, self._changes)
@@ -459,10 +442,7 @@ class SearchPolicy(abc.ABC):
             self._unknown.add(arm)
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
-        """Return the next step of the beginning: random arms, fewer at each level.
-
-        None when that is over, or waits for what is under way.
-        """
+        """Return the next step of the beginning: random arms, fewer at each level; or None."""
         if begun < self._initial:
             return Begin(self.lowest, None)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
@@ -513,10 +493,7 @@ class SearchPolicy(abc.ABC):
         return min(arms, key=cheapest_first)
 
     def _not_far_dearer(self, arms: list[int], level: int) -> list[int]:
-        """Return the arms at a level whose next step is not far dearer than usual, or all.
-
-        At first any arm shows how far levels agree. A very dear one would take most of the time.
-        """
+        """Return the arms at a level whose next step is not far dearer than usual, or all."""
         known = [arm for arm in self._values[level] if arm in self._points]
         if self.prices is None or not known:
             return arms

@@ -92,10 +92,7 @@ class Prices:
         self._numbers: BoolArray = np.zeros(0, dtype=np.bool_)
 
     def add(self, arm: int, start: int, level: int, cost: float, stopped: bool = False) -> None:
-        """Note what an evaluation has cost that went on from the level `start`, -1 for none.
-
-        One that was `stopped` has a limit, and not a cost.
-        """
+        """Note an evaluation's cost from level `start`, -1 for none; a limit if `stopped`."""
         self._paid.append((arm, start, level, cost, stopped))
         if stopped:
             self._stopped[arm, level] = max(cost, self._stopped.get((arm, level), 0.0))
@@ -146,17 +143,9 @@ class Prices:
         end: int | IntArray,
         arms: Sequence[int] = (),
     ) -> FloatArray:
-        """Return how many usual costs it takes to bring configurations to a level, shape (n,).
+        """Return how many usual costs it takes to bring configurations from `start` to `end`, (n,).
 
-        Parameters
-        ----------
-        features
-            Of the configurations, shape (n, d).
-        start, end
-            Levels that they have come to, -1 for none, and that they are brought to: one for all,
-            or shape (n,).
-        arms
-            Which arms they are, if they were begun.
+        `features` have shape (n, d); `start` is -1 for new ones; `arms` are those that were begun.
         """
         if self._effects is None:
             return np.ones(len(features))
@@ -195,16 +184,8 @@ class Prices:
     def limit(self, pull: Pull, expected: float, worth: float | None) -> float:
         """Return the cost at which an evaluation is to be stopped.
 
-        Parameters
-        ----------
-        pull
-            What is evaluated.
-        expected
-            What that is expected to cost.
-        worth
-            What its end is worth, as a multiple of `expected`: how many times more is gained for
-            each unit of cost by it than by what would be done in its place. None: so much that
-            only one that hangs is to be stopped.
+        `worth` is what its end is worth, as a multiple of its `expected` cost: how much more it
+        gains per unit of cost than another step. None stops only evaluations that hang.
         """
         ended = self._multiples[self._ended]
         multiple = _LIMIT_AT_FIRST

@@ -244,10 +244,7 @@ class LevelProcess:
         return scales, smooth, rough, noise, np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
 
     def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
-        """Return the symmetric root of the parameters' covariance, in units of the prior's spreads.
-
-        The curvature is at least the prior's, because a fit may have ended early.
-        """
+        """Return the root of the parameters' covariance, which is at most the prior's."""
         spreads = self._precision**-0.5
         here = self._parameters
         slopes = self._loss(here, data, indicators)[1]
@@ -272,10 +269,7 @@ class LevelProcess:
         return half
 
     def _covariance(self, features: FloatArray, levels: IntArray | int) -> FloatArray:
-        """Return the covariance of values with the data, without noise; features are warped.
-
-        Levels are one for all, or shape (n,).
-        """
+        """Return the covariance of values with the data, without noise; features are warped."""
         data = self._data
         squares = squared_distances(features, data.features, self._scales)
         covariance, rough = both_kernels(squares)
@@ -291,7 +285,6 @@ class LevelProcess:
         return covariance
 
     def _covariance_of_data(self) -> FloatArray:
-        """Return the covariance of the data's values, without noise."""
         features, levels = self._data.features, self._data.levels
         ends = self._ends_of_blocks(len(levels))
         blocks = zip(np.array_split(features, ends), np.array_split(levels, ends), strict=True)
@@ -305,7 +298,6 @@ class LevelProcess:
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
     ) -> tuple[float, FloatArray]:
-        """Return minus the log posterior density of the parameters, and its gradient."""
         scales, smooth, rough, noise, own_values = self._unpacked(parameters)
         features = data.features.copy()
         features[:, self._numbers], by_a, by_b = warp(

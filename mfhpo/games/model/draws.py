@@ -95,10 +95,7 @@ class DrawnGames:
         self._known = [player for player, (model, *_) in enumerate(models) if model.n]
 
     def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
-        """Return each player's gain by deviating (Eq. 2), at least 0, (n, n_draws, n_players).
-
-        In each player's own unit; to `actions`, or to those of the game.
-        """
+        """Return players' gains by deviating, in their units (Eq. 2), (n, n_draws, n_players)."""
         actions = self._actions if actions is None else actions
         features = actions.features(cube)
         gains = np.zeros((len(cube), self._n_draws, len(actions)))
@@ -122,10 +119,7 @@ class DrawnGames:
         return self._over_games(gains.max(axis=2, initial=0.0))
 
     def worst_of_all_profiles(self) -> FloatArray:
-        """Return `worst` for each of the actions' profiles, in less time, shape (n_profiles,).
-
-        Raises ValueError if the profiles are not all combinations of actions.
-        """
+        """Return `worst` of all combinations of actions, in less time, or raise ValueError."""
         shape = self._actions.shape
         if shape is None:
             raise ValueError("actions must be so few that all their combinations are profiles.")

@@ -231,10 +231,7 @@ class Standardised(NamedTuple):
 
 
 def standardised(observations: Observations, assumptions: Assumptions) -> Standardised:
-    """Return observations with values of mean 0 and variance 1.
-
-    Levels whose means lie far apart, compared with the spread within them, are centred separately.
-    """
+    """Return observations of mean 0 and variance 1, by level if their means are far apart."""
     levels, values, n = observations.levels, observations.values, len(observations.values)
     repeated = observations.squares.sum() / observations.counts.sum()
     means = np.full(assumptions.n_levels, float(values.mean()))

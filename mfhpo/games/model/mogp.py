@@ -112,10 +112,7 @@ class MultiOutputGP:
         values: FloatArray,
         counts: FloatArray,
     ) -> MultiOutputGP:
-        """Return a process with observations of one utility or more, which are all different.
-
-        It takes less memory and time than `add`. Each value is the mean of `counts` observations.
-        """
+        """Return a process with different observations of `counts` each; faster than `add`."""
         process = cls(hyperparameters)
         n = process._n = len(values)
         process._features, process._levels = features.copy(), levels.copy()
@@ -244,10 +241,7 @@ class MultiOutputGP:
         return means
 
     def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
-        """Return the target utility at points (n, d) with some features replaced.
-
-        `own` has the new columns, shape (k, number of columns).
-        """
+        """Return the target utility at points (n, d) with `own` features, (k, ...), instead."""
         known = self.hyperparameters
         told = self._features[: self._n]
         others = np.setdiff1d(np.arange(features.shape[1]), columns)
@@ -269,10 +263,7 @@ class MultiOutputGP:
         return np.maximum(noise, known.least_noise[levels])
 
     def moves(self, drawn: FloatArray) -> FloatArray:
-        """Return weights that move functions to agree with the observations, shape (n, k).
-
-        `drawn` has noisy observations of each of the k functions, shape (n, k).
-        """
+        """Return weights that move functions from observations `drawn` (n, k) to the real ones."""
         n = self._n
         observed = self._values[:n, None] - drawn
         return self._solve(self._solve(observed), transposed=True)

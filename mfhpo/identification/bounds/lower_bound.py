@@ -287,7 +287,6 @@ def _means(
     gaps: Sequence[float] | FloatArray | None,
     means: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return means and least differences to the best arm at each fidelity, shape (M, K)."""
     if (gaps is None) == (means is None):
         raise ValueError("give either gaps or means, exactly one of them.")
     if means is not None:

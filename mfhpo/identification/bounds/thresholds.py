@@ -56,10 +56,9 @@ def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
 def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = True) -> BoolArray:
     """Choose the fidelities to race on; costs need not increase here.
 
-    Dominated fidelities go first (Poiani et al. 2022, footnote 1), perhaps the target itself. Of
-    what is left, the largest set that contains the unbiased fidelity and satisfies Assumption 1 is
-    kept (Section 4.2); of equally large ones, the cheapest to explore in vain. Without `preselect`,
-    all that are not dominated are kept.
+    Dominated fidelities go first (Poiani et al. 2022, footnote 1), perhaps the target itself. With
+    `preselect`, the largest set with the unbiased fidelity that satisfies Assumption 1 is kept
+    (Section 4.2). Among equally large ones, it is the cheapest to explore in vain.
     """
     n_fidelities = len(costs)
     kept = np.ones(n_fidelities, dtype=bool)
@@ -90,6 +89,5 @@ def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = 
 
 
 def _phase_efforts(margins: FloatArray, costs: FloatArray) -> FloatArray:
-    """Return 4 lambda_m / alpha_m^2 for every fidelity but the last, shape (M - 1,)."""
     thresholds = convenience_thresholds(margins, costs)[:-1]
     return np.asarray(4.0 * costs[:-1] / thresholds**2, dtype=np.float64)

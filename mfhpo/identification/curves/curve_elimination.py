@@ -99,10 +99,7 @@ class BoundedCurves:
         return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
-        """Judge an unfinished curve of an arm, by all it has shown, and all that was added of it.
-
-        `others` are further runs that are under way.
-        """
+        """Judge an unfinished curve of an arm by all that was seen; `others` are under way."""
         lowest = np.fmin(curve, self._smallest.get(arm, curve))
         ends = lowest + self.gains[:, 1]
         reach = math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
@@ -185,11 +182,7 @@ class PhasedCurves:
     def judge(
         self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
     ) -> Verdict:
-        """Judge an unfinished curve of an arm, by its value at one fidelity.
-
-        The value is averaged with those that were added of the arm; `others` are further runs that
-        are under way.
-        """
+        """Judge an unfinished curve by its value at one fidelity, averaged with added ones."""
         row = self._rows.get(arm)
         mean = float(value)
         if row is not None:

@@ -26,10 +26,7 @@ def as_gain(step: float, bound: Bound) -> tuple[float, float]:
 
 
 def checked_bounds(bias: Any, check_step: Callable[[Any], StepT]) -> dict[StepT, Bound]:
-    """Return bounds, given as ``{step: bound}``, sorted by step; `check_step` may raise.
-
-    Raises ValueError for what is no mapping, has no step, or has bounds that grow with the step.
-    """
+    """Return bounds, given as ``{step: bound}``, sorted by step; ValueError if they are wrong."""
     if not isinstance(bias, Mapping) or not bias:
         raise ValueError(
             f"bias must be {{step: bound}} with at least one step, a function of the step, "

@@ -174,7 +174,7 @@ class BoundedElimination(StagedElimination):
         return self._curves.gains
 
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
-        """Prefer what other runs of the arm tell least about, then the most promising arm."""
+        """Prefer arms with few runs ahead, then the most promising."""
         return ahead, -self._curves.standing(arm).reach
 
     def drop(self, arm: int, verdict: Verdict | None = None) -> None:

@@ -83,7 +83,6 @@ class BlockPolicy(BestArmPolicy):
         return counted
 
     def _first_in_turn(self, arms: IntArray, block: int) -> int:
-        """Return which of these arms comes first in a block."""
         return int(arms[np.argmin(_turns(self.seed, self.problem.n_arms, block)[arms])])
 
     def _exists(self, block: int) -> bool:

@@ -240,10 +240,7 @@ class Blocks:
         return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
 
     def standings(self, arms: IntArray, blocks: Collection[int]) -> FloatArray:
-        """Return the arms' means over blocks, shape (n,), -inf without a value there.
-
-        If any value is missing, the means are taken after the mean of each block is removed.
-        """
+        """Return the arms' means, (n,), without each block's mean if any value is missing."""
         values = self.values[arms][:, list(blocks)]
         present = ~np.isnan(values)
         if not present.all():
@@ -254,10 +251,7 @@ class Blocks:
         return np.where(counts > 0, means, -np.inf)
 
     def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
-        """Return an arm that left for its failures, and is better than the winner in shared blocks.
-
-        If they share no block, it is one that led when it left.
-        """
+        """Return an arm that left for failures, and is better in shared blocks, or led then."""
         for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():
             differences = self.values[arm] - self.values[winner]
             shared = differences[~np.isnan(differences)]
@@ -297,7 +291,6 @@ class Blocks:
         return found
 
     def _differences(self, leader: int, others: IntArray) -> Samples:
-        """Describe the differences of the leader from others in the rounds that both share."""
         values, shared = self.values[:, self.rounds], self.counts()
         numbers = np.arange(len(self.rounds))
         within = numbers < np.minimum(shared[others], shared[leader])[:, None]

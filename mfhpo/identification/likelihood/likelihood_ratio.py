@@ -202,7 +202,6 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         return self._target_only or self.problem.n_fidelities == 1
 
     def _squares(self, arms: IntArray) -> FloatArray:
-        """Return sums of squares of some arms, shape (n, M) of the compared levels."""
         noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
         return np.stack([noise.squares(arms, m) for m in levels], axis=1)
 

@@ -77,10 +77,7 @@ class Samples:
 
 
 def usual_step(values: FloatArray) -> float:
-    """Return the mean step of the rows that vary, shape (K, n), NaN without a value.
-
-    It is infinite if none does.
-    """
+    """Return the mean step of the rows that vary, (K, n), NaN without a value; infinite if none."""
     largest = float(np.nanmax(np.abs(values), initial=0.0))
     samples = Samples.of(values, largest, 0.0)
     return float(samples.steps[~samples.constant].mean()) if not samples.constant.all() else np.inf

@@ -97,10 +97,7 @@ class Pairs:
     shared: FloatArray
 
     def excess(self, levels: Levels) -> FloatArray:
-        """Return how far the evidence exceeds what is wanted, by the better of two bounds, (n,).
-
-        It is minus infinity without data. Negative values are only upper bounds.
-        """
+        """Return how far the evidence exceeds what is wanted, by the better of two bounds, (n,)."""
         found = np.full(len(self.gaps), -np.inf)
         told = (self.gaps > 0.0) & (self.counts > 1.0).all(axis=0)
         told &= np.isfinite(self.squares).all(axis=0)
