@@ -33,7 +33,7 @@ Survival = Literal["kaplan-meier", "count"]
 
 
 class GainEstimates:
-    """What is known of the penalized expected gain of every arm at every limit.
+    """What is known about the penalized expected gain of every arm at every limit.
 
     nu(i, tau) = E[(R - c(C)) 1{C <= tau}] + (low - lambda(tau)) P(C > tau), in the unit of the
     reward R, for an arm whose pull takes C seconds: a pull that is stopped is worth the lowest

@@ -1,7 +1,7 @@
 """What all policies share that choose an arm and a time limit: scale, limits, choice, answers.
 
-Everything that is known is a function of the history of pulls, so that it can be made anew when
-the limits or the range of the rewards are found out.
+All knowledge is a function of the history of pulls. So it can be made anew when the limits or the
+range of the rewards are found out.
 """
 
 import math

@@ -36,8 +36,8 @@ class Candidate:
 class Shortlist:
     """What is compared, the best first, and where it comes from.
 
-    `luckiest` is the position of the one that the search would have handed over, `about` what a
-    claim is about, such as "the 8 best of 200 trials", and `words` how they were chosen.
+    `luckiest` is the position of the search's own answer. `about` names the subject of a claim,
+    such as "the 8 best of 200 trials", and `words` say how they were chosen.
     """
 
     candidates: tuple[Candidate, ...]
@@ -56,7 +56,7 @@ def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]
 
 @dataclass(frozen=True)
 class CandidateResult(Candidate):
-    """A candidate, and what the new evaluations say of it.
+    """A candidate, and what the new evaluations say about it.
 
     Parameters
     ----------

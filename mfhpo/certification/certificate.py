@@ -25,7 +25,7 @@ class Certificate:
     ----------
     candidates, winner, luckiest
         The shortlist, in the order of the search, and the positions of the winner (None when all of
-        them failed) and of the candidate that the search would have handed over.
+        them failed) and of the search's own answer.
     delta, epsilon
         The error probability and the tolerance that were asked for; epsilon is NaN as long as it is
         to be derived from a noise that is not known.

@@ -12,9 +12,9 @@ the observed means are moved two thirds of that way.
 
 This is no exact correction. For fixed numbers of values, its tests hold it to half a standard error
 of bias, whether configurations are tied, spread out, or one is ahead; the plain mean has up to 1.4.
-That a race stops once the winner looks good is left out, so that a race of two equal ones keeps
-about half a standard error, of 0.8. Where one is clearly ahead, its root mean squared error is
-larger than that of the plain mean, by at most a quarter.
+It ignores that a race stops once the winner looks good. So a race of two equal ones keeps about
+half a standard error, of 0.8. Where one is clearly ahead, its root mean squared error is larger
+than that of the plain mean, by at most a quarter.
 """
 
 from collections.abc import Sequence

@@ -21,7 +21,7 @@ _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best
 
 
 class Answers:
-    """What is said of profiles, by games that are drawn from what may be believed.
+    """What is said about profiles, by games that are drawn from what may be believed.
 
     Each player has its `likeliest` model, as many `possible` ones as all others, and perhaps the
     utility that it seems to have everywhere (`constants`). What such a player might gain is not

@@ -36,7 +36,7 @@ class Estimate(Enum):
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is believed of all players' utilities.
+    """Beliefs about all players' utilities.
 
     The models, one for each player, keep predictions for the actions' profiles; `beta` is the
     half-width of the utilities' bounds, in posterior standard deviations (Eq. 31).

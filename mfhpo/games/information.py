@@ -1,4 +1,4 @@
-"""What a query tells of the target fidelity, and the levels at which it tells most for its cost."""
+"""A query's information about the target fidelity, and the levels with most of it per cost."""
 
 import numpy as np
 

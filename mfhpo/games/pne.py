@@ -64,9 +64,9 @@ class MFUCBPNE(UCBPNE):
         with 0.2, one of up to five. Players without a cheaper level do not count. A large share of
         many players is reached late, and the target hardly evaluated.
     information
-        "target": what a query tells of the utility at the target, the default; "level": what it
-        tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
-        nothing of the target for a good one. With "level", exploration has no limit, as published.
+        "target": what a query tells about the utility at the target, the default. "level": what it
+        tells about the utility at its own level, as in Eq. 24. Then a cheap level seems good that
+        says nothing about the target. With "level", exploration has no limit, as published.
 
     Examples
     --------

@@ -186,9 +186,8 @@ class GamePolicy(abc.ABC):
         """Learn what a query gave: one utility for each player, ValueError for what does not fit.
 
         None, or a number that is not finite or beyond 1e75, is for one that could not be measured.
-        One that fails alone is no observation. Where one failed again, or two near each other, and
-        nothing was or will be observed near them, the player's model counts them as the worst that
-        was seen of that player at that level.
+        One that fails alone is no observation. Failures that repeat, or lie near each other without
+        an observation, count as the player's worst utility at that level.
         """
         self._check(query, "query")
         profile = self.actions.plain(query.profile)
@@ -300,12 +299,12 @@ class GamePolicy(abc.ABC):
 
     @property
     def models(self) -> list[MultiOutputGP]:
-        """What is believed of each player's utility."""
+        """Beliefs about each player's utility."""
         return [learned.model for learned in self._learned]
 
     @property
     def beliefs(self) -> Beliefs:
-        """What is believed of all players' utilities."""
+        """Beliefs about all players' utilities."""
         return Beliefs(self.actions, self.models, self.beta)
 
     def least_dissatisfied(self, estimate: Estimate) -> FloatArray:

@@ -70,14 +70,14 @@ class BestArmPolicy(RacingPolicy):
         Whether to compare what is observed with what was declared, and to widen what is
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
         each fidelity that it has values of), and the values at different fidelities with the bias
-        bounds. Where the noise is taken for normal, a race ends only after so many values of its
-        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05).
-        Where bias bounds are declared, the winner (with order bounds, also its closest rival) is
-        evaluated at cheap fidelities and at the target until a bias half as large again as its
-        bound is mostly found; `MFTopTwo` and `MFGrad` begin with that on the way. This takes at
-        most half of what the race costs, and is left out where it takes more than 60 evaluations
-        at the target, as for bounds far below the noise. An arm that left at a cheap fidelity is
-        not evaluated at a dearer one. "bias": sigma is believed, and nothing is waited for.
+        bounds. Where the noise is taken for normal, a race ends only after 17 values of its winner
+        (at delta = 0.05). So many show any outcome as frequent as one in six. Where bias bounds are
+        declared, the winner (with order bounds, also its closest rival) is evaluated at cheap
+        fidelities and at the target until a bias half as large again as its bound is mostly found;
+        `MFTopTwo` and `MFGrad` begin with that on the way. This takes at most half of what the race
+        costs. It is left out where it takes more than 60 evaluations at the target, as for bounds
+        far below the noise. An arm that left at a cheap fidelity is not evaluated at a dearer one.
+        "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
@@ -174,7 +174,7 @@ class BestArmPolicy(RacingPolicy):
 
     @property
     def _noise_is_hidden(self) -> bool:
-        """Enough repeats at a level were all equal, and say nothing of their noise."""
+        """Whether enough repeats at a level were all equal, and say nothing about noise."""
         noise, counts = self._evidence.noise, self._evidence.counts
         least = max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
         levels = self._compared_fidelities()

@@ -291,8 +291,8 @@ class BlockElimination(BlockPolicy):
     def _probe(self, winner: int) -> None:
         """Compare the winner with its closest rival where it alone did unusually badly, if ever.
 
-        Rounds in which all replicates are alike say nothing of rare ones. What is chosen like this
-        speaks against the winner, if for anything.
+        Rounds in which all replicates are alike say nothing about rare ones. The choice can only
+        speak against the winner.
         """
         seen = self._blocks.seen(winner)
         behind = np.median(self._blocks.values[winner, seen]) - self._blocks.values[winner, seen]

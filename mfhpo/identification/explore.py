@@ -45,7 +45,7 @@ class Rules(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """What is known of every arm at every fidelity, all of shape (K, M)."""
+    """What is known about every arm at every fidelity, all of shape (K, M)."""
 
     counts: IntArray  # number of pulls, those under way included
     seen: IntArray  # number of values

@@ -3,9 +3,9 @@
 All arms are looked at after 5, 10, 20, ... evaluations of each (a group-sequential design).
 Intervals that hold at all times are much wider after five evaluations of an unknown noise.
 
-Why it is valid. A look rests on the first so many values of each arm, in the order in which the
-evaluations were begun, so each mean is one of independent values. Each arm has a variance and a
-Student interval of its own. For the difference of two, the same quantile is taken with the sum of
+Why it is valid. A look rests on the first so many values of each arm, in the order in which
+evaluations were begun. So the values behind each mean are independent. Each arm has a variance and
+a Student interval of its own. For the difference of two, the same quantile is taken with the sum of
 both variances, which is conservative for every ratio of these (Mickey and Brown 1966). In blocks,
 the differences of two arms in the same ones are independent values themselves, and have Student's
 interval. Look j has the error probability delta / 2^j, divided among the K - 1 comparisons with the

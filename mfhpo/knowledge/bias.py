@@ -1,4 +1,4 @@
-"""What is known of the fidelities' bias: declared, estimated from a pilot, and audited."""
+"""What is known about the fidelities' bias: declared, estimated from a pilot, and audited."""
 
 from __future__ import annotations
 
@@ -180,11 +180,10 @@ class BiasAudit:
     their bounds; for order bounds, how far two arms' differences are apart. The uncertainty is that
     of `MixtureRadius` for the difference, whose variance is the sum of the means' variances. With
     normal noise of known variance it holds at all numbers of values that do not depend on the
-    values. Where variances are estimated, Student's quantile takes the place of the normal one,
-    with the smallest degrees of freedom of the means, which is conservative (Mickey and Brown
-    1966). The level .05 is shared by all arms (or ordered pairs of arms) and pairs of fidelities.
-    In a race the numbers do depend on the values, so that it is approximate there; `make
-    assumptions` and the tests measure it.
+    values. For estimated variances it uses Student's quantile with the smallest degrees of freedom
+    of the means, which is conservative (Mickey and Brown 1966). The level .05 is shared by all arms
+    (or ordered pairs of arms) and pairs of fidelities. In a race the numbers do depend on the
+    values, so that it is approximate there; `make assumptions` and the tests measure it.
 
     Parameters
     ----------

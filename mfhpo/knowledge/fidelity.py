@@ -40,8 +40,8 @@ class Fidelity:
         Cost of one evaluation at each level, increasing; "measured" for wall-clock seconds; None
         for proportional to the level.
     bias
-        Bounds on the levels' bias, one per level and the last one 0, as a `mfhpo.Bias` or as
-        numbers xi_m with ``|mean at level m - mean at the target| <= xi_m`` for every
+        Bounds on the levels' bias, one per level and the last one 0: a `mfhpo.Bias`, or numbers.
+        Numbers are xi_m with ``|mean at level m - mean at the target| <= xi_m`` for every
         configuration, unless another variant is asked for. None: see
         `mfhpo.racing.options.BestArmOptions`.
 

@@ -1,4 +1,4 @@
-"""What is known of the noise: declared by the user, or estimated from the race's own pulls."""
+"""What is known about the noise: declared by the user, or estimated from the race's own pulls."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -87,7 +87,7 @@ class OneOf:
 
 
 class SearchSpace:
-    """The parameters that are known of, and when they apply as far as configurations told.
+    """The parameters, and when they apply as far as configurations told.
 
     Parameters
     ----------

@@ -137,8 +137,8 @@ def lost_leader(
 ) -> int | None:
     """Return an arm that left for its failures, and was or would be the best by its values.
 
-    It would be with a larger mean than the winner's at the highest of the `compared` fidelities
-    where both have values, or as the only one with values at the target.
+    It would be if it alone has target values, or has the larger mean at the highest of the
+    `compared` fidelities where both have values.
     """
     counts = evidence.counts
     for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():

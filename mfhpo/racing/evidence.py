@@ -1,4 +1,4 @@
-"""What the observations say of every arm's mean at every fidelity, and how surely."""
+"""What the observations say about every arm's mean at every fidelity, and how surely."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the observations say of the noise: its scale where none is declared, or a declared one."""
+"""What the observations say about the noise: its scale if none is declared, or a declared one."""
 
 import math
 import warnings
@@ -38,7 +38,7 @@ class NoNoiseWarning(UserWarning):
 
 
 class NoiseEvidence:
-    """What is known of the noise's variance, estimated where a declared scale does not do.
+    """What is known about the noise's variance, estimated where a declared scale does not do.
 
     The arguments are those of `Evidence`; each call of `learn` follows one of the statistics.
     """

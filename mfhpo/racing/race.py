@@ -1,8 +1,8 @@
 """What all policies that race arms share: pilot, evidence, failures, costs, answers, state.
 
-An arm's radius depends on its own count at a fidelity, so that decisions stay valid when pulls
-arrive late, out of order or never, as long as that says nothing of their values. Where it does,
-whoever runs the race tells the pulls of a pair in the order in which they were begun.
+An arm's radius depends on its own count at a fidelity. So decisions stay valid when pulls arrive
+late, out of order or never, if that says nothing about their values. Otherwise the pulls of a pair
+must be told in the order in which they were begun.
 """
 
 import abc

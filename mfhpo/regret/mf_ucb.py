@@ -19,9 +19,9 @@ from mfhpo.regret.reward import RewardPolicy
 class MFUCB(RewardPolicy):
     """Play the arm with the highest upper bound, at the cheapest fidelity still worth it.
 
-    The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m, where
-    the radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm
-    is played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
+    The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m. The
+    radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm is
+    played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
     lambda_(m+1)). Bad arms are thus left at cheap fidelities.
 
     For the reward while it runs: every play earns its arm's target mean times its cost. It

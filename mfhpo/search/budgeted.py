@@ -111,9 +111,9 @@ class BudgetedSearch(Policy):
     params
         Gives the parameters of an arm, for the certificate.
     chance
-        Ends a search among given arms as soon as its model gives this probability, in (0, 1), that
-        no other of them is better than the leader by more than `epsilon`. That is an estimate:
-        nothing is certified then. None: it goes on until the budget is spent.
+        A probability, in (0, 1). A search among given arms ends once its model is so sure that no
+        other of them is better than the leader by more than `epsilon`. That is an estimate: nothing
+        is certified then. None: it goes on until the budget is spent.
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.

@@ -80,10 +80,10 @@ class SearchOptions(TypedDict, total=False):
         for, or as many as it pays for, at random. The model says which go up, and the certificate
         is about the finalists. None: the search begins configurations of its own.
     chance
-        Ends a search among `candidates` once its model gives this probability, such as .95, that no
-        other of them is better than the leader by more than `epsilon`, which has to be given. That
-        is an estimate, and nothing is certified then. A `replicate` has no part in it, because the
-        search sees one of them alone. None: the search goes on until the budget is spent.
+        A probability such as .95. A search among `candidates` ends once its model is so sure that
+        no other of them is better than the leader by more than `epsilon`, which has to be given.
+        That is an estimate, and nothing is certified then. A `replicate` has no part in it, because
+        the search sees one of them alone. None: the search goes on until the budget is spent.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -396,7 +396,7 @@ def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, 
 
     A number's place is its rank among the values that occur. Other values are choices without an
     order. What never varies, and choices that no two configurations share, such as names, say
-    nothing of other configurations and are left out.
+    nothing about other configurations and are left out.
 
     Examples
     --------

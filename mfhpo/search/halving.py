@@ -21,11 +21,11 @@ class HalvingSearch(SearchPolicy):
     """Promotes the best third of each level, whenever an arm is among it.
 
     The promotions are those of asynchronous successive halving (Li et al., A system for massively
-    parallel hyperparameter tuning, MLSys 2020), but for the first arms, which go up as in any
-    search (see `initial`). Arms are drawn by whoever asks. They begin at the lowest level that can
-    be relied on: a level is skipped while its rank correlation with the next one is below 0.2. It
-    is Spearman's, over the arms that were evaluated at both, taken together with four arms' worth
-    of a correlation of one half, since a few arms say little.
+    parallel hyperparameter tuning, MLSys 2020). The first arms go up as in any search (see
+    `initial`). Arms are drawn by whoever asks. They begin at the lowest level that can be relied
+    on: a level is skipped while its rank correlation with the next one is below 0.2. It is
+    Spearman's, over the arms that were evaluated at both. Since a few arms say little, it counts
+    four more with a correlation of one half.
 
     Arms that are given go up as `next_of_given` says, by their values.
 

@@ -15,7 +15,7 @@ class MeasuredCosts:
 
     Evaluations from scratch tell the cost of their level, and those that go on from a checkpoint
     the cost of the steps that they add. The mean of each step is taken before steps are added up,
-    since the arms that go up may be dearer or cheaper than those that stay behind.
+    since the arms that go up may be unlike the others.
 
     Parameters
     ----------

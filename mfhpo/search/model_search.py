@@ -63,9 +63,9 @@ class ModelSearch(SearchPolicy):
     never stopped for good: one that is left waits until nothing better is in sight (freezing and
     thawing: Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014).
 
-    Each new arm is chosen under freshly sampled model parameters (Thompson sampling), which also
-    say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
-    most probable parameters say which finished arm is best.
+    Each new arm is chosen under freshly sampled model parameters (Thompson sampling), so that the
+    search keeps testing its own beliefs. The same sample also says what to go on with until the
+    next arm. The most probable parameters say which finished arm is best.
 
     Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
     expects of them.

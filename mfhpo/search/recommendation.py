@@ -12,7 +12,7 @@ from mfhpo.racing.recommendation import UserRecommendation, cut, params_in_words
 class UserSearchRecommendation(UserRecommendation):
     """Which of the configurations that a search has tried to be content with, and how sure that is.
 
-    What the other fields say of a certificate is about the shortlist alone.
+    What the other fields say about a certificate is about the shortlist alone.
 
     Parameters
     ----------

@@ -16,8 +16,8 @@ _PRECISION = np.float32
 class DrawnUtilities:
     """Functions drawn from a player's posterior at the target.
 
-    A function is drawn from the prior, by random Fourier features (Rahimi and Recht, NIPS 2007),
-    and moved by what the model learns from the observations less its values there (Wilson et al.,
+    A function is drawn from the prior, by random Fourier features (Rahimi and Recht, NIPS 2007). It
+    is moved by what the model learns from the observations less its values there (Wilson et al.,
     Efficiently sampling functions from Gaussian process posteriors, ICML 2020).
     """
 
@@ -64,7 +64,7 @@ class DrawnUtilities:
 
 
 class DrawnGames:
-    """Games drawn from what is believed of all players' utilities.
+    """Games drawn from the beliefs about all players' utilities.
 
     Each player has as many `models` that may be true as all others; `n_draws`, the number of games,
     is a multiple of that number. A player's utility is taken to have at least the scale in

@@ -20,8 +20,8 @@ _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 class LearnedUtility:
     """A model of a player's utility, and the observations that it was made of.
 
-    The ``model`` has the hyperparameters of the largest density, or those that are declared, and
-    keeps predictions at hand for some points, whose features have the shape (n_points, d).
+    The ``model`` has the hyperparameters of the largest density, or declared ones. It keeps
+    predictions for some points, with features of shape (n_points, d).
     """
 
     def __init__(

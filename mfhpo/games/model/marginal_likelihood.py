@@ -100,7 +100,7 @@ def loss_and_gradient(
 
 
 class _Evidence:
-    """What observations and priors say of hyperparameters; see `loss` for the parameters."""
+    """What observations and priors say about hyperparameters; see `loss` for the parameters."""
 
     def __init__(
         self,

@@ -17,8 +17,8 @@ _SEVERAL = 5
 class Observations:
     """What one player's utility was seen to be, by features, shape (n, d), and levels, shape (n,).
 
-    ``counts``, shape (n,), says of how many observations each value is the mean, and ``squares`` is
-    the sum of their squared distances from it.
+    Each value is the mean of so many ``counts``, shape (n,); ``squares`` sum their squared
+    distances from it.
     """
 
     features: FloatArray

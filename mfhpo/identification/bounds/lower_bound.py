@@ -130,11 +130,11 @@ def cost_lower_bound(
 ) -> float:
     """Return the least cost that a delta-correct method can expect to pay.
 
-    It is that of Poiani et al. (2022), Theorem 1. For normal noise it is
-    ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
-    ``2 lambda_m sigma_m^2 / distance^2``, the distance being how far the arm's mean at fidelity m
-    is from the nearest one with which another arm would be the right answer. The same change of
-    measure covers order bounds, and a tolerance: then only arms count whose answer is forced.
+    It is that of Poiani et al. (2022), Theorem 1. For normal noise it is ``ln(1 / (2.4 delta))``
+    times the sum over arms of the smallest ``2 lambda_m sigma_m^2 / distance^2``. The distance is
+    that of the arm's mean at fidelity m from the nearest one that would change the right answer.
+    The same change of measure covers order bounds, and a tolerance: then only arms count whose
+    answer is forced.
 
     It is infinite for a tie between the best arms (and epsilon = 0), 0 for a single arm.
 

@@ -47,8 +47,8 @@ def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -
 class BoundedCurves:
     """Elimination of learning curves by declared bounds on what they still gain.
 
-    An arm's final mean is in ``[value + a_m - noise, value + b_m + noise]`` once it has shown a
-    value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless when the
+    Once an arm has shown a value at fidelity m, its final mean is in ``[value + a_m - noise, value
+    + b_m + noise]``. Here a_m and b_m bound its gain from there. A run is hopeless when the
     smallest upper end of its arm is below the largest lower end of another arm. The `gains` have
     shape (M, 2); the last row is (0, 0).
     """

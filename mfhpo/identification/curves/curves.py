@@ -97,9 +97,9 @@ class CurveRace:
 
     Notes
     -----
-    The coverage is exact for exchangeable arms that run once, all of which finish. An arm that was
-    stopped never shows its gain, so that more than 1 - coverage of the arms that would have won may
-    be stopped, where late bloomers win.
+    The coverage is exact for exchangeable arms that run once and all finish. A stopped arm never
+    shows its gain. So where late bloomers win, more than 1 - coverage of the arms that would have
+    won may be stopped.
 
     Examples
     --------

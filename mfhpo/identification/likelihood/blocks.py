@@ -4,7 +4,7 @@ The model is arm + block + noise. In each round all arms of a set are evaluated 
 new to them. Two arms are compared by their differences in the blocks that they share, which leaves
 the block's effect out.
 
-Why it is valid. The set of a round depends on earlier rounds alone, so the differences of one pair
+Why it is valid. The set of a round depends on earlier rounds alone. So the differences of one pair
 are independent draws of one distribution, however long the pair takes part. Blocks that are added
 because a winner did badly there can only speak against it. If the differences are normal, the
 evidence of `mfhpo.knowledge.student` needs nothing else: not what others' differences vary by.
@@ -71,7 +71,7 @@ BLOCK_CONDITIONS = (
 
 
 class Blocks:
-    """The values of K arms in blocks, and what complete rounds say of pairs of arms.
+    """The values of K arms in blocks, and what complete rounds say about pairs of arms.
 
     Attributes
     ----------

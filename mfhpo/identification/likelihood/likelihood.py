@@ -1,8 +1,8 @@
 """How strongly the observations speak against one arm being better than another.
 
 The statistic is the generalised likelihood ratio of MF-GRAD (Poiani, Degenne, Kaufmann, Metelli and
-Restelli, NeurIPS 2024). To hold at all times at once, every count n is replaced by n^2 / (n + rho),
-and ln(1 + n / rho) / 2 is taken off for each pair (arm, fidelity).
+Restelli, NeurIPS 2024). To hold at all times, it replaces every count n by n^2 / (n + rho), and
+loses ln(1 + n / rho) / 2 for each pair (arm, fidelity).
 
 Why it is valid. S being the sum of n values of an arm at a fidelity minus n times their mean, in
 units of sigma, the average of exp(x S - n x^2 / 2) over x ~ N(0, 1 / rho) is the supermartingale
@@ -88,9 +88,9 @@ def nearest_mean(
 class UnknownVariances:
     """What is asked where each arm's variance is estimated from its own values.
 
-    `squares` gives the sums of squares of some arms around their means, and `squares_of_others`
-    those of others that count for them with their degrees of freedom, shape (n, M) each. The
-    statistic is compared with the `threshold`, which it reaches where `delta` is kept.
+    `squares` gives some arms' sums of squares around their means. `squares_of_others` gives those
+    of others that count for them, and degrees of freedom, shape (n, M) each. The statistic is
+    compared with the `threshold`, which it reaches where `delta` is kept.
     """
 
     squares: Callable[[IntArray], FloatArray]
@@ -177,9 +177,9 @@ class PairLikelihood(abc.ABC):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the evidence against others being better than the leader by epsilon.
 
-        The centres of the others must not exceed the leader's. Returns the logarithm of the
-        likelihood ratio, all fidelities together, and the leader's target mean in the nearest such
-        case (0 where the bounds leave it open), both of shape (n,).
+        The centres of the others must not exceed the leader's. Returns the log likelihood ratio,
+        all fidelities together, and the leader's target mean in the nearest such case, shape (n,)
+        each; the mean is 0 where the bounds leave it open.
         """
 
     @abc.abstractmethod

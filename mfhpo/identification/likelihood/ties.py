@@ -4,8 +4,8 @@ The variance of normal values needs no correction. Coarse values, of which more 
 have a variance that is 0 or far too small in most samples. So a variance is added for what the
 equal ones may hide. Of n independent values, an event with a share above `unseen_share(n, level)`
 is missing with probability below the level. So up to that share of the equal values may differ on
-other replicates. They then differ by as much as the other values of the sample do, or, where all
-are equal, by as much as values of the race vary. Where nothing varies, nothing is known.
+other replicates. They then differ by as much as the sample's other values, or as values of the race
+where all are equal. Where nothing varies, nothing is known.
 """
 
 from __future__ import annotations
