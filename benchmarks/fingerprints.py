@@ -7,8 +7,9 @@ A fingerprint is a hash of the choices of a few small runs with fixed seeds: whi
 which level, within which limit, and the answer. Values, intervals and words have no part in it, and
 models choose on a grid, so that another release of NumPy or another processor makes no difference.
 Each kind of experiment has one: a policy alone with what is declared, a sampler, a searcher, a
-scheduler, an estimator, a pruner, a search, a certificate, a game, a choice of limits. A result rests on some of them, which
-it carries; it is of the present code as long as they are the present ones.
+scheduler, an estimator, a pruner, a search, a certificate, a game, a choice of limits. A result
+rests on some of them, which it carries; it is of the present code as long as they are the present
+ones.
 """
 
 import argparse
