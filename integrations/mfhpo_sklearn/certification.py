@@ -133,8 +133,8 @@ def certify(
     Raises
     ------
     TypeError, ValueError
-        For wrong arguments; if the search is not fitted or has fewer than two settings, if there
-        are no fresh splits like its own (as with ``TimeSeriesSplit``), or if splits tear `groups`
+        For wrong arguments, and if the search is not fitted or has fewer than two settings. If
+        there are no fresh splits like its own, as with ``TimeSeriesSplit``, or splits tear `groups`
         apart. What all settings raise in the first round is raised here.
     KeyboardInterrupt
         If interrupted before any fit gave a score. Later, an interrupt ends the evaluations: the

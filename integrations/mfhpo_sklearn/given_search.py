@@ -48,9 +48,9 @@ class MFSearchCV(PolicySearchCV):
     other half evaluates the finalists on fresh splits. The guarantee is about the finalists alone:
     a setting that was left at a cheap level may be better with all samples.
 
-    What it guarantees: with probability at least 1 - `delta`, no setting is better than the
-    certified one by more than `epsilon`, on average over random splits of these data. For new data
-    of the same kind there is an approximate interval beside it.
+    What it guarantees, on average over random splits of these data: with probability at least 1 -
+    `delta`, no setting is better than the certified one by more than `epsilon`. For new data of the
+    same kind there is an approximate interval beside it.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ class MFSearchCV(PolicySearchCV):
         finalists. "eliminate": a pilot estimates bounds, and settings that are unlike the pilot's
         may be lost.
     sigma
-        What is known about the noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded`
-        or `mfhpo.Gaussian`. None: estimated. With a sigma, finalists share no splits.
+        Noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded` or `mfhpo.Gaussian`.
+        None: estimated. With a sigma, finalists share no splits.
     delta
         Probability of a wrong certificate, in (0, 1).
     epsilon
@@ -86,9 +86,9 @@ class MFSearchCV(PolicySearchCV):
         Least number of full fits of the winner. Finalists that share splits are compared after
         planned numbers of fits instead.
     max_failures
-        A setting without any score leaves the race, with a warning, after so many fits that fail.
-        Where settings share splits, a fit that fails is repeated on its split. A setting may leave
-        at a cheap level, too; there the search decides after how many failures.
+        A setting without any score leaves the race, with a warning, after so many failed fits;
+        at a cheap level the search decides after how many. On shared splits, a failed fit is
+        repeated.
 
     Attributes
     ----------

@@ -66,10 +66,10 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         Values of the resource, increasing; the last one is the target. None: up to six, each a
         third of the next, up to all training samples, or to the estimator's own value.
     cv
-        A number k of folds, for splits with a test share of 1 / k; or a splitter with a
-        `random_state`, whose first split is taken under a new seed each time. Its `shuffle` is
-        taken to be True. None: 5. Splits are stratified for classifiers, and keep `groups`
-        together; a splitter that tears them apart is refused.
+        A number k of folds, for splits with a test share of 1 / k; None: 5. Or a splitter with a
+        `random_state`, whose first split is taken under a new seed each time, shuffled. Splits are
+        stratified for classifiers, and keep `groups` together; a splitter that tears them apart is
+        refused.
     scoring
         A metric, as in ``GridSearchCV``; a single one.
     n_jobs

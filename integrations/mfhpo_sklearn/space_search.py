@@ -33,8 +33,8 @@ class SpaceSearchCV(PolicySearchCV):
     that no other finalist is better. No setting is tried twice. Once all settings of a space were
     tried, the best `top` of them go to full fits, and the rest of the budget to the certificate.
 
-    What it guarantees: with probability at least 1 - `delta`, no setting of the shortlist is better
-    than the certified one by more than `epsilon`, on average over random splits of these data.
+    What it guarantees, on average over random splits of these data: with probability at least 1 -
+    `delta`, no setting of the shortlist is better than the certified one by more than `epsilon`.
     ``best_score_`` is the plain mean on the fresh splits alone; ``certificate_`` gives it corrected
     for the choice of the best, too. For new data of the same kind there is an approximate interval.
     It says nothing about settings outside the shortlist.
@@ -42,7 +42,7 @@ class SpaceSearchCV(PolicySearchCV):
     Parameters
     ----------
     param_distributions
-        A dictionary with a list of values or a distribution of scipy.stats for each parameter; or a
+        A dictionary with a list of values or a distribution of scipy.stats for each parameter. Or a
         list of such dictionaries, one of which each setting is drawn from. Lists of increasing
         numbers have an order to the model. What has ``rvs`` and no ``ppf`` is drawn at random.
     candidates

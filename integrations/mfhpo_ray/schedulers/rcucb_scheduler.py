@@ -39,8 +39,8 @@ class RCUCBScheduler(ArmScheduler):
     **options
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
         trials were run, the last ones of poor arms. So end it, or give replicates enough. Trials
-        that run when the `horizon` is reached may end, or run into their limits, and count as well:
-        without these slow ones, arms would look too quick. Those without a limit are stopped.
+        that run when the `horizon` is reached may end, or run into their limits, and count as well.
+        Without these slow ones, arms would look too quick. Those without a limit are stopped.
 
     Examples
     --------

@@ -141,7 +141,7 @@ class RCUCBSearch(LimitSearch):
     Parameters
     ----------
     limits
-        Time limits in seconds to choose from, positive and increasing; or how many to derive from
+        Time limits in seconds to choose from, positive and increasing. Or how many to derive from
         the first durations, equidistant over their interquartile range, 50 at most. None: 10
         derived ones. A single limit of 60 seconds is ``limits=[60]``.
     **options
