@@ -266,10 +266,10 @@ def _open_record(
     name: str | None,
     anew: bool,
 ) -> optuna.Study:
-    """The study that records the evaluations, begun or gone on with.
+    """Open the study that records the evaluations, or begin it.
 
-    Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
-    left behind for another record, which is begun where `anew`, and looked for elsewhere.
+    A record whose evaluations had a fixed seed is left behind, since the objective may be mended.
+    Another one is begun if `anew`, and else only looked for.
     """
     name = shortlist.name if name is None else name
     known = () if anew else optuna.get_all_study_names(study._storage)

@@ -102,7 +102,7 @@ class ReportRounds:
             raise optuna.TrialPruned(f"pruned after {rounds} rounds")
 
     def _found(self, results: Any) -> tuple[str, str, float, bool]:
-        """The one result that is asked for: name of the data, metric, value, higher is better."""
+        """Return the one result that is asked for, in the parts of `_parts_of`."""
         known = [_parts_of(one) for one in results]
         fitting = [
             one
@@ -135,7 +135,7 @@ class ReportRounds:
 
 
 def _parts_of(result: Any) -> tuple[str, str, float, bool]:
-    """Of a result: name of the data, metric, value, whether higher is better."""
+    """Return a result's data, metric, value, and whether higher is better."""
     data, metric, value, higher_is_better = result[:4]
     if data == "cv_agg":  # in older versions, with the data's name before that of the metric
         data, metric = metric.split(" ", 1)

@@ -36,7 +36,7 @@ def report(
 
 
 def write_page(study: optuna.Study, output: Path) -> Summary:
-    """Write a report, or exit with what is wrong; returns the answer in words."""
+    """Write a report, or exit with what is wrong; return the answer in words."""
     try:
         return write_report(study, output)
     except OSError as error:

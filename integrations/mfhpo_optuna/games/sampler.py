@@ -120,7 +120,7 @@ class NashSampler(StudySampler[NashStudy]):
     # What users call.
 
     def equilibrium(self, study: optuna.Study) -> StudyEquilibrium:
-        """The profile from which players are believed to gain least by deviating.
+        """Return the profile from which players are believed to gain least by deviating.
 
         It can be asked for at any time, and of any study whose trials have the parameters: one that
         was run with this sampler, or with one made with the same arguments. Raises ValueError for a
@@ -132,7 +132,7 @@ class NashSampler(StudySampler[NashStudy]):
     def deviations(
         self, study: optuna.Study, params: Mapping[str, Any]
     ) -> dict[str, StudyDeviation]:
-        """What each player may gain by deviating alone from any profile, and where to, by player.
+        """Return what each player may gain by deviating alone from any profile, and where to.
 
         Ask it of the parameters that are in use, or of those that players have agreed on: all
         players', as in a trial; others, such as fidelities, are ignored. Raises ValueError if the
@@ -222,9 +222,10 @@ class NashSampler(StudySampler[NashStudy]):
     def _propose(
         self, study: optuna.Study, game: NashStudy, trial: FrozenTrial
     ) -> tuple[NashStudy, Query | None]:
-        """What a trial is to evaluate; None if all that is left is taken by others for good.
+        """Return what a trial is to evaluate; None if others take all that is left.
 
-        Of two processes that choose at the same moment, each would leave it to the other.
+        It waits, because two processes that choose at the same moment would each leave it to the
+        other.
         """
         plan, until = game.propose(trial), time.monotonic() + _SETTLING
         while plan is None and time.monotonic() < until:
@@ -278,7 +279,7 @@ class NashSampler(StudySampler[NashStudy]):
             )
 
     def _playable(self, game: NashStudy) -> NashStudy:
-        """The game, unless it cannot be played: then ValueError."""
+        """Return the game; raise ValueError if it cannot be played."""
         if game.trouble:
             raise ValueError(game.trouble)
         return game

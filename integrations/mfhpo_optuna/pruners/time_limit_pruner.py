@@ -80,7 +80,7 @@ class TimeLimitPruner(BasePruner):
 
 
 def _seconds(trial: FrozenTrial) -> float:
-    """How long it has run, by the clock that limits it."""
+    """Return how long it has run, by the clock that limits it."""
     seconds = objective_seconds()
     if seconds is not None:
         return seconds

@@ -120,7 +120,7 @@ def _dashboard() -> Any:
 
 
 def _in_the_box(figure: Any) -> Any:
-    """The figure as high as the dashboard's box; None where nothing could be seen in it.
+    """Return the figure as high as the dashboard's box; None where nothing would show.
 
     The note has the rest of its title.
     """
@@ -138,7 +138,7 @@ def _in_the_box(figure: Any) -> Any:
 
 
 def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
-    """Where panels go in a lower figure with as many pixels between them; {} if they do not fit."""
+    """Return where panels go in a lower figure with the same gaps; {} if they do not fit."""
     ordered = sorted(panels)
     gaps = [shrinkage * (above[0] - below[1]) for below, above in itertools.pairwise(ordered)]
     if sum(gaps) > _MOST_BETWEEN:
@@ -153,7 +153,6 @@ def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
 
 
 def _note(reading: StudyReading, summary: Summary) -> str:
-    """The answer in Markdown."""
     of_others = _OF_A_GAME if isinstance(reading.sampler, NashSampler) else _OF_A_RACE
     rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
     table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []

@@ -53,7 +53,7 @@ class Entry:
 
     @property
     def seconds(self) -> float | None:
-        """What it took, by the clock."""
+        """The seconds that it took, by the clock."""
         noted: float | None = self.trial.user_attrs.get(SECONDS_KEY)
         if noted is not None or self.purpose == "answer":
             return noted
@@ -61,7 +61,7 @@ class Entry:
 
     @property
     def outcome(self) -> str:
-        """How it ended, in a word or two."""
+        """The end of the trial, in a word or two."""
         if self.purpose == "answer":
             return "answer"
         if CENSORED_KEY in self.trial.user_attrs:
@@ -87,7 +87,7 @@ class Ledger:
     paid: float | None = None
 
     def luckiest(self, sign: float) -> Entry | None:
-        """The single evaluation at the target with the best value; None if there is none."""
+        """Return the evaluation at the target with the best value; None if there is none."""
         seen = [e for e in self.entries if e.at_target and e.outcome == "value"]
         return max(seen, key=lambda e: sign * (e.trial.value or 0.0), default=None)
 
@@ -105,7 +105,7 @@ class Share:
 
 
 def ledger_of(reading: StudyReading) -> Ledger:
-    """The trials of a study as its sampler knows them."""
+    """Return the trials of a study as its sampler knows them."""
     sampler = reading.sampler
     if isinstance(sampler, FidelitySampler) and not sampler.objection_to(reading.study):
         return _of_race(reading, sampler)
@@ -118,7 +118,7 @@ def ledger_of(reading: StudyReading) -> Ledger:
 
 
 def where_it_went(ledger: Ledger) -> list[Share]:
-    """What was spent, by purpose and level, in the order in which these first occur."""
+    """Return what was spent for each purpose and level."""
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in ledger.entries:
         if entry.purpose != "answer" and entry.trial.state.is_finished():
@@ -139,7 +139,7 @@ def where_it_went(ledger: Ledger) -> list[Share]:
 
 
 def _place(entry: Entry) -> tuple[int, float]:
-    """The search before its certificate, cheap levels before dear ones, the rest as it came."""
+    """Return the order: search before certificate, cheap levels first, the rest as it came."""
     level = float(entry.level) if is_number(entry.level) else 0.0
     return {"search": 0, "certificate": 1}.get(entry.purpose, 2), level
 
@@ -151,7 +151,7 @@ def _spent(entries: Iterable[Entry]) -> float:
 
 
 def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
-    """The trials of a race or a search: the policy says what each was for, and what was paid."""
+    """Return the trials of a race or a search, whose policy tells purposes and costs."""
     told: dict[int, tuple[Pull, float, bool]] = {}
 
     def listen(race: FidelityRace) -> Listener:
@@ -183,7 +183,7 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
 
 
 def _paid(policy: Policy) -> float:
-    """What was paid, in the unit of the budget."""
+    """Return what was paid, in the unit of the budget."""
     return policy.spending[0] if isinstance(policy, BudgetedSearch) else policy.cost
 
 
@@ -198,7 +198,7 @@ def _unit(race: FidelityRace) -> str:
 
 
 def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
-    """The trials of a game: what each was paid by the game's own costs."""
+    """Return the trials of a game, paid by the game's own costs."""
     told: dict[int, Entry] = {}
 
     def listen(game: NashStudy) -> GameListener:
@@ -227,14 +227,14 @@ def _unit_of_game(game: NashStudy) -> str:
 
 
 def _untold(entry: Entry) -> Entry:
-    """A trial from which the sampler has learned nothing."""
+    """Return the entry of a trial from which the sampler has learned nothing."""
     # What others wait for is learned later; the rest was no part of the race or the game.
     is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
     return entry if is_open else replace(entry, purpose="not counted", cost=0.0)
 
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
-    """The trials by what they tell themselves."""
+    """Return the trials by their own attributes alone."""
     fidelity = reading.study.user_attrs.get(FIDELITY_KEY, "")
     entries = []
     for trial in reading.trials:

@@ -172,7 +172,7 @@ def _strips(summary: Summary) -> list[Strip]:
 
 
 def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
-    """What might be spent in the ledger's unit, if it was declared."""
+    """Return the declared budget in the ledger's unit; None if there is none."""
     if ledger.paid is None:
         return None
     arguments = getattr(reading.sampler, "arguments", {})
@@ -214,14 +214,14 @@ def _shown(value: Any) -> Any:
 
 
 def _in_script(text: str) -> Any:
-    """JSON that cannot end the script element that holds it."""
+    """Return JSON that cannot end the script element that holds it."""
     import markupsafe
 
     return markupsafe.Markup(text.replace("<", "\\u003c"))
 
 
 def _plotly_js() -> Any:
-    """The library that draws the figures, as a trusted script."""
+    """Return the library that draws the figures, as a trusted script."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:

@@ -97,7 +97,7 @@ class Summary:
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """All that goes with the sentence, as rows of a table: a name and a text."""
+        """The rows of a table with all that goes with the sentence: a name and a text."""
         return [
             *([("configuration", params_in_words(self.params))] if self.params else []),
             *((one.who, str(one)) for one in self.values),
@@ -191,7 +191,7 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
 
 
 def _level(level: Any, reading: StudyReading) -> str:
-    """The level that a mean belongs to, in brackets; "" without a fidelity."""
+    """Return the level that a mean belongs to, in brackets; "" without a fidelity."""
     name = reading.study.user_attrs.get(FIDELITY_KEY)
     return "" if name is None else f" ({name}={value_text(level)})"
 
@@ -325,7 +325,7 @@ def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
 
 
 def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, str]:
-    """How far it is, and the answer in a sentence."""
+    """Return how far it is, and the answer in a sentence."""
     epsilon, within = answer["epsilon"], answer.get("within")
     if answer["certified"]:
         tolerance = f", or within {epsilon:.3g} of it" if epsilon else ""
@@ -342,7 +342,7 @@ def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, s
 def _claim(
     answer: Mapping[str, Any], interval: Sequence[float | None], status: Status
 ) -> list[tuple[str, str]]:
-    """How sure it is, and why; `interval` is that of the configuration answered with."""
+    """Return how sure the answer is, and why; `interval` is that of its configuration."""
     delta, conditions = answer["delta"], answer["conditions"]
     facts = []
     if status == "certified" or answer.get("within") is not None:
@@ -375,7 +375,7 @@ def _open(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
 
 
 def _unit(ledger: Ledger) -> str:
-    """The unit of an answer's costs: the ledger's own are seconds where no sampler is known."""
+    """Return the unit of an answer's costs; without a sampler the ledger counts seconds."""
     return COST_UNIT if ledger.paid is None else ledger.unit
 
 
@@ -401,7 +401,7 @@ def _amount(cost: float) -> str:
 
 
 def _name(params: Mapping[str, Any], otherwise: str) -> str:
-    """The configuration in a sentence, or what it is called where it has many parameters."""
+    """Return the configuration, or what it is called if it has many parameters."""
     if not 0 < len(params) <= _IN_A_SENTENCE:
         return otherwise
     return params_in_words(params)

@@ -32,7 +32,7 @@ class TrialTable:
 
 
 def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
-    """All trials of a study; columns in which nothing is known are left out."""
+    """Return all trials of a study; columns in which nothing is known are left out."""
     columns: dict[str, Callable[[Entry], Any]] = {
         "trial": lambda entry: entry.trial.number,
         "outcome": lambda entry: entry.outcome,

@@ -80,19 +80,19 @@ class Answer:
 
 
 def pessimistic(interval: tuple[float, float], sign: float) -> float:
-    """The end that is certain, which a later answer beats; `sign` is -1 where less is better."""
+    """Return the certain end of an interval; `sign` is -1 where less is better."""
     return interval[0 if sign > 0.0 else 1]
 
 
 def is_news(race: StudyRace) -> bool:
-    """Whether the answer so far is to be added; where there is one, it looks now and then only."""
+    """Return whether to add the answer so far; where there is one, it looks now and then."""
     is_due = _looks(race.n_told) > _looks(race.n_told_before) or not race.certificates
     race.n_told_before = race.n_told
     return is_due and race.may_promise and _promise_so_far(race) is not None
 
 
 def _looks(evaluations: int) -> int:
-    """How often it was looked whether the answer so far is news, after so many evaluations."""
+    """Return how often answers were looked for, after so many evaluations."""
     if evaluations <= _EACH:
         return evaluations
     return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
@@ -107,7 +107,7 @@ def add_answer_so_far(study: optuna.Study, race: StudyRace, answer: Answer) -> N
 
 
 def _promise_so_far(race: StudyRace) -> float | None:
-    """The value of the answer so far; None if there is none, or it is not to be added."""
+    """Return the value of the answer so far; None if it is not to be added."""
     shown = _shown(race)
     certificate = (None if shown is None else certificate_of(shown)) or {}
     if race.policy is None or certificate.get("certified"):
@@ -167,7 +167,7 @@ def add_answer(
 
 
 def is_said(race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> bool:
-    """Whether an earlier answer at the end of the race says all that this one says."""
+    """Return whether an earlier answer at the race's end says all that this one says."""
     earlier = (
         certificate_of(trial)
         for trial in race.certificates
@@ -183,7 +183,7 @@ def _unknown() -> float:
 
 
 def claims_the_same(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Whether later values have changed figures alone; trials under way may change them again."""
+    """Return whether two answers claim the same, and differ in figures alone."""
     return all(now.get(name) == earlier.get(name) for name in ("arm", "limit", "certified"))
 
 
@@ -192,9 +192,9 @@ def _is_withheld(race: StudyRace) -> bool:
 
 
 def wait_for_others(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Let workers in other processes answer that came to it at the same moment: first trials first.
+    """Let workers in other processes answer first whose trials began earlier.
 
-    Those that note it after the first look have seen this one, and look for its answer.
+    Those that come after the first look have seen this worker's note, and look for its answer.
     """
     if not _others_under_way(study, trial):
         return
@@ -212,7 +212,7 @@ def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTri
 
 
 def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
-    """The trials in which workers in other processes have come to answer."""
+    """Return the trials in which workers of other processes are about to answer."""
     claims = ((t.number, read_attribute(t, ANSWERING_KEY)) for t in _others_under_way(study, trial))
     return [
         number
@@ -248,7 +248,7 @@ def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:
 
 
 def _shown(race: StudyRace) -> FrozenTrial | None:
-    """The answer that the best trial is, unless that was not part of the race."""
+    """Return the answer with the best value, which is the best trial of the race."""
     return max(race.certificates, key=lambda trial: race.sign * _value_of(trial), default=None)
 
 

@@ -79,7 +79,7 @@ class MFSampler(DeclaredSampler):
         check_parts(options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
-        """Which policy was chosen for a study, and why.
+        """Return which policy was chosen for a study, and why.
 
         Raises ValueError if no trial has told the levels of the fidelity yet, so that nothing is
         chosen.

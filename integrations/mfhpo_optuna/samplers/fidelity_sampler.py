@@ -75,7 +75,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> StudyRecommendation:
-        """The best answer so far, with its certificate once the race has ended.
+        """Return the best answer so far, with its certificate once the race has ended.
 
         The study was run with this sampler, or with one made with the same arguments. Raises
         ValueError if no trial has told the levels of the fidelity yet.
@@ -134,7 +134,6 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         return None if self._replicate is None else Replicates(self._replicate, seed)
 
     def _notes(self) -> dict[str, Any]:
-        """With the parameter that is the fidelity, for whoever reads the study's trials."""
         return {**super()._notes(), FIDELITY_KEY: self._fidelity.name}
 
     def _seconds_of(

@@ -51,7 +51,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> StudyLimitRecommendation:
-        """The best pair of arm and time limit so far, and its gain.
+        """Return the best pair of arm and time limit so far, and its gain.
 
         The study was run with this sampler, or with one made with the same arguments.
         """
@@ -59,7 +59,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
             return _recommendation(self._read(study))
 
     def best_limit(self, study: optuna.Study) -> float:
-        """The recommended time limit in seconds, of the recommended arm.
+        """Return the recommended time limit in seconds, of the recommended arm.
 
         Raises ValueError if there is no answer yet: nothing was observed, or limits are still being
         derived.

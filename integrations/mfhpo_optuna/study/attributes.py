@@ -182,10 +182,10 @@ def write_note(of: optuna.Study | BaseTrial, key: str, value: Any) -> None:
 
 
 def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
-    """What a trial that begins has of its parameters, whatever its sampler says; None if nothing.
+    """Return the parameters that a trial has when it begins, whatever its sampler says.
 
-    It was enqueued, or is to repeat a trial whose worker died: then Optuna has copied those of the
-    lost one, and asks no sampler for them.
+    They were enqueued, or Optuna copied them from a lost trial that this one repeats. None without
+    any.
     """
     enqueued: dict[str, Any] | None = trial.system_attrs.get("fixed_params")
     if trial.params:

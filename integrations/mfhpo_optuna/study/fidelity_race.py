@@ -110,7 +110,7 @@ class FidelityRace(StudyRace):
         return True
 
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
-        """The limit at which a pruned trial was stopped, where that is no failure."""
+        """Return the limit at which a pruned trial was stopped, where that is no failure."""
         return None
 
     def resolve_levels(self, distribution: BaseDistribution) -> None:
@@ -119,7 +119,7 @@ class FidelityRace(StudyRace):
             self._set_levels(levels_in(self.fidelity, distribution))
 
     def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
-        """The level for a running trial whose objective asks with this distribution."""
+        """Return the level for a running trial whose objective asks with this distribution."""
         running = self._under_way.running[trial_number]
         self.resolve_levels(distribution)
         if running.blind:
@@ -140,7 +140,7 @@ class FidelityRace(StudyRace):
     # Choosing what a trial evaluates.
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        """Return the pull for a trial that begins; None if no arm is left or it cannot count."""
         fixed = dict(parameters_before(trial) or {})
         level = fixed.pop(self.fidelity.name, None)
         if self._replicates is not None:
@@ -166,14 +166,14 @@ class FidelityRace(StudyRace):
         return Pull(arm, fidelity, block=self._open_block(arm, trial.number))
 
     def _open_block(self, arm: int, trial_number: int) -> int:
-        """The next block of an arm that somebody enqueued."""
+        """Return the next block of an arm that somebody enqueued."""
         pending = self._pending(trial_number)
         if isinstance(self.policy, BlockElimination):
             return self.policy.open_block(arm, pending)
         return sum(pull.arm == arm for pull in pending)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attribute that tells other workers of a pull."""
+        """Return the user attribute that tells other workers about a pull."""
         tag = {"arm": pull.arm, "fidelity": pull.fidelity}
         if pull.block is not None:
             tag["block"] = pull.block
@@ -192,7 +192,7 @@ class FidelityRace(StudyRace):
         return self._within_levels(Pull(note.arm, note.fidelity, block=note.block))
 
     def _within_levels(self, pull: Pull) -> Pull:
-        """A pull that was noted when there may have been more levels."""
+        """Return a pull that was noted when there may have been more levels."""
         highest = len(self.levels) - 1 if self.levels else pull.fidelity
         return replace(pull, fidelity=min(pull.fidelity, highest))
 
@@ -247,7 +247,7 @@ class FidelityRace(StudyRace):
         self._early_failures.clear()
 
     def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:
-        """What a finished trial evaluated, and whether that is its arm at one of the levels."""
+        """Return what a finished trial evaluated, and whether that is its arm at a level."""
         if not self._is_of_arm(trial, planned.arm, whole):
             return planned, False
         level = trial.params.get(self.fidelity.name)
@@ -274,7 +274,7 @@ class FidelityRace(StudyRace):
         return replace(planned, fidelity=fidelity), True
 
     def _is_of_earlier_levels(self, trial: FrozenTrial) -> bool:
-        """Whether a trial was run at a level that is none any more.
+        """Return whether a trial was run at a level that no longer exists.
 
         With the same arguments it never was one: there the objective is wrong, whoever ran it.
         """
@@ -287,7 +287,7 @@ class FidelityRace(StudyRace):
     # What the sampler asks.
 
     def progress(self) -> Progress:
-        """Arms left, fidelity, cost spent, and the leader with its interval."""
+        """Return arms left, fidelity, cost spent, and the leader with its interval."""
         policy = self.policy
         if policy is None:
             raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
@@ -372,7 +372,7 @@ class FidelityRace(StudyRace):
 
 
 def _total(policy: Policy) -> tuple[float | None, bool]:
-    """What a race will have cost, and whether that is a guess; None if nobody knows."""
+    """Return what a race will have cost, and whether that is a guess; None if unknown."""
     budget = policy.budget if isinstance(policy, RacingPolicy) else math.inf
     remaining = policy.recommend().remaining_cost
     if remaining is not None and policy.cost + remaining < budget:

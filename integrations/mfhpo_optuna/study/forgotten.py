@@ -47,7 +47,7 @@ class ForgottenReplicate:
         distributions: Mapping[str, BaseDistribution],
         result: float | None,
     ) -> None:
-        """Learn of an evaluation, without a result if it gave none."""
+        """Learn from an evaluation, without a result if it gave none."""
         if self.notice:
             return
         level = repr([params.get(name) for name in sorted(self._owned)])
@@ -65,7 +65,7 @@ class ForgottenReplicate:
         level: str,
         result: float | None,
     ) -> str:
-        """Why a parameter looks like a replicate, or ""."""
+        """Return why a parameter looks like a replicate, or nothing."""
         if self._first.setdefault(name, value) != value and _is_named(name, distribution):
             return "by its name"
         if name in self._looked_at or not _is_wide(distribution):

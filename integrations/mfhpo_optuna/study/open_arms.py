@@ -33,7 +33,7 @@ class OpenArms(Arms):
             self._add()
 
     def is_decided(self, arm: int) -> bool:
-        """Whether a trial has said what the arm is, and came to its end."""
+        """Return whether a trial has said what the arm is, and came to its end."""
         return self._arms[arm].decided
 
     def forget(self, arm: int) -> None:
@@ -47,7 +47,7 @@ class OpenArms(Arms):
         self._proposals[arm] = point
 
     def proposal(self, arm: int) -> Point:
-        """What an arm is to be, as far as no trial came to its end with it."""
+        """Return what an arm is to be, as far as no trial came to its end with it."""
         return {} if self.is_decided(arm) else self._proposals.get(arm, {})
 
     def planned(self, arm: int, name: str, distribution: BaseDistribution) -> Any:

@@ -67,7 +67,7 @@ class SearchStudy(FidelityRace):
         return self.policy if isinstance(self.policy, BudgetedSearch) else None
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attributes that tell other workers, and enforcers of limits, of a pull."""
+        """Return the user attributes that tell workers and enforcers of limits about a pull."""
         limit = {} if pull.limit is None else {LIMIT_KEY: pull.limit}
         attributes = limit | super().attributes(pull)
         if isinstance(pull, Replicate):
@@ -90,7 +90,7 @@ class SearchStudy(FidelityRace):
         super().begin(trial, pull)
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
-        """See the base: two workers would give the same number to different arms."""
+        """Have a trial give way, also where two workers would number different arms alike."""
         pull = self.pull(trial.number)
         if isinstance(pull, Replicate):
             return None if pull.block is None else super().give_way(trial)
@@ -121,7 +121,7 @@ class SearchStudy(FidelityRace):
         )
 
     def progress(self) -> Progress:
-        """What was tried, what it cost, and the leader."""
+        """Return what was tried, what it cost, and the leader."""
         race = self.race
         if race is None:
             return Progress("search", "no trial has asked for the fidelity yet", "", 0.0, None)
@@ -177,7 +177,7 @@ class SearchStudy(FidelityRace):
         return super()._is_single(trial) or not self.owns_fidelity
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if the race is over or it cannot be in it."""
+        """Return the pull for a trial that begins; None if the race is over or it cannot count."""
         pull = self._next(trial.number)
         if pull is not None and parameters_before(trial) is not None:
             return self._enqueued(trial)
@@ -186,7 +186,7 @@ class SearchStudy(FidelityRace):
         return pull
 
     def _enqueued(self, trial: FrozenTrial) -> Pull | None:
-        """The pull of the search that an enqueued trial is; None if it does not count."""
+        """Return the pull that an enqueued trial is; None if it does not count."""
         pull, pending = super().propose(trial), self._pending(trial.number)
         if pull is None:
             return None
@@ -240,7 +240,7 @@ class SearchStudy(FidelityRace):
         return pull
 
     def _agree(self, trial_number: int, shortlist: tuple[int, ...]) -> None:
-        """Of several shortlists, that of the first trial holds, whoever reads of it and when."""
+        """Agree on a shortlist: of several, that of the first trial holds for all readers."""
         if self._shortlist is not None and self._shortlist[0] <= trial_number:
             return
         changes = self._shortlist is None or self._shortlist[1] != shortlist
@@ -249,7 +249,7 @@ class SearchStudy(FidelityRace):
             self.race.agree(shortlist)
 
     def _next(self, trial_number: int, place: int = 1) -> Pull | None:
-        """The pull for a trial, or for the one in this place of several that choose at once."""
+        """Return the pull for a trial, or for the one in this place of several at once."""
         if self.policy is None:
             block = None if self._replicates is None else SEARCH_BLOCK
             arm = self._first_new_arm(trial_number) + place - 1
@@ -259,7 +259,7 @@ class SearchStudy(FidelityRace):
         return self._ask(trial_number, place)
 
     def _first_limit(self) -> float | None:
-        """The limit of a trial before the levels are known: the first one is the budget's."""
+        """Return the limit of a trial before the levels are known, which rises with each stop."""
         stops = sum(stopped is not None for *_, stopped in self._early_failures.values())
         asked = self._make_policy(1, (), self.sign).ask()
         limit = asked[0].limit if asked else None
@@ -275,7 +275,7 @@ class SearchStudy(FidelityRace):
         return self._first_new_arm(trial.number) if known is None else known
 
     def _first_new_arm(self, trial_number: int) -> int:
-        """The number of the next new arm, for a trial."""
+        """Return the number of the next new arm, for a trial."""
         told = max(self._n_begun, 0 if self.race is None else self.race.begun)
         under_way = [pull.arm + 1 for _, pull in self._under_way.waited_for(trial_number)]
         failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
@@ -305,7 +305,7 @@ class SearchStudy(FidelityRace):
         asked: Mapping[str, BaseDistribution],
         planned: Point | None = None,
     ) -> None:
-        """Tell the search what an arm is, and of parameters that it did not know.
+        """Tell the search what an arm is, and about parameters that it did not know.
 
         What was not asked for yet is as `planned`.
         """

@@ -119,7 +119,7 @@ class StudyRace(abc.ABC):
 
     @abc.abstractmethod
     def progress(self) -> Progress:
-        """Where the race stands."""
+        """Return where the race stands."""
 
     @property
     def certifies(self) -> bool:
@@ -128,14 +128,14 @@ class StudyRace(abc.ABC):
 
     @abc.abstractmethod
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        """Return the pull for a trial that begins; None if no arm is left or it cannot count."""
 
     @abc.abstractmethod
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attributes that tell other workers of a pull, `ARM_KEY` last."""
+        """Return the user attributes that tell other workers about a pull, `ARM_KEY` last."""
 
     def attributes_outside(self, trial: FrozenTrial) -> dict[str, Any]:
-        """The user attributes of a trial that begins, but is no pull: enqueued, or too late."""
+        """Return the user attributes of a trial that begins, but is no pull."""
         return {}
 
     def _note_of(self, trial: FrozenTrial) -> PullNote | None:
@@ -153,27 +153,27 @@ class StudyRace(abc.ABC):
 
     @abc.abstractmethod
     def _noted(self, trial: FrozenTrial) -> Pull:
-        """The pull that a trial's user attributes tell of."""
+        """Return the pull that a trial's user attributes tell of."""
 
     def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
-        """What a trial under way evaluates, now that the study says more about it."""
+        """Return what a trial under way evaluates, now that the study says more about it."""
         return running
 
     def _equal_arms(self, pull: Pull, arms: Collection[int]) -> Iterable[int]:
-        """Of these arms, those of which a trial may turn out to count for a pull of another one."""
+        """Return those of some arms whose trials may turn out to count for this pull's arm."""
         return ()
 
     def _is_at_target(self, pull: Pull) -> bool:
-        """Whether the values of such pulls are what the answer is about."""
+        """Return whether the answer is about values of such pulls."""
         return True
 
     def _has_turns(self, pull: Pull) -> bool:
-        """Whether such pulls of an arm are told in the order in which their trials began."""
+        """Return whether such pulls are told in the order in which their trials began."""
         # The values of a block count once it is complete, whenever they come.
         return pull.block is None
 
     def _is_single(self, trial: FrozenTrial) -> bool:
-        """Whether a trial that is no pull of the race is a single evaluation all the same."""
+        """Return whether a trial that is no pull is a single evaluation all the same."""
         return True
 
     @abc.abstractmethod
@@ -181,7 +181,7 @@ class StudyRace(abc.ABC):
         """Learn from a finished pull; see `finish`."""
 
     def _default_lease(self, pull: Pull) -> float:
-        """Seconds after which a running pull is no longer waited for, if the user gave none."""
+        """Return the seconds that a running pull is waited for without a given lease."""
         return default_lease(self._seconds_per_cost * self._cost_of(pull))
 
     # Reading the study.
@@ -229,7 +229,6 @@ class StudyRace(abc.ABC):
         return True
 
     def _see(self, trial: FrozenTrial) -> None:
-        """Note what a trial under way evaluates."""
         self._note_replicates(trial.distributions)
         pull, number = self._noted(trial), trial.number
         self._check_arm(trial, pull.arm)
@@ -259,7 +258,6 @@ class StudyRace(abc.ABC):
         return self._take_in(trial, pull, end)
 
     def _look_for_replicate(self, trial: FrozenTrial, value: float | None) -> None:
-        """Warn once of a parameter that may be a replicate, if none was declared."""
         if self._replicates is None:
             self._forgotten.learn(trial.params, trial.distributions, value)
             if self._forgotten.notice:
@@ -267,7 +265,7 @@ class StudyRace(abc.ABC):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the study's trials say against the answer, beside what the policy says."""
+        """The words of the study's trials against the answer, beside the policy's."""
         return (self._forgotten.notice,) if self._forgotten.notice else ()
 
     def _passes_over(self, trial: FrozenTrial) -> bool:
@@ -291,9 +289,9 @@ class StudyRace(abc.ABC):
         self.arms.remember(pull.arm, {**(parameters_before(trial) or {}), **trial.params})
 
     def inherited(self, trial: FrozenTrial) -> Pull | None:
-        """The pull of a trial that Optuna has made of one whose worker died; None for others.
+        """Return the pull of a trial that Optuna made to repeat a lost one; None for others.
 
-        It has the parameters of the lost trial, so that it can evaluate nothing else.
+        It has that trial's parameters, so that it can evaluate nothing else.
         """
         if not trial.params or self._note_of(trial) is None:
             return None
@@ -307,17 +305,17 @@ class StudyRace(abc.ABC):
         self.arms.begun(pull.arm, trial.number, {})
 
     def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
-        """How long a trial that ends now has run, or None if it never said when it began."""
+        """Return how long a trial that ends now has run; None if its beginning is unknown."""
         return self._under_way.seconds_since_beginning(trial)
 
     @property
     def is_out_of_order(self) -> bool:
-        """Whether trials were learned of in another order than they ended, as the study says."""
+        """Whether trials were learned from in another order than that of their ends."""
         return self._order.is_out_of_order
 
     @property
     def avoids_repeats(self) -> bool:
-        """Whether what two trials evaluate at the same time must differ."""
+        """Whether two trials must not evaluate the same at the same time."""
         return self._replicates is not None
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
@@ -348,12 +346,12 @@ class StudyRace(abc.ABC):
         return other
 
     def pull(self, trial_number: int) -> Pull | None:
-        """The pull that a running trial evaluates."""
+        """Return the pull that a running trial evaluates."""
         running = self._under_way.running.get(trial_number)
         return None if running is None else running.pull
 
     def replicate_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
-        """The replicate for a running trial whose objective asks with this distribution."""
+        """Return the replicate for a running trial whose objective asks with a distribution."""
         assert self._replicates is not None
         block = self._under_way.running[trial_number].pull.block
         assert block is not None
@@ -399,7 +397,7 @@ class StudyRace(abc.ABC):
 
     @property
     def waits_for(self) -> str:
-        """Why nothing is left to do until trials under way end, whose lease is not over; or ""."""
+        """The reason why nothing is left to do until trials under way end; "" if there is none."""
         policy = self.policy
         if policy is None:
             return ""
@@ -429,11 +427,11 @@ class StudyRace(abc.ABC):
 
     @property
     def may_promise(self) -> bool:
-        """Whether the leader's worth may be known, so that it is worth while to look for it."""
+        """Whether the leader's worth may be known, so that it pays to look for it."""
         return True
 
     def sure_value(self, bound: float) -> float | None:
-        """What the leader is worth at least, if its interval begins at `bound`; values maximised.
+        """Return the leader's least worth, maximised, if its interval begins at `bound`.
 
         None if it is not to be shown as the answer so far: a value at the target is needed, or
         other evidence about it.
@@ -477,22 +475,22 @@ class StudyRace(abc.ABC):
             )
 
     def _pending(self, trial_number: int) -> list[Pull]:
-        """Pulls that the policy does not know of yet: under way, or waiting for earlier ones."""
+        """Return pulls that the policy does not know: under way, or waiting for earlier ones."""
         waiting = [ended.pull for ended in self._turns.waiting.values()]
         return [*(pull for _, pull in self._under_way.waited_for(trial_number)), *waiting]
 
     def _ask(self, trial_number: int, n: int = 1) -> Pull | None:
-        """What the policy wants of a trial, or of the last of `n` that choose at once."""
+        """Return what the policy wants of a trial, or of the last of `n` that choose at once."""
         assert self.policy is not None
         pulls = self.policy.ask(n, self._pending(trial_number))
         return pulls[-1] if pulls else None
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
-        """The other trials that are waited for, with their workers and digests of arguments."""
+        """Return the other trials that are waited for, with workers and digests of arguments."""
         return self._under_way.chosen_by(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
-        """What a pull costs, if it was not measured."""
+        """Return what a pull costs, if it was not measured."""
         return 1.0
 
     def _note_duration(self, pull: Pull, seconds: float | None) -> None:
@@ -501,7 +499,7 @@ class StudyRace(abc.ABC):
             self._seconds_per_cost = max(self._seconds_per_cost, rate)
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
-        """The arm that a trial was enqueued for, or None, with a warning, if it is none."""
+        """Return the arm that a trial was enqueued for; None, with a warning, if it is none."""
         arm = self.arms.matching(fixed)
         if arm is None:
             remedy = (
@@ -543,20 +541,20 @@ class StudyRace(abc.ABC):
             self.listener(trial_number, pull, observation)
 
     def _is_news(self, category: type[Warning], message: str) -> bool:
-        """Whether a warning of a policy that learns once more says what the earlier one did not."""
+        """Return whether a warning says what the earlier policy's warnings did not."""
         if issubclass(category, ArmWithdrawnWarning):
             who = message.split(" leaves the race")[0]
             return not any(left.startswith(f"{who}: ") for left in self.warned)
         return issubclass(category, NoiseContradictedWarning) and CONTRADICTED not in self.warned
 
     def _warn_once(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
-        """Warn, unless the user was warned about the same in this study."""
+        """Warn unless the user was warned about the same in this study."""
         if about not in self.warned:
             self.warned.add(about)
             warnings.warn(message, category, stacklevel=6)
 
     def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
-        """Whether a finished trial really evaluated the arm that it was to; arms learn from it."""
+        """Return whether a finished trial evaluated its arm; arms learn from it."""
         self._check_arm(trial, arm)
         if self.arms.adopt(arm, trial.params, trial.distributions, whole=whole):
             return True
@@ -576,7 +574,7 @@ class StudyRace(abc.ABC):
             )
 
     def _is_of_block(self, pull: Pull, trial: FrozenTrial) -> bool:
-        """Whether a trial with a value had the replicate of its block."""
+        """Return whether a trial with a value had the replicate of its block."""
         if self._replicates is None:
             return True
         if pull.block is None:
@@ -597,7 +595,7 @@ class StudyRace(abc.ABC):
         return False
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
-        """The arm that a whole trial counts for; equal arms are merged into the first."""
+        """Return the arm that a whole trial counts for; equal arms are merged into the first."""
         never_asked = self.arms.never_asked(arm, trial.params)
         if never_asked:
             self._warn_once(

@@ -35,7 +35,7 @@ class PackedError:
         raise self.error() from _RemoteTraceback(self.traceback)
 
     def error(self) -> BaseException:
-        """The exception, or the nearest to it that this process knows."""
+        """Return the exception, or the nearest to it that this process knows."""
         error = self._nearest()
         if self.of_storage:
             setattr(error, OF_STORAGE, True)

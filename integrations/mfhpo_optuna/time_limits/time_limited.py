@@ -277,7 +277,7 @@ def _how_to_limit(trial: BaseTrial) -> str:
 
 
 def _uses_openmp() -> bool:
-    """Whether this process has loaded an OpenMP runtime, where the system tells."""
+    """Return whether this process has loaded an OpenMP runtime, where the system tells."""
     try:
         with open("/proc/self/maps") as file:
             return re.search(r"/lib(gomp|i?omp)[^/]*\.so", file.read()) is not None

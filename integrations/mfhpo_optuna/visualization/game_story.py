@@ -58,13 +58,13 @@ class NashStory:
 
     @property
     def policy(self) -> GamePolicy:
-        """What chose the queries, after the last evaluation."""
+        """The policy after the last evaluation."""
         assert self.game.policy is not None
         return self.game.policy
 
     @property
     def answer(self) -> Stage:
-        """What is recommended in the end."""
+        """The recommendation in the end."""
         return self.stages[-1]
 
     def title(self) -> tuple[str, ...]:

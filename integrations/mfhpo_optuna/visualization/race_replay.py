@@ -59,7 +59,7 @@ class RaceReplay:
 
     @property
     def policy(self) -> Policy:
-        """What ran the race; there is one once levels are known."""
+        """The policy of the race; there is one once levels are known."""
         assert self.race.policy is not None
         return self.race.policy
 
@@ -90,7 +90,7 @@ class RaceReplay:
             self.exits[arm] = Exit(self.policy.cost, reason)
 
     def _repeats_another(self, arm: int) -> bool:
-        """Whether another arm, itself no repeat, has the same parameters."""
+        """Return whether another arm, itself no repeat, has the same parameters."""
         params = self.race.arms.params(arm)
         return bool(params) and any(
             self.race.arms.params(other) == params
@@ -100,7 +100,7 @@ class RaceReplay:
         )
 
     def standing(self, arm: int) -> Standing | None:
-        """What is known of an arm at the level where most was spent on it; None without values.
+        """Return what is known about an arm where most was spent on it; None without values.
 
         Levels where its interval is finite come first, and what the pilot has spent does not count.
         """

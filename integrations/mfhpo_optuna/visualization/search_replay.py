@@ -54,19 +54,19 @@ class SearchReplay:
         return has_levels(self.race.fidelity)
 
     def of_search(self, fidelity: int) -> list[Evaluation]:
-        """The search's evaluations at a level that gave a value."""
+        """Return the search's evaluations at a level that gave a value."""
         return [e for e in self.evaluations if e.fidelity == fidelity and e.is_of_search]
 
     def replicates(self) -> list[Evaluation]:
-        """The evaluations for the certificate that gave a value."""
+        """Return the evaluations for the certificate that gave a value."""
         return [e for e in self.evaluations if e.is_replicate and math.isfinite(e.value)]
 
     def of_arm(self, arm: int | None) -> list[Evaluation]:
-        """The search's evaluations of an arm that gave a value."""
+        """Return the search's evaluations of an arm that gave a value."""
         return [e for e in self.evaluations if e.arm == arm and e.is_of_search]
 
     def best_at_target(self) -> list[Evaluation]:
-        """The search's evaluations at the target that were better than all before them."""
+        """Return the search's evaluations at the target that beat all before them."""
         best: list[Evaluation] = []
         for evaluation in self.of_search(len(self.race.levels) - 1):
             if not best or self.race.sign * (evaluation.value - best[-1].value) > 0.0:
@@ -74,7 +74,7 @@ class SearchReplay:
         return best
 
     def cost_of_search(self) -> float | None:
-        """What was paid before the first evaluation for the certificate; None if there is none."""
+        """Return what was paid before the first evaluation for the certificate; None without."""
         paid = 0.0
         for evaluation in self.evaluations:
             if evaluation.is_replicate:

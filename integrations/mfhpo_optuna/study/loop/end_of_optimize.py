@@ -46,7 +46,7 @@ def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> None:
 
 
 def _error_that_leaves(loop: FrameType) -> BaseException | None:
-    """The error that ends the loop of a frame; not one that the loop's caller handles meanwhile."""
+    """Return the error that ends a frame's loop, not one that its caller handles."""
     error = sys.exc_info()[1]
     trace = None if error is None else error.__traceback__
     return error if trace is not None and trace.tb_frame is loop else None

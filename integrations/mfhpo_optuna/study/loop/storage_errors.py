@@ -33,7 +33,7 @@ _PATIENCE, _PERIOD = 60.0, 0.2
 
 
 def is_spoilt(trial: FrozenTrial, state: TrialState) -> bool:
-    """Whether a trial has failed because its storage did, as whoever ran it has noted."""
+    """Return whether a trial failed because its storage did, as was noted on it."""
     # Optuna copies the attributes of a lost trial to the one that it makes anew.
     return state == TrialState.FAIL and read_attribute(trial, STORAGE_FAILED_KEY) == trial.number
 
@@ -74,7 +74,7 @@ def _interrupt(error: BaseException | None) -> None:
 
 
 def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
-    """Whether an error, or what has caused it, came out of a storage that does not work.
+    """Return whether an error, or its cause, came out of a storage that does not work.
 
     An objection to what the storage was given is no such error.
     """
@@ -82,7 +82,7 @@ def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
 
 
 def with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the one that it was raised from, and so on, each of them once."""
+    """Yield an error, the one that it was raised from, and so on, each of them once."""
     seen: list[BaseException] = []
     while error is not None and not any(error is earlier for earlier in seen):
         seen.append(error)
@@ -103,7 +103,7 @@ def _is_failure_of(error: BaseException, storage: BaseStorage) -> bool:
 
 
 def _error_of_objective() -> BaseException | None:
-    """The error of the objective whose trial `optimize` ends at this moment; None without one.
+    """Return the error of the objective whose trial `optimize` ends now; None without one.
 
     Optuna tells a sampler that a trial has failed, but not why: only its loop knows.
     """
