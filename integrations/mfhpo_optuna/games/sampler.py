@@ -40,17 +40,17 @@ class NashSampler(StudySampler[NashStudy]):
     """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
 
     Use it where several parties each decide over parameters of their own and have an objective of
-    their own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
-    dear. The study has one objective per player, in the order of `players`, each maximised or
-    minimised. The answer is ``sampler.equilibrium(study)``, and not ``study.best_trials``: the
-    Pareto front holds what players would agree on if agreements could be enforced.
+    their own, as tenants that share a machine; and one evaluation is dear. The study has one
+    objective per player, in the order of `players`, each maximised or minimised. The answer is
+    ``sampler.equilibrium(study)``, and not ``study.best_trials``: the Pareto front holds what
+    players would agree on if agreements could be enforced.
 
-    Parameters and ranges are learned from the objective: trials are random until one has told of
-    all of them. Each trial evaluates one profile. When the budget is spent, the study stops. All
-    trials of the study are learned from and paid for, also those of another sampler, if they were
-    at one of the levels. A trial that fails alone is no observation; where one failed again, or two
-    near each other, and none near them gave values, each player is taken to have got the worst that
-    was seen of it. No guarantee is made: intervals are those of a model that was fitted.
+    Parameters and ranges are learned from the objective: trials are random until one has told all
+    of them. Each trial evaluates one profile. When the budget is spent, the study stops. All trials
+    at one of the levels are learned from and paid for, also those of another sampler. A trial that
+    fails alone is no observation. Where one failed again, or two near each other, and none near
+    them gave values, each player is taken to have got the worst that was seen of it. No guarantee
+    is made: intervals are those of a model that was fitted.
 
     Parameters
     ----------
@@ -279,7 +279,6 @@ class NashSampler(StudySampler[NashStudy]):
             )
 
     def _playable(self, game: NashStudy) -> NashStudy:
-        """Return the game; raise ValueError if it cannot be played."""
         if game.trouble:
             raise ValueError(game.trouble)
         return game

@@ -220,7 +220,6 @@ class NashStudy:
         return {number: plan for number, (_, plan) in items if number < trial_number}
 
     def _pending(self, trial_number: int) -> list[Query]:
-        """Return the queries of the other trials that are waited for."""
         queries = (self._query_of(trial, plan) for trial, plan in self._waited_for(trial_number))
         return [query for query in queries if query is not None]
 

@@ -124,7 +124,6 @@ class CurvePruner(BasePruner):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Start with an empty memory."""
         self.__dict__.update(state)
         self._forget()
 
@@ -158,7 +157,6 @@ class CurveHistory(abc.ABC):
         """Return what the race says about a curve whose last value is at `fidelity`."""
 
     def _others(self, trial: FrozenTrial) -> list[tuple[Hashable, FloatArray]]:
-        """Return arms and curves of the other trials under way."""
         running = (other for other in self._running if other.number != trial.number)
         return [(self._pruner._arm(other), self.curve(other)) for other in running]
 
@@ -248,6 +246,5 @@ def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
 
 
 def _lengths(trials: Sequence[FrozenTrial]) -> list[int]:
-    """Return the last steps of complete curves."""
     complete = [trial for trial in _finished(trials) if trial.state == TrialState.COMPLETE]
     return [max(trial.intermediate_values) for trial in complete]

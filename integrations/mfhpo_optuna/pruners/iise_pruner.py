@@ -61,14 +61,12 @@ class IISEPruner(CurvePruner):
     Notes
     -----
     The coverage is exact while all trials finish and their curves are exchangeable (random search).
-    Stopped trials and samplers that learn shift it; in simulations with random search the bounds
-    kept their coverage after 200 trials. It is about all trials, not about those that would have
-    won: where slow learners end higher, about half of the would-be winners were stopped at coverage
-    0.8 in a simulation. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
+    Stopped trials and samplers that learn shift it. It is about all trials, not about those that
+    would have won: where slow learners end higher, about half of the would-be winners were stopped
+    at coverage 0.8 in a simulation. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
 
-    A finished curve is a COMPLETE trial that reported the final step, with a finite value there;
-    that counts, and not the value that the objective returned. A trial is not stopped while its
-    latest report is NaN. All trials should report at the same steps.
+    A finished curve is a COMPLETE trial that reported the final step, with a finite value there. A
+    trial is not stopped while its latest report is NaN. All trials should report at the same steps.
 
     Examples
     --------

@@ -49,12 +49,10 @@ _published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary(
 def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None = None) -> Summary:
     """Show a study's answer in optuna-dashboard.
 
-    The answer becomes the study's note: a sentence, the value with its interval beside what the
-    luckiest trial had promised, and what it rests on. The figures of `mfhpo_optuna.visualization`
-    become plots of the study, unless they are too high for the dashboard. Only what has changed is
-    written. It replaces what was published before, but a plot that is no longer drawn stays. What
-    you have written in the note below the last line of the answer is kept; write it while nothing
-    is published.
+    The answer becomes the study's note, and the figures of `mfhpo_optuna.visualization` become
+    plots of the study, unless they are too high for the dashboard. It replaces what was published
+    before, but a plot that is no longer drawn stays. What you have written in the note below the
+    last line of the answer is kept; write it while nothing is published.
 
     Parameters
     ----------

@@ -30,24 +30,19 @@ from mfhpo_optuna.study.attributes import (
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
 
-COST_UNIT = "units of cost"
-"""Of costs that are declared: nobody says what they are."""
+COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One trial: `arm`, `cost` and `seconds` are None where they are not known.
-
-    `level` is that of the fidelity, or the limit of time; `at_target` says whether its value is
-    evidence about the answer.
-    """
+    """One trial: `arm`, `cost` and `seconds` are None where they are not known."""
 
     trial: FrozenTrial
     # "search", "certificate", "race", "limits", "game", "trial", "answer" or "not counted"
     purpose: str
     arm: int | None = None
-    level: Any = None
-    at_target: bool = False
+    level: Any = None  # of the fidelity, or the limit of time
+    at_target: bool = False  # whether its value is evidence about the answer
     cost: float | None = None
     failed: bool = False
 
@@ -75,16 +70,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All trials of a study, in their order.
-
-    `unit` is that of their costs, such as "epochs", and `levels` says what their levels are.
-    `paid` is the sum of these costs by the sampler's own account, None where it keeps none.
-    """
+    """All trials of a study, in their order."""
 
     entries: tuple[Entry, ...]
-    unit: str
-    levels: str = "level"
-    paid: float | None = None
+    unit: str  # of their costs, such as "epochs"
+    levels: str = "level"  # what their levels are
+    paid: float | None = None  # the sum of costs by the sampler's account; None if it keeps none
 
     def luckiest(self, sign: float) -> Entry | None:
         """Return the evaluation at the target with the best value; None if there is none."""
@@ -139,7 +130,6 @@ def where_it_went(ledger: Ledger) -> list[Share]:
 
 
 def _place(entry: Entry) -> tuple[int, float]:
-    """Return the order: search before certificate, cheap levels first, the rest as it came."""
     level = float(entry.level) if is_number(entry.level) else 0.0
     return {"search": 0, "certificate": 1}.get(entry.purpose, 2), level
 
@@ -151,7 +141,6 @@ def _spent(entries: Iterable[Entry]) -> float:
 
 
 def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
-    """Return the trials of a race or a search, whose policy tells purposes and costs."""
     told: dict[int, tuple[Pull, float, bool]] = {}
 
     def listen(race: FidelityRace) -> Listener:
@@ -183,14 +172,13 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
 
 
 def _paid(policy: Policy) -> float:
-    """Return what was paid, in the unit of the budget."""
     return policy.spending[0] if isinstance(policy, BudgetedSearch) else policy.cost
 
 
 def _unit(race: FidelityRace) -> str:
     if isinstance(race.policy, BudgetedSearch) and race.policy.counts_evaluations:
         return "trials"
-    if race.fidelity.costs == "measured":
+    if race.in_seconds:
         return "seconds"
     if not has_levels(race.fidelity):
         return "trials"
@@ -198,7 +186,6 @@ def _unit(race: FidelityRace) -> str:
 
 
 def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
-    """Return the trials of a game, paid by the game's own costs."""
     told: dict[int, Entry] = {}
 
     def listen(game: NashStudy) -> GameListener:

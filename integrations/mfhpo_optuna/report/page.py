@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import secrets
 import stat
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
+from platform import python_version
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -40,10 +40,9 @@ def write_report(
     """Write a page about a study: its answer, how sure it is, and how it was found.
 
     The page is one HTML file that needs no network: send it to a colleague, or print it. It shows
-    the answer in a sentence, its value beside what the luckiest trial had promised, the figures of
-    `mfhpo_optuna.visualization`, what the answer rests on, where the budget went, every trial in a
-    table, and the answer as JSON. If `mfhpo_optuna.certify` has answered about the study, that is
-    the answer.
+    the answer, its value beside what the luckiest trial had promised, the figures of
+    `mfhpo_optuna.visualization`, where the budget went, and every trial in a table. If
+    `mfhpo_optuna.certify` has answered about the study, that is the answer.
 
     Parameters
     ----------
@@ -54,8 +53,8 @@ def write_report(
         The file to write; one that exists is replaced once the new one is whole.
     sampler
         The sampler that it was run with, or one made with the same arguments. None: the study's, or
-        for a study that was loaded from a storage, the one that it names. Where there is none, the
-        page has the last answer that the study holds, and no figures.
+        the one that a loaded study names. Where there is none, the page has the last answer that
+        the study holds, and no figures.
 
     Returns
     -------
@@ -110,7 +109,7 @@ def write_report(
         # A choice may be anything, such as a class, while the study is in memory.
         answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False, default=str),
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        versions=_versions(),
+        versions=f"mfhpo {__version__}, Optuna {version('optuna')}, Python {python_version()}",
     )
     _replace(Path(path), page)
     return summary
@@ -172,7 +171,6 @@ def _strips(summary: Summary) -> list[Strip]:
 
 
 def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
-    """Return the declared budget in the ledger's unit; None if there is none."""
     if ledger.paid is None:
         return None
     arguments = getattr(reading.sampler, "arguments", {})
@@ -180,10 +178,6 @@ def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
         if arguments.get(name) is not None:
             return float(arguments[name])
     return None
-
-
-def _versions() -> str:
-    return f"mfhpo {__version__}, Optuna {version('optuna')}, Python {platform.python_version()}"
 
 
 def _environment() -> Environment:
@@ -221,7 +215,6 @@ def _in_script(text: str) -> Any:
 
 
 def _plotly_js() -> Any:
-    """Return the library that draws the figures, as a trusted script."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:

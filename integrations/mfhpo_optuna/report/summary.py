@@ -134,7 +134,6 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
 
 
 def _trials(ledger: Ledger) -> str:
-    """Return how many trials the study has, and what became of them."""
     outcomes = Counter(entry.outcome for entry in ledger.entries)
     names = {"value": "with a value", "answer": "added as answers, which evaluated nothing"}
     parts = ", ".join(f"{n:,} {names.get(outcome, outcome)}" for outcome, n in outcomes.items())
@@ -191,7 +190,6 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
 
 
 def _level(level: Any, reading: StudyReading) -> str:
-    """Return the level that a mean belongs to, in brackets; "" without a fidelity."""
     name = reading.study.user_attrs.get(FIDELITY_KEY)
     return "" if name is None else f" ({name}={value_text(level)})"
 
@@ -325,7 +323,6 @@ def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
 
 
 def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, str]:
-    """Return how far it is, and the answer in a sentence."""
     epsilon, within = answer["epsilon"], answer.get("within")
     if answer["certified"]:
         tolerance = f", or within {epsilon:.3g} of it" if epsilon else ""

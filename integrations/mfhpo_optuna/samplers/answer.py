@@ -1,30 +1,20 @@
 """The trials that a sampler adds so that ``study.best_trial`` shows the answer of its race.
 
 Optuna changes no finished trial, and its best trial is the feasible one with the best value. Single
-evaluations are infeasible, and answers are not. So a later answer takes the place of all earlier
-ones by its value. That is what the answer promises; where an earlier one has promised as much or
-more, it is the next number beyond that. For an arm that leads is believed to be no worse than those
-that led before, and these were worth what they promised. Where that is wrong, because an early
-promise was (with a small probability) or because a better arm left for its failures, the best trial
-still is the newest answer, and its attributes have the mean and the interval.
+evaluations are infeasible, and answers are not. A later answer takes the place of earlier ones by
+its value, which is what it promises. Where an earlier one promised as much or more, the value is
+the next number beyond that; mean and interval are in its attributes.
 
 Until the race is over, an answer is not certified, and promises the pessimistic end of the leader's
-interval (`cautious_value` while that is infinite). There is one from the first value at the target
-on, and another one is added
+interval (`cautious_value` while that is infinite). Another one is added if another arm leads, or if
+the same arm promises more after twice as many evaluations. This is checked after each of the first
+50 evaluations, and then whenever there are a fiftieth more. So the number of answers grows with the
+logarithm of the evaluations, and depends on the study alone. Only the end of a race takes the place
+of a certified answer.
 
-- if another arm leads;
-- if the same arm promises more, and there are twice as many evaluations as behind the last answer.
-
-That is looked at after each of the first 50 evaluations, and then whenever there are a fiftieth
-more, so that the number of answers grows as the logarithm of the number of evaluations. It depends
-on the study alone, not on which worker looks or when it was resumed. Of several workers, one that
-knows of fewer evaluations than are behind the last answer adds none. Nothing takes the place of a
-certified answer but another answer at the end of a race.
-
-Several workers may find at the same moment that a race is over. Each notes that on the trial that
-it has under way, and the one with the first trial answers. A worker learns of its trial before the
-study knows that it has ended, and others' may end in between. Whoever has learned in another order
-than that of the ends learns all anew before it answers, so that readers of the study find the same.
+Several workers may find at the same moment that a race is over: the one with the first trial
+answers. A worker that learned in another order than that of the ends learns all anew before it
+answers, so that readers of the study find the same.
 """
 
 import math
@@ -175,11 +165,8 @@ def is_said(race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> bool:
         and (WITHHELD_KEY in trial.user_attrs) == _is_withheld(race)
     )
     now = answer.attributes[CERTIFICATE_KEY]
-    return any(is_repeat(now, defaultdict(_unknown, content or {})) for content in earlier)
-
-
-def _unknown() -> float:
-    return math.nan  # equal to nothing, and neither less nor more
+    # NaN is equal to nothing, and neither less nor more.
+    return any(is_repeat(now, defaultdict(lambda: math.nan, content or {})) for content in earlier)
 
 
 def claims_the_same(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
@@ -222,7 +209,7 @@ def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
 
 
 def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:
-    """Add the answer's trial, and return its value, which beats that of every earlier answer."""
+    """Add the answer's trial; return its value, which beats that of every earlier answer."""
     value, shown = answer.value, _shown(race)
     if shown is not None and math.isfinite(_value_of(shown)):
         best = math.nextafter(_value_of(shown), race.sign * math.inf)

@@ -48,20 +48,16 @@ class IISESampler(DeclaredSampler):
     """Finds the best of a set of configurations and certifies it, by elimination.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity.
-    Configurations that cannot be the best any more are not evaluated again; the study stops by
-    itself when one is left, or when the leader is within `epsilon` of all others. Then
-    ``study.best_trial`` is a trial that the sampler adds: the certified configuration with its
-    estimated mean. Single evaluations are marked as infeasible, so that none, however lucky, is
-    the best trial.
+    Configurations that cannot be the best any more are not evaluated again. The study stops by
+    itself when one is left, or when the leader is within `epsilon` of all others.
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Noise that was not declared is
     estimated, and the certificate says so. Without bounds on the bias, only values at the target
     are evidence. A `budget` that does not pay for comparing all configurations there makes the race
     a search (see `estimated_bias`): cheap levels choose the finalists, and the certificate is about
-    them alone. The answer is a `SearchRecommendation` then, and says how many configurations were
-    left at which level. Draw a new split or seed in every evaluation: with a fixed
-    one, the certificate is about that one alone.
+    them alone. The answer is a `SearchRecommendation` then. Draw a new split or seed in every
+    evaluation: with a fixed one, the certificate is about that one alone.
 
     Parameters
     ----------
@@ -86,13 +82,12 @@ class IISESampler(DeclaredSampler):
     Notes
     -----
     Several workers, threads or processes, may run one study. A study in a database goes on where
-    it stopped: run the same code again. Only what an `arm_sampler` draws may then differ from an
-    uninterrupted study.
+    it stopped: run the same code again. Only what an `arm_sampler` draws may then differ.
 
     Values count in the order in which their trials began. If a trial under way is the only reason
-    why nothing can be certified yet, workers wait for it, at most until its lease is over, and end
-    their own trials as pruned. Then the study stops without a certificate; if the trial ends later,
-    the answer is brought up to date.
+    why nothing can be certified yet, workers wait for it until its lease is over, and end their own
+    trials as pruned. Then the study stops without a certificate; if the trial ends later, the
+    answer is brought up to date.
 
     An exception ends ``optimize`` unless it is caught: ``study.optimize(objective,
     catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is
@@ -101,13 +96,12 @@ class IISESampler(DeclaredSampler):
     **The best trial.** At the end the sampler adds one trial: the answer, which
     ``study.best_trial`` shows. Its value is the certificate's mean if it is certified, and else the
     pessimistic end of its interval. ``mfhpo:certificate`` among its user attributes has the rest.
+    Single evaluations are marked as infeasible, so that none, however lucky, is the best trial.
 
-    From the first value at the target on, there are answers so far as well, so that a study which
-    is stopped or killed has a best trial. They are not certified and promise the pessimistic end
-    of the interval at that time. While that is infinite, they promise the pessimistic end of the
-    average of all values at the target (infinite for a single one). Optuna changes no finished
-    trial and shows the best value. So an answer that promises less than an earlier one has the next
-    number beyond the earlier value; its mean and interval are in its user attributes.
+    From the first value at the target on, there are answers so far as well, for studies that are
+    stopped or killed. They are not certified and promise the pessimistic end of the interval at
+    that time; while that is infinite, the one of the average of all values at the target. An answer
+    that promises less than an earlier one has the next number beyond the earlier value.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.

@@ -141,7 +141,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     ) -> float | None:
         seconds = race.seconds_since_beginning(trial)
         # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
-        if seconds is not None and (self._fidelity.costs == "measured" or state == TrialState.FAIL):
+        if seconds is not None and (race.in_seconds or state == TrialState.FAIL):
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return seconds
 
@@ -353,7 +353,6 @@ def _recommendation(race: FidelityRace) -> StudyRecommendation:
 
 
 def _with_findings(race: FidelityRace, found: StudyRecommendation) -> StudyRecommendation:
-    """Return an answer with what a search says beyond it."""
     if not isinstance(race.policy, BudgetedSearch):
         return found
     findings = race.policy.findings()

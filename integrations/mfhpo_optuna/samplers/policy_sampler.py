@@ -298,7 +298,6 @@ class PolicySampler(StudySampler[RaceT]):
         )
 
     def _is_over(self, race: RaceT) -> bool:
-        """Return whether nothing is left to evaluate, nor to wait for."""
         return race.policy is not None and race.policy.finished and not race.waits_for
 
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
@@ -330,7 +329,6 @@ class PolicySampler(StudySampler[RaceT]):
         return True
 
     def _give_way(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Have a trial evaluate something else if another worker has chosen the same."""
         for _ in range(_CHOICES):
             race = self._read(study)
             other = race.give_way(trial)

@@ -37,8 +37,7 @@ class RCUCBSampler(LimitSampler):
     The limit has to be enforced, by ``study.optimize(time_limited(objective))``, which stops any
     objective, or by `TimeLimitPruner`, for objectives that report while they run. A trial that is
     stopped ends PRUNED; that it took longer than its limit is what the sampler learns from it.
-    Without an enforcer a warning says so, trials run to their end, and those that took longer than
-    their limit count as stopped.
+    Without an enforcer a warning says so, and trials that took longer count as stopped.
 
     The sampler maximises the sum of all gains: RCUCB of Bengs and Hüllermeier (2023). See
     `mfhpo.censored.options.LimitOptions` for what a gain is.
@@ -64,22 +63,19 @@ class RCUCBSampler(LimitSampler):
 
     Notes
     -----
-    **In the study.** A trial's user attributes, which ``study.trials_dataframe()`` shows, are
-    ``mfhpo:limit``, its limit; ``mfhpo:seconds``, what it took; ``mfhpo:censored_at``, if it was
-    stopped; and ``mfhpo:pull``, its arm. Stopped for its memory, it counts as stopped at its limit
-    of time; or as failed, while limits are being derived and `longest` is not given.
+    **In the study.** A trial's user attributes are ``mfhpo:limit``, its limit; ``mfhpo:seconds``,
+    what it took; ``mfhpo:censored_at``, if it was stopped; and ``mfhpo:pull``, its arm. Stopped for
+    its memory, it counts as stopped at its limit of time; or as failed, while limits are being
+    derived and `longest` is not given.
 
-    **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone.
-    Single trials are no answers, and marked as infeasible. As soon as a configuration leads, a
-    trial is added: the configuration that is surest to gain much, with the pessimistic end of its
-    interval, charges included, for a value, and its limit among its user attributes (the rest is in
-    ``mfhpo:certificate``). Others follow now and then, if another configuration leads or more is
-    sure, and once the horizon is reached; each takes the place of those
-    before (see `IISESampler`). Where all trials of the configuration hang before they suggest
-    anything, it has no parameters, and `recommendation` alone names the configuration. There is no
-    answer while limits are derived, or while no `reward_range` is declared and no two different
-    values were seen. Without that range, a value before the end is no better than the pessimistic
-    end of the average reward, because early bounds rest on few values.
+    **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone. As
+    soon as a configuration leads, a trial is added: the configuration that is surest to gain much,
+    with the pessimistic end of its interval, charges included, for a value, and its limit among its
+    user attributes. Others follow now and then, and once the horizon is reached (see
+    `IISESampler`). Where all trials of the configuration hang before they suggest anything, it has
+    no parameters. There is no answer while limits are derived, or while no `reward_range` is
+    declared and no two different values were seen. Without that range, a value before the end is no
+    better than the pessimistic end of the average reward, because early bounds rest on few values.
 
     **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
     ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:

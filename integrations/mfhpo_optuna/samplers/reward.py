@@ -40,13 +40,11 @@ class MFUCBSampler(DeclaredSampler):
     levels to find declared bounds wrong.
 
     Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
-    goes on for ever. `recommendation` answers at any time. Single values are marked as infeasible,
-    because none of them is an answer. ``study.best_trial`` is the arm that is surest to be good, as
-    soon as something is known about the target, and at the latest once a budget is spent; its value
-    is the pessimistic end of its interval (infinite while nothing is certain). As the study goes
-    on, later answers are added now and then: if another arm leads, or the same one is surer to be
-    good. Trials, workers and resuming, and the value of an answer that promises less than an
-    earlier one, are as described for `IISESampler`.
+    goes on for ever. `recommendation` answers at any time. ``study.best_trial`` is the arm that is
+    surest to be good, with the pessimistic end of its interval (infinite while nothing is certain)
+    for a value. It is added once something is known about the target, and again now and then: if
+    another arm leads, or the same one is surer to be good. Trials, workers, resuming and answers
+    that promise less are as described for `IISESampler`.
 
     Parameters
     ----------

@@ -82,7 +82,6 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         """Return what is known about a study, with its news; the lock is held."""
 
     def _watch_for_end(self, study: optuna.Study) -> None:
-        """Have `_ended` called at the end of the `optimize` that runs now."""
         call_at_end(study, self, lambda error: self._ended(study, error))
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
@@ -134,7 +133,9 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     ) -> Any:
         """Return the value of a parameter: the configuration's, or what the sampler decides."""
         self._check_study(study)
-        self._check_admitted(study, trial)
+        refusal = self._refusal(study, trial)
+        if refusal:
+            raise ValueError(refusal)
         with self._lock:
             return self._value_for(study, trial, param_name, param_distribution)
 
@@ -223,13 +224,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         ]
 
     def _refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:
-        """Return why a trial must not be run; "" if it may."""
         return self._refused.get((study._study_id, id(study._storage), trial.number), "")
-
-    def _check_admitted(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        refusal = self._refusal(study, trial)
-        if refusal:
-            raise ValueError(refusal)
 
     def _notes(self) -> dict[str, Any]:
         """Return what a study is told about how it is run, by attribute.
@@ -249,7 +244,6 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return self._read_studies[key][1]
 
     def _anew(self, study: optuna.Study) -> ReadT:
-        """Forget what is known of a study, and begin again."""
         self._read_studies.pop((study._study_id, id(study._storage)), None)
         return self._of(study)
 

@@ -100,12 +100,11 @@ class FidelityRace(StudyRace):
             self._remember(pull, trial)
             return True  # not even as a failure
         observed = self.sign * value if belongs and succeeded and value is not None else None
-        is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
-            cost = seconds if is_measured else 0.0
+            cost = seconds if self.in_seconds else 0.0
             self._early_failures[trial.number] = pull, cost, stopped_at
         else:
-            cost = seconds if is_measured else None
+            cost = seconds if self.in_seconds else None
             self._tell(trial, pull, Observation(observed, cost, stopped_at))
         return True
 
@@ -166,7 +165,6 @@ class FidelityRace(StudyRace):
         return Pull(arm, fidelity, block=self._open_block(arm, trial.number))
 
     def _open_block(self, arm: int, trial_number: int) -> int:
-        """Return the next block of an arm that somebody enqueued."""
         pending = self._pending(trial_number)
         if isinstance(self.policy, BlockElimination):
             return self.policy.open_block(arm, pending)
@@ -307,8 +305,13 @@ class FidelityRace(StudyRace):
         )
 
     @property
+    def in_seconds(self) -> bool:
+        """Whether costs are seconds that were measured."""
+        return self.fidelity.costs == "measured"
+
+    @property
     def _unit(self) -> str:
-        return "seconds" if self.fidelity.costs == "measured" else "cost"
+        return "seconds" if self.in_seconds else "cost"
 
     def _leader_in_words(self, policy: Policy) -> str:
         arm, mean, interval, fidelity = policy.leader()
@@ -331,11 +334,8 @@ class FidelityRace(StudyRace):
 
     def _at_level(self, fidelity: int) -> str:
         level = self.levels[fidelity]
-        return (
-            f"{self.fidelity.name}={level:.4g}"
-            if isinstance(level, float)
-            else f"{self.fidelity.name}={level}"
-        )
+        shown = f"{level:.4g}" if isinstance(level, float) else level
+        return f"{self.fidelity.name}={shown}"
 
     @property
     def certifies(self) -> bool:

@@ -83,7 +83,6 @@ class ForgottenReplicate:
 
 
 def _is_named(name: str, distribution: BaseDistribution) -> bool:
-    """Return whether a parameter is called like a seed or a split, and has values like one."""
     words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     if words & _AMOUNT_WORDS or not (words & _SEED_WORDS or {"random", "state"} <= words):
         return False
@@ -93,7 +92,6 @@ def _is_named(name: str, distribution: BaseDistribution) -> bool:
 
 
 def _is_wide(distribution: BaseDistribution) -> TypeGuard[IntDistribution]:
-    """Return whether a parameter is a whole number from a range in which seeds are drawn."""
     if not isinstance(distribution, IntDistribution) or distribution.log:
         return False
     return distribution.step == 1 and distribution.high - distribution.low > _WIDE

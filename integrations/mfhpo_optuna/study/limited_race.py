@@ -92,7 +92,6 @@ class LimitedRace(StudyRace):
         return True
 
     def _observed(self, trial: FrozenTrial, pull: Pull, end: End) -> Observation:
-        """Return what came of a pull: a value, a stop at its limit, or a failure."""
         value, seconds = end.value, end.seconds
         if end.state == TrialState.PRUNED:
             limit = self._stopped_at(trial, pull)
@@ -107,7 +106,6 @@ class LimitedRace(StudyRace):
         return Observation(self.sign * value, seconds)
 
     def _stopped_at(self, trial: FrozenTrial, pull: Pull) -> float | None:
-        """Return the limit at which a pruned trial was stopped; None if it was not."""
         stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
         if stopped_at is None:
             return None
@@ -219,6 +217,5 @@ class LimitedRace(StudyRace):
 
 
 def _limit_of(trial: FrozenTrial) -> float | None:
-    """Return the limit among a trial's attributes, or None if it has none."""
     limit: float | None = read_attribute(trial, LIMIT_KEY)
     return None if limit == math.inf else limit

@@ -186,7 +186,6 @@ class SearchStudy(FidelityRace):
         return pull
 
     def _enqueued(self, trial: FrozenTrial) -> Pull | None:
-        """Return the pull that an enqueued trial is; None if it does not count."""
         pull, pending = super().propose(trial), self._pending(trial.number)
         if pull is None:
             return None
@@ -275,7 +274,6 @@ class SearchStudy(FidelityRace):
         return self._first_new_arm(trial.number) if known is None else known
 
     def _first_new_arm(self, trial_number: int) -> int:
-        """Return the number of the next new arm, for a trial."""
         told = max(self._n_begun, 0 if self.race is None else self.race.begun)
         under_way = [pull.arm + 1 for _, pull in self._under_way.waited_for(trial_number)]
         failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
@@ -329,7 +327,6 @@ class SearchStudy(FidelityRace):
             search.describe(arm, {**(planned or {}), **point_of(params, distributions)})
 
     def _draw_given(self, search: SearchPolicy) -> None:
-        """Say what the arms are that are to be drawn, as far as parameters are known by now."""
         for arm in range(self.arms.n_given):
             if not self.arms.is_decided(arm):
                 drawn = {

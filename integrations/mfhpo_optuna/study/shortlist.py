@@ -61,7 +61,6 @@ class _Configuration:
         ]
 
     def claim(self) -> float:
-        """Return the mean of its values."""
         values = self.values()
         return sum(values) / len(values)
 
@@ -183,7 +182,6 @@ def _group(
     fidelity: Fidelity | None,
     replicate: str | None,
 ) -> list[_Configuration]:
-    """Group trials by configuration, in the order of the first ones."""
     groups: dict[str, _Configuration] = {}
     for trial in trials:
         params = {name: value for name, value in trial.params.items() if name != replicate}

@@ -515,7 +515,6 @@ class StudyRace(abc.ABC):
         return arm
 
     def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
-        """Tell the policy of a pull as soon as it is its turn."""
         if pull.block is not None and observation.has_value and self._is_at_target(pull):
             self._has_value.add((pull.arm, pull.block))
         if self._has_turns(pull):
@@ -548,7 +547,6 @@ class StudyRace(abc.ABC):
         return issubclass(category, NoiseContradictedWarning) and CONTRADICTED not in self.warned
 
     def _warn_once(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
-        """Warn unless the user was warned about the same in this study."""
         if about not in self.warned:
             self.warned.add(about)
             warnings.warn(message, category, stacklevel=6)
@@ -574,7 +572,6 @@ class StudyRace(abc.ABC):
             )
 
     def _is_of_block(self, pull: Pull, trial: FrozenTrial) -> bool:
-        """Return whether a trial with a value had the replicate of its block."""
         if self._replicates is None:
             return True
         if pull.block is None:

@@ -168,7 +168,6 @@ def _resident(pid: int) -> int:
 
 
 def _shared_and_private(pid: int) -> tuple[int, int]:
-    """Return a process's proportional part of shared memory, and its own memory."""
     kilobytes = {"Pss": 0, "Private_Clean": 0, "Private_Dirty": 0}
     with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
         for line in file:

@@ -232,7 +232,6 @@ class _RemoteStudy:
     def get_trials(
         self, deepcopy: bool = True, states: tuple[TrialState, ...] | None = None
     ) -> Any:
-        """Return the trials in the given states; they are copies anyway."""
         return self._ask("study.get_trials", deepcopy=False, states=states)
 
     def _is_multi_objective(self) -> bool:

@@ -109,7 +109,6 @@ class _Clock:
 
 
 def _is_interrupted() -> bool:
-    """Return whether Ctrl-C has ended the program, which only joins its threads."""
     # The main thread counts as alive while the interpreter joins those of executors.
     ends = getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive()
     # One that ended without an error may have left its work to threads on purpose.

@@ -135,7 +135,6 @@ def _draw(
 
 
 def _places(story: NashStory, parameter: str) -> list[float]:
-    """Return values of a parameter that stand for its range, in its order."""
     kind = story.policy.actions.parameters[parameter]
     if isinstance(kind, OneOf):
         return [float(index) for index in range(kind.n)]

@@ -212,7 +212,6 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
 def _draw_band(
     figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
 ) -> None:
-    """Shade what lies between lower and upper ends, each at its limit."""
     limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
     ribbon(figure, limits, lower, upper, WINNER, showlegend=False, **panel)
 

@@ -53,11 +53,6 @@ class RaceReplay:
             self._note_exits(None, False)  # what happened after the last pull
 
     @property
-    def in_seconds(self) -> bool:
-        """Whether costs are seconds that were measured."""
-        return self.race.fidelity.costs == "measured"
-
-    @property
     def policy(self) -> Policy:
         """The policy of the race; there is one once levels are known."""
         assert self.race.policy is not None
@@ -90,7 +85,6 @@ class RaceReplay:
             self.exits[arm] = Exit(self.policy.cost, reason)
 
     def _repeats_another(self, arm: int) -> bool:
-        """Return whether another arm, itself no repeat, has the same parameters."""
         params = self.race.arms.params(arm)
         return bool(params) and any(
             self.race.arms.params(other) == params

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import optuna
 
 from mfhpo import Observation, Pull
-from mfhpo.search import BudgetedSearch, Replicate, has_levels
+from mfhpo.search import BudgetedSearch, Replicate
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
@@ -37,21 +37,11 @@ class SearchReplay:
         self.race = sampler.replay(study, self._listen)
 
     @property
-    def in_seconds(self) -> bool:
-        """Whether costs are seconds that were measured."""
-        return self.race.fidelity.costs == "measured"
-
-    @property
     def search(self) -> BudgetedSearch:
         """The search and its certificate."""
         if not isinstance(self.race.policy, BudgetedSearch):
             raise ValueError("no trial has asked for the fidelity yet.")
         return self.race.policy
-
-    @property
-    def has_fidelity(self) -> bool:
-        """Whether the objective has levels."""
-        return has_levels(self.race.fidelity)
 
     def of_search(self, fidelity: int) -> list[Evaluation]:
         """Return the search's evaluations at a level that gave a value."""

@@ -74,7 +74,6 @@ class ProgressReport:
         self._has_line = False
 
     def _seconds_left(self, state: Progress, now: float) -> float | None:
-        """Guess the seconds that are left by what was spent since this began."""
         began, spent_before = self._began
         spent = state.spent - spent_before
         if state.total is None or spent <= 0.0 or now - began < _EARLIEST_GUESS:

@@ -10,34 +10,16 @@ _SEPARATOR = " | "
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands, in the words that a line shows.
+    """Where it stands, in the words that a line shows."""
 
-    Parameters
-    ----------
-    phase
-        What is being done, such as "search".
-    configurations
-        How many are left, or were tried.
-    leader
-        The best so far, with its interval; "" if there is none yet.
-    spent, total
-        What was spent, and what will be; None if nobody knows. In the `unit`.
-    unit
-        Such as "cost" or "trials".
-    is_guess
-        Whether the total is a guess at what a certificate takes, and no budget.
-    has_end
-        Whether it ends by itself at all.
-    """
-
-    phase: str
-    configurations: str
-    leader: str
+    phase: str  # what is being done, such as "search"
+    configurations: str  # how many are left, or were tried
+    leader: str  # the best so far, with its interval; "" if there is none yet
     spent: float
-    total: float | None
-    unit: str = "cost"
-    is_guess: bool = False
-    has_end: bool = True
+    total: float | None  # None if nobody knows
+    unit: str = "cost"  # or "trials", "seconds"
+    is_guess: bool = False  # whether the total is a guess at what a certificate takes
+    has_end: bool = True  # whether it ends by itself at all
 
     @property
     def spending(self) -> str:

@@ -59,7 +59,6 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
 
 
 def _is_written(study: optuna.Study, trial: FrozenTrial, until: float) -> bool:
-    """Try to write the note; raise what the storage raises if the time is over."""
     try:
         write_attribute(study, trial, STORAGE_FAILED_KEY, trial.number)
     except Exception as error:

@@ -110,7 +110,6 @@ class Turns:
                 self.given_up.add(number)
 
     def _waiting_by_kind(self) -> list[list[Ended]]:
-        """Return those that wait, by arm and level, in the order of their beginnings."""
         kinds: dict[tuple[type[Pull], int, int], list[Ended]] = defaultdict(list)
         for ended in sorted(self.waiting.values(), key=_began):
             kinds[type(ended.pull), ended.pull.arm, ended.pull.fidelity].append(ended)
@@ -125,5 +124,4 @@ def _began(ended: Ended) -> _Moment:
 
 
 def _beginning(since: datetime | None, number: int) -> _Moment:
-    """Return when a trial began; its number orders those of the same moment."""
     return since or datetime.min, number
