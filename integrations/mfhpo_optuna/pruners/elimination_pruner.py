@@ -36,8 +36,7 @@ class MFEliminationPruner(CurvePruner):
     when its value plus ``2^(1-p) W`` does not exceed the best value of another trial at the same
     step. W is the spread of the values at the first checked step (of their middle 80 %). The
     paper's guarantee does not carry over. The rule is right where, from check p on, no two trials
-    gain amounts that differ by
-    more than ``2^(1-p) W``; late bloomers break that.
+    gain amounts that differ by more than ``2^(1-p) W``; late bloomers break that.
 
     Samplers and workers are as described for `IISEPruner`.
 

@@ -24,13 +24,11 @@ class IISEPruner(CurvePruner):
     The incumbent is the arm with the best final mean: trials whose parameters are equal, those in
     `replicate_params` aside, are repeats of one arm, and their curves are averaged. Repeats also
     tell how noisy the values are, and every comparison then gets a margin for it. Without repeats
-    there is none, and a lucky incumbent sets the bar. Repeats of arms other than the incumbent that
-    were stopped leave the better ones behind, and so flatter those arms' means.
+    there is none, and a lucky incumbent sets the bar.
 
     Where bounds on what curves still gain are known, `MFEliminationPruner` takes them, and is then
     never wrong. Works with any sampler, save those that run a race themselves, such as
-    `IISESampler`: there a pruned trial is one without a value. Needs no state but the study's
-    trials: a new process or another worker decides the same.
+    `IISESampler`: there a pruned trial is one without a value.
 
     Parameters
     ----------

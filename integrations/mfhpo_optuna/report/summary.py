@@ -60,37 +60,20 @@ class Ground:
 class Summary:
     """What a study says.
 
-    Parameters
-    ----------
-    status, sentence
-        How far it is, in a word or two, and the answer in a sentence that goes on from there.
-    params
-        The configuration.
-    values
-        What it is worth, first. Where the luckiest single trial, or the search, had promised
-        something, that comes second, and what became of that promise third.
-    comparable
-        Whether these are on one scale.
-    luck
-        What to think of the promise, in a sentence; empty where there is none.
-    facts
-        Names and what there is to say, such as what was paid.
-    grounds, conditions
-        What the answer rests on, and what must be true for it, as clauses.
-    notices
-        What speaks against these, or was left out.
+    The first of the `values` is what the configuration is worth. Where the luckiest single trial,
+    or the search, had promised something, that comes second, and what became of it third.
     """
 
     status: Status
-    sentence: str
-    params: Mapping[str, Any]
+    sentence: str  # the answer, which goes on from the status
+    params: Mapping[str, Any]  # the configuration
     values: tuple[Measured, ...] = ()
-    comparable: bool = True
-    luck: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
-    grounds: tuple[Ground, ...] = ()
-    conditions: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
+    comparable: bool = True  # whether the values are on one scale
+    luck: str = ""  # what to think of the promise, in a sentence
+    facts: tuple[tuple[str, str], ...] = ()  # names and what there is to say, such as "paid"
+    grounds: tuple[Ground, ...] = ()  # what the answer rests on
+    conditions: tuple[str, ...] = ()  # what must be true for it
+    notices: tuple[str, ...] = ()  # what speaks against these, or was left out
 
     def __str__(self) -> str:
         return f"{self.status.capitalize()}: {self.sentence}"

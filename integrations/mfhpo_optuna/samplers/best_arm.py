@@ -140,20 +140,8 @@ class MFTopTwoSampler(DeclaredSampler):
     which evaluates all that are left equally often. Use `IISESampler` for many workers, which need
     no single leader to gather around, or to repeat published results.
 
-    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFTopTwoOptions`, `mfhpo.racing.options.BlockOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFTopTwoSampler
-    >>> sampler = MFTopTwoSampler("epochs", arms=8, epsilon=0.05, seed=0)
+    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`;
+    its further options are `mfhpo.racing.options.MFTopTwoOptions`.
     """
 
     def __init__(
@@ -171,21 +159,9 @@ class MFGradSampler(DeclaredSampler):
     optimal. It begins with one trial of every pair of those configurations that are left, and a
     step takes more computing than one of `MFTopTwoSampler`, which is the better choice elsewhere.
 
-    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`, but with
-    ``stop="published"`` delta is not proven.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFGradOptions`, `mfhpo.racing.options.BlockOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFGradSampler
-    >>> sampler = MFGradSampler("epochs", arms=8, delta=1e-6, epsilon=0.05, seed=0)
+    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`,
+    but with ``stop="published"`` delta is not proven. Its further options are
+    `mfhpo.racing.options.MFGradOptions`.
     """
 
     def __init__(
@@ -203,17 +179,9 @@ class MFLUCBSampler(DeclaredSampler):
     "B" picks the levels that pay), or to repeat published results. Else `MFTopTwoSampler` usually
     needs less.
 
-    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`. What is said
-    about the two best means only chooses levels: if it is wrong the race costs more, and the
-    certificate is as good.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFLUCBOptions`, `mfhpo.racing.options.BlockOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`.
+    Its further options are `mfhpo.racing.options.MFLUCBOptions`. What is said about the two best
+    means only chooses levels: if it is wrong the race costs more, and the certificate is as good.
 
     Raises
     ------

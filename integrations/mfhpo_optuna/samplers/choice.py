@@ -41,12 +41,11 @@ class MFSampler(DeclaredSampler):
 
     When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
     aim, the number of arms and levels, and what is declared. One line of Optuna's log names it, and
-    `choice` tells which and why. All workers of a study choose the same, and so does a study that
-    is resumed, as long as the arguments are the same.
+    `choice` tells which and why. All workers of a study choose the same, as long as the arguments
+    are the same, and so does a study that is resumed.
 
     With a budget that does not pay for four evaluations of each configuration at the target, and
-    nothing declared about the bias of cheaper levels, these choose the finalists: by a model of
-    configurations and levels, or by halving where configurations are only named. A few planned
+    nothing declared about the bias of cheaper levels, these choose the finalists. A few planned
     looks then compare the finalists by new evaluations (`mfhpo.search.BudgetedSearch`).
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
@@ -65,11 +64,6 @@ class MFSampler(DeclaredSampler):
     ------
     ValueError, TypeError
         As `IISESampler` does, and for an option that has no part in the aim.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFSampler
-    >>> sampler = MFSampler("epochs", arms=8, epsilon=0.05, seed=0)
     """
 
     def __init__(

@@ -139,7 +139,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     def _seconds_of(
         self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
     ) -> float | None:
-        seconds = race.seconds_since_beginning(trial)
+        seconds = race.under_way.seconds_since_beginning(trial)
         # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
         if seconds is not None and (race.in_seconds or state == TrialState.FAIL):
             write_attribute(study, trial, SECONDS_KEY, seconds)
@@ -222,6 +222,11 @@ class DeclaredSampler(FidelitySampler):
     Values are maximised inside. What is declared of them is declared in the unit and the direction
     of the objective, and is mirrored for a study that minimises. Options are tried at once, so that
     wrong ones raise here and not in the first trial.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
     """
 
     _policy_class: Callable[..., Policy]

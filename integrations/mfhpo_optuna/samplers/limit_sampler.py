@@ -85,7 +85,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
         seconds: float | None = read_attribute(trial, SECONDS_KEY)
         # Others may have noted it before the trial ended; a trial that is tried again inherits it.
         if seconds is None or read_attribute(trial, ENFORCER_KEY) != "time_limited":
-            seconds = race.seconds_since_beginning(trial)
+            seconds = race.under_way.seconds_since_beginning(trial)
             if seconds is not None:
                 # Who reads the trial later is to read the same.
                 write_attribute(study, trial, SECONDS_KEY, seconds)

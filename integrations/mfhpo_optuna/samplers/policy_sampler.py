@@ -99,7 +99,7 @@ class PolicySampler(StudySampler[RaceT]):
         self, study: optuna.Study, race: RaceT, trial: FrozenTrial, state: TrialState
     ) -> float | None:
         """Return how long a trial that ends now took, and note it for later readers."""
-        return race.seconds_since_beginning(trial)
+        return race.under_way.seconds_since_beginning(trial)
 
     @abc.abstractmethod
     def _answer(self, race: RaceT) -> Answer:

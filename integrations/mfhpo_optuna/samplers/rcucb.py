@@ -112,8 +112,8 @@ class ZoomingRCUCBSampler(LimitSampler):
     Hüllermeier (2023). With fewer trials, `RCUCBSampler` with a few limits, given or derived, gains
     more.
 
-    The gain of a trial, how limits are enforced, what is in the study and how it is resumed are as
-    described for `RCUCBSampler`.
+    The gain of a trial, how limits are enforced, what is in the study, how it is resumed and errors
+    are as described for `RCUCBSampler`.
 
     Parameters
     ----------
@@ -124,11 +124,6 @@ class ZoomingRCUCBSampler(LimitSampler):
     **options
         See `mfhpo.censored.options.ZoomingRCUCBOptions` and
         `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `RCUCBSampler` does.
 
     Examples
     --------

@@ -43,15 +43,9 @@ class MFUCBSampler(DeclaredSampler):
     goes on for ever. `recommendation` answers at any time. ``study.best_trial`` is the arm that is
     surest to be good, with the pessimistic end of its interval (infinite while nothing is certain)
     for a value. It is added once something is known about the target, and again now and then: if
-    another arm leads, or the same one is surer to be good. Trials, workers, resuming and answers
-    that promise less are as described for `IISESampler`.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFUCBOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
+    another arm leads, or the same one is surer to be good. Arguments, trials, workers, resuming and
+    answers that promise less are as described for `IISESampler`; its further options are
+    `mfhpo.racing.options.MFUCBOptions`.
 
     Raises
     ------
@@ -88,15 +82,8 @@ class MFEliminationSampler(DeclaredSampler):
     if what was declared is true. No bias has to be known. The interval of `recommendation` holds
     with probability at least 1 - `delta`.
 
-    When it ends, what ``study.best_trial`` is, and errors are as described for `MFUCBSampler`.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFEliminationOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
+    When it ends, what ``study.best_trial`` is, arguments and errors are as described for
+    `MFUCBSampler`; its further options are `mfhpo.racing.options.MFEliminationOptions`.
 
     Examples
     --------

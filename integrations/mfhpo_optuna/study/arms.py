@@ -87,7 +87,9 @@ def _drawn(
 
 
 @dataclass
-class _Arm:
+class Arm:
+    """What is known about an arm."""
+
     params: Params = field(default_factory=dict)
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     # Number of the first trial that was tagged with the arm, and whether one came to its end.
@@ -104,16 +106,13 @@ class Arms:
 
     def __init__(self, arms: ArmsLike, owned: Collection[str], seed: int) -> None:
         self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)
-        self._arms = [_Arm(params) for params in _listed(arms, owned, seed)]
+        self._arms = [Arm(params) for params in _listed(arms, owned, seed)]
         self.owned = frozenset(owned)
         self._hypercube = _LatinHypercube(len(self._arms), seed)
         self._owner: dict[str, int] = {}
 
     def __len__(self) -> int:
         return len(self._arms)
-
-    def _add(self) -> None:
-        self._arms.append(_Arm())
 
     def params(self, arm: int) -> Params:
         """Return the known parameters of an arm, without those that the sampler decides."""

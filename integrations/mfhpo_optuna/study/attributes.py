@@ -39,9 +39,7 @@ ENFORCER_KEY = "mfhpo:enforced_by"
 # Attributes of studies.
 GAME_KEY = "mfhpo:game"  # the game that is played
 FIDELITY_KEY = "mfhpo:fidelity"  # the parameter that sets the levels, where the sampler chooses
-SAMPLER_KEY = (
-    "mfhpo:sampler"  # that runs it, with arguments as `mfhpo_optuna.arguments` writes them
-)
+SAMPLER_KEY = "mfhpo:sampler"  # that runs it, as `mfhpo_optuna.arguments` writes it
 SHORTLIST_KEY = "mfhpo:shortlist"  # of a record of `certify`: the study that it is about
 
 NO_ANSWER = "mfhpo"  # the constraint that single pulls break, so that none is the best trial

@@ -119,14 +119,14 @@ class FidelityRace(StudyRace):
 
     def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
         """Return the level for a running trial whose objective asks with this distribution."""
-        running = self._under_way.running[trial_number]
+        running = self.under_way.running[trial_number]
         self.resolve_levels(distribution)
         if running.blind:
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
             chosen = self._next(trial_number)
             fidelity = 0 if chosen is None else chosen.fidelity
             running = replace(running, pull=replace(running.pull, fidelity=fidelity), blind=False)
-            self._under_way.running[trial_number] = running
+            self.under_way.running[trial_number] = running
         level = self.levels[running.pull.fidelity]
         if not contains(distribution, level):
             raise ValueError(
@@ -216,8 +216,8 @@ class FidelityRace(StudyRace):
 
     def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:
-            block = None if self._replicates is None else self._under_way.n_begun // len(self.arms)
-            return Pull(self._under_way.n_begun % len(self.arms), 0, block=block)
+            block = None if self._replicates is None else self.under_way.n_begun // len(self.arms)
+            return Pull(self.under_way.n_begun % len(self.arms), 0, block=block)
         return self._ask(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
@@ -234,11 +234,11 @@ class FidelityRace(StudyRace):
         )
         # What was begun blindly most likely asks for the level at which the race begins.
         first = self.policy.ask()
-        for trial_number, running in self._under_way.running.items():
+        for trial_number, running in self.under_way.running.items():
             pull = self._within_levels(running.pull)
             if running.blind and first:
                 pull = replace(running.pull, fidelity=first[0].fidelity)
-            self._under_way.running[trial_number] = replace(running, pull=pull)
+            self.under_way.running[trial_number] = replace(running, pull=pull)
         for trial_number, (pull, cost, stopped_at) in self._early_failures.items():
             at_lowest = Pull(pull.arm, 0, block=pull.block)
             self._tell_now(trial_number, at_lowest, Observation(None, cost, stopped_at))
@@ -262,7 +262,7 @@ class FidelityRace(StudyRace):
         fidelity = self.levels.index(level)
         self._levels_told.add(fidelity)
         # Trials that were run elsewhere, or earlier, may have had other levels.
-        is_own = trial.number in self._under_way.begun_here
+        is_own = trial.number in self.under_way.begun_here
         note = self._note_of(trial)
         is_planned = fidelity == planned.fidelity or (note is not None and note.blind)
         if is_own and not is_planned:

@@ -74,10 +74,7 @@ class Replicates:
     seed: int
 
     def of(self, block: int, distribution: BaseDistribution) -> Any:
-        """Return the replicate of a block, for an objective that asks with this distribution.
-
-        Raises TypeError for numbers that are not whole.
-        """
+        """Return a block's replicate, of those that the objective's distribution allows."""
         chosen = replicate_of(block, self.seed, self.count(distribution))
         if isinstance(distribution, CategoricalDistribution):
             return distribution.choices[chosen]
@@ -85,10 +82,7 @@ class Replicates:
         return distribution.low + distribution.step * chosen
 
     def count(self, distribution: BaseDistribution) -> int:
-        """Return how many replicates there are, if an objective asks with this distribution.
-
-        Raises TypeError for numbers that are not whole.
-        """
+        """Return how many replicates there are; TypeError for numbers that are not whole."""
         if isinstance(distribution, CategoricalDistribution):
             return len(distribution.choices)
         if not isinstance(distribution, IntDistribution):

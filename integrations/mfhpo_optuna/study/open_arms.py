@@ -6,7 +6,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution
 
 from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.arms import Arm, Arms, ArmsLike
 from mfhpo_optuna.study.places import drawn, value_at
 
 
@@ -30,7 +30,7 @@ class OpenArms(Arms):
     def make_room(self, arm: int) -> None:
         """See that there is such an arm."""
         while len(self) <= arm:
-            self._add()
+            self._arms.append(Arm())
 
     def is_decided(self, arm: int) -> bool:
         """Return whether a trial has said what the arm is, and came to its end."""
@@ -39,7 +39,7 @@ class OpenArms(Arms):
     def forget(self, arm: int) -> None:
         """Forget what an arm was to be, as far as no trial came to its end with it."""
         if not self.is_decided(arm) and not self.declared:
-            self._arms[arm] = type(self._arms[arm])()
+            self._arms[arm] = Arm()
             self._proposals.pop(arm, None)
 
     def propose(self, arm: int, point: Point) -> None:

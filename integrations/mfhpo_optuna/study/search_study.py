@@ -96,7 +96,7 @@ class SearchStudy(FidelityRace):
             return None if pull.block is None else super().give_way(trial)
         if pull is None or self.inherited(trial) is not None:
             return None
-        others = self._under_way.waited_for(trial.number)
+        others = self.under_way.waited_for(trial.number)
         rivals = [number for number, other in others if other.arm == pull.arm]
         is_enqueued = parameters_before(trial) is not None
         must_stay = self.arms.n_given or self.arms.is_decided(pull.arm)
@@ -116,7 +116,7 @@ class SearchStudy(FidelityRace):
     def goes_on(self) -> bool:
         """Whether trials are under way whose process surely runs."""
         return any(
-            number in self._under_way.begun_here or is_surely_alive(worker)
+            number in self.under_way.begun_here or is_surely_alive(worker)
             for number, worker, _ in self.chosen_by(-1)
         )
 
@@ -231,7 +231,7 @@ class SearchStudy(FidelityRace):
             agreed = note.shortlist
             self._agree(trial.number, agreed)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
-        if trial.state == TrialState.RUNNING and not self._under_way.is_overdue(
+        if trial.state == TrialState.RUNNING and not self.under_way.is_overdue(
             trial.number, pull, trial.datetime_start
         ):
             planned = self.arms.proposal(pull.arm)
@@ -275,7 +275,7 @@ class SearchStudy(FidelityRace):
 
     def _first_new_arm(self, trial_number: int) -> int:
         told = max(self._n_begun, 0 if self.race is None else self.race.begun)
-        under_way = [pull.arm + 1 for _, pull in self._under_way.waited_for(trial_number)]
+        under_way = [pull.arm + 1 for _, pull in self.under_way.waited_for(trial_number)]
         failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
         return max([told, *under_way, *failed])
 

@@ -108,8 +108,8 @@ class StudyRace(abc.ABC):
         self._has_value: set[tuple[int, int]] = set()  # which arms in which blocks
         self._news = TrialNews()
         self._order = EndOrder()
-        self._under_way = UnderWay(self._news, lease, self._default_lease)
-        self._turns = Turns(self._under_way.running, self._equal_arms)
+        self.under_way = UnderWay(self._news, lease, self._default_lease)
+        self._turns = Turns(self.under_way.running, self._equal_arms)
         self._ending: int | None = None
         self._seconds_per_cost = 0.0  # of the slowest trial
         self._spoilt: Counter[int] = Counter()  # trials of each arm since its last value
@@ -210,18 +210,18 @@ class StudyRace(abc.ABC):
             and not self._order.was_told_early(trial.number)
         ]
         has_policy = self.policy is not None
-        changed = self._under_way.changed(under_way, has_policy)
+        changed = self.under_way.changed(under_way, has_policy)
         for trial in changed:
             self._see(trial)
-        self._under_way.keep_looks(changed, has_policy)
+        self.under_way.keep_looks(changed, has_policy)
         for trial in by_their_ends(news):
             is_pull = self._note_of(trial) is not None
             if is_pull:
                 self._order.compare(trial)
             if self._order.confirm(trial.number):
                 continue
-            if trial.number not in self._under_way.running and is_pull:
-                self._under_way.n_begun += 1
+            if trial.number not in self.under_way.running and is_pull:
+                self.under_way.n_begun += 1
                 self.resumed = True
             value = trial.value if trial.state == TrialState.COMPLETE else None
             self.finish(trial, End(trial.state, value, seconds_of(trial)))
@@ -232,8 +232,8 @@ class StudyRace(abc.ABC):
         self._note_replicates(trial.distributions)
         pull, number = self._noted(trial), trial.number
         self._check_arm(trial, pull.arm)
-        self._under_way.see(trial, pull)
-        running = self._under_way.running
+        self.under_way.see(trial, pull)
+        running = self.under_way.running
         running[number] = self._as_seen(running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
 
@@ -241,7 +241,7 @@ class StudyRace(abc.ABC):
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         if not trial.state.is_finished():
             self._order.note_early(trial.number, end.state)
-        self._under_way.end(trial)
+        self.under_way.end(trial)
         if is_spoilt(trial, end.state) and self._passes_over(trial):
             return False
         if certificate_of(trial) is not None:
@@ -301,12 +301,8 @@ class StudyRace(abc.ABC):
         """Note that a trial evaluates a pull."""
         self._turns.given_up.discard(trial.number)
         self.n_told_before = self.n_told
-        self._under_way.begin(trial, pull, blind=self.policy is None)
+        self.under_way.begin(trial, pull, blind=self.policy is None)
         self.arms.begun(pull.arm, trial.number, {})
-
-    def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
-        """Return how long a trial that ends now has run; None if its beginning is unknown."""
-        return self._under_way.seconds_since_beginning(trial)
 
     @property
     def is_out_of_order(self) -> bool:
@@ -332,7 +328,7 @@ class StudyRace(abc.ABC):
         same = replace(pull, limit=None)
         rivals = [
             number
-            for number, other in self._under_way.waited_for(trial.number)
+            for number, other in self.under_way.waited_for(trial.number)
             if replace(other, limit=None) == same
         ]
         # The others choose again, too, if they have seen this trial: each takes another place.
@@ -347,13 +343,13 @@ class StudyRace(abc.ABC):
 
     def pull(self, trial_number: int) -> Pull | None:
         """Return the pull that a running trial evaluates."""
-        running = self._under_way.running.get(trial_number)
+        running = self.under_way.running.get(trial_number)
         return None if running is None else running.pull
 
     def replicate_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
         """Return the replicate for a running trial whose objective asks with a distribution."""
         assert self._replicates is not None
-        block = self._under_way.running[trial_number].pull.block
+        block = self.under_way.running[trial_number].pull.block
         assert block is not None
         self._note_replicates({self._replicates.name: distribution})
         return self._replicates.of(block, distribution)
@@ -370,7 +366,7 @@ class StudyRace(abc.ABC):
         told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "waits_since"):
             setattr(self, name, getattr(disordered, name))
-        self._under_way.begun_here = disordered._under_way.begun_here
+        self.under_way.begun_here = disordered.under_way.begun_here
         self._news.take_over(disordered._news)
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
         if disordered.policy is not None:
@@ -386,7 +382,7 @@ class StudyRace(abc.ABC):
         """
         self._release()
         if self._turns.waiting:
-            self._turns.give_up(self._ending, self._under_way.is_expired)
+            self._turns.give_up(self._ending, self.under_way.is_expired)
             self._release()
         self._withhold()
 
@@ -405,7 +401,7 @@ class StudyRace(abc.ABC):
             return _OTHERS_DECIDE
         if not policy.withheld or not policy.finished:
             return ""
-        if all(map(self._under_way.is_expired, self._turns.given_up)):
+        if all(map(self.under_way.is_expired, self._turns.given_up)):
             return ""
         return policy.withheld if policy.recommend().reason == policy.withheld else ""
 
@@ -455,12 +451,12 @@ class StudyRace(abc.ABC):
         alive = [
             number
             for number in sorted(self._turns.given_up)
-            if not is_surely_dead(self._under_way.running[number].worker)
+            if not is_surely_dead(self.under_way.running[number].worker)
         ]
         given_up = alive
-        lease = self._under_way.lease
+        lease = self.under_way.lease
         if lease is not None:
-            given_up = [number for number in alive if not self._under_way.is_expired(number)]
+            given_up = [number for number in alive if not self.under_way.is_expired(number)]
         if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={lease:g} seconds have no worker",
@@ -477,7 +473,7 @@ class StudyRace(abc.ABC):
     def _pending(self, trial_number: int) -> list[Pull]:
         """Return pulls that the policy does not know: under way, or waiting for earlier ones."""
         waiting = [ended.pull for ended in self._turns.waiting.values()]
-        return [*(pull for _, pull in self._under_way.waited_for(trial_number)), *waiting]
+        return [*(pull for _, pull in self.under_way.waited_for(trial_number)), *waiting]
 
     def _ask(self, trial_number: int, n: int = 1) -> Pull | None:
         """Return what the policy wants of a trial, or of the last of `n` that choose at once."""
@@ -487,7 +483,7 @@ class StudyRace(abc.ABC):
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
         """Return the other trials that are waited for, with workers and digests of arguments."""
-        return self._under_way.chosen_by(trial_number)
+        return self.under_way.chosen_by(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
         """Return what a pull costs, if it was not measured."""

@@ -59,17 +59,6 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     ----------
     study, sampler
         See `plot_race`.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import RCUCBSampler, plot_gain, time_limited
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=RCUCBSampler(arms=3, limits=[0.5, 1.0], seed=0))
-    >>> with time_limited(lambda trial: trial.suggest_float("x", 0, 1)) as limited:
-    ...     study.optimize(limited, n_trials=10)
-    >>> plot_gain(study).layout.xaxis2.title.text
-    'time limit in seconds'
     """
     require_plotly("plot_gain")
     needed = "a sampler that chooses time limits, such as RCUCBSampler"

@@ -3,13 +3,13 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import optuna
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
-import mfhpo_optuna
 from mfhpo_optuna.arguments import from_json, is_of_later_version
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
@@ -43,7 +43,8 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     if SHORTLIST_KEY in study.user_attrs:
         raise ValueError("the study records evaluations of certify, which has no sampler to give")
     name, noted = _parts_of(note)
-    if name not in mfhpo_optuna.__all__ or not name.endswith("Sampler"):
+    package = import_module("mfhpo_optuna")
+    if name not in package.__all__ or not name.endswith("Sampler"):
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
     try:
         arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
@@ -56,7 +57,7 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the first one has seen them
-            sampler: ReadingSampler = getattr(mfhpo_optuna, name)(**arguments)
+            sampler: ReadingSampler = getattr(package, name)(**arguments)
     except _FAULTS_OF_A_NOTE as error:
         raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
