@@ -32,7 +32,6 @@ _CHOICES = 8  # of a trial that other workers get in the way of
 # Seconds within which another worker has chosen, and between two looks at it.
 _SETTLING, _PERIOD = 5.0, 0.2
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
@@ -77,11 +76,6 @@ class NashSampler(StudySampler[NashStudy]):
     seed
         See `mfhpo_optuna.samplers.options.SamplerOptions`. It makes a study with one worker
         repeatable.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
 
     References
     ----------

@@ -21,12 +21,9 @@ from mfhpo.identification.curves.curves import Verdict, check_steps, read_curve
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.news import TrialNews
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
-
-# So many COMPLETE trials show how long curves are.
-_ENOUGH = 3
+_ENOUGH = 3  # COMPLETE trials show how long curves are
 
 
 class CurvePruner(BasePruner):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -14,7 +15,6 @@ from mfhpo._validation import is_number
 from mfhpo.games import Query
 from mfhpo.search import BudgetedSearch, Replicate, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.games.study import Listener as GameListener
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
@@ -28,7 +28,6 @@ from mfhpo_optuna.study.attributes import (
     SECONDS_KEY,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.study_race import Listener
 
 COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
@@ -142,20 +141,16 @@ def _spent(entries: Iterable[Entry]) -> float:
 
 def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
     told: dict[int, tuple[Pull, float, bool]] = {}
+    before = 0.0
 
-    def listen(race: FidelityRace) -> Listener:
-        paid = 0.0
-
-        def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
-            nonlocal paid
-            if race.policy is None:
-                return
-            before, paid = paid, _paid(race.policy)
+    def hear(race: FidelityRace, trial_number: int, pull: Pull, observation: Observation) -> None:
+        nonlocal before
+        if race.policy is not None:
+            paid = _paid(race.policy)
             told[trial_number] = (pull, paid - before, observation.failed)
+            before = paid
 
-        return hear
-
-    race = sampler.replay(reading.study, listen)
+    race = sampler.replay(reading.study, lambda race: partial(hear, race))
     of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
     entries = []
     for entry in _as_told(reading, of_policy):
@@ -188,18 +183,17 @@ def _unit(race: FidelityRace) -> str:
 def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
     told: dict[int, Entry] = {}
 
-    def listen(game: NashStudy) -> GameListener:
-        def hear(trial: FrozenTrial, query: Query, values: Sequence[float | None]) -> None:
-            if game.policy is not None:
-                # Players with fidelities of their own have no level in common.
-                is_shared = game.fidelity.joint and bool(game.levels)
-                level = game.levels[0][query.levels[0]] if is_shared else None
-                cost, failed = game.policy.cost_of(query), None in values
-                told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
+    def hear(
+        game: NashStudy, trial: FrozenTrial, query: Query, values: Sequence[float | None]
+    ) -> None:
+        if game.policy is not None:
+            # Players with fidelities of their own have no level in common.
+            is_shared = game.fidelity.joint and bool(game.levels)
+            level = game.levels[0][query.levels[0]] if is_shared else None
+            cost, failed = game.policy.cost_of(query), None in values
+            told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
 
-        return hear
-
-    game = sampler.replay(reading.study, listen)
+    game = sampler.replay(reading.study, lambda game: partial(hear, game))
     entries = [told.get(entry.trial.number, _untold(entry)) for entry in _as_told(reading, "game")]
     paid = None if game.policy is None else game.policy.cost
     return Ledger(tuple(entries), _unit_of_game(game), paid=paid)

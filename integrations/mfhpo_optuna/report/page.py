@@ -72,20 +72,13 @@ def write_report(
 
     Examples
     --------
-    >>> import numpy as np, optuna, tempfile
-    >>> from mfhpo_optuna import IISESampler, seed_of, write_report
+    >>> import optuna, tempfile
+    >>> from mfhpo_optuna import SearchSampler, seed_of, write_report
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", -1, 1)
-    ...     epochs = trial.suggest_int("epochs", 1, 9)
-    ...     return x**2 + np.random.default_rng(seed_of(trial)).normal(0, 0.1 / epochs)
-    >>> study = optuna.create_study(
-    ...     study_name="parabola", sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0)
-    ... )
-    >>> study.optimize(objective)
+    >>> study = optuna.create_study(sampler=SearchSampler(budget=60, certify_share=0.4, seed=0))
+    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + seed_of(trial) % 3 / 10)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(study, f"{folder}/report.html").status
-    'certified'
+    ...     summary = write_report(study, f"{folder}/report.html")
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_instance("path", path, str | PathLike, "the name of a file")

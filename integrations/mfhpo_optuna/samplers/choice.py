@@ -27,7 +27,6 @@ from mfhpo_optuna.study.fidelity_race import FidelityRace
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 

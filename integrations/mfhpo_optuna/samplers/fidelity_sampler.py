@@ -53,7 +53,6 @@ from mfhpo_optuna.study.search_study import SearchStudy
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 

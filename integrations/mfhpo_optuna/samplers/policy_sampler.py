@@ -49,7 +49,6 @@ _CHOICES = 8  # of a trial that other workers get in the way of
 
 _CUT_SHORT = "cut short"  # among what the user was told
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
@@ -303,9 +302,8 @@ class PolicySampler(StudySampler[RaceT]):
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Wait while nothing is left to do until trials under way end; False if it is not so.
 
-        It ends with their lease at the latest. A trial waits as long as those before it together:
-        ``optimize`` looks at its timeout in between, and few trials wait. Nothing waits under ask
-        and tell, where whoever asks may be the one who is to tell.
+        A trial waits as long as those before it together: ``optimize`` looks at its timeout in
+        between, and few trials wait. Nothing waits under ask and tell.
         """
         with self._lock:
             # As it was left: reading it is only worth it if it waits.

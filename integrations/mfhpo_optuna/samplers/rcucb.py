@@ -124,12 +124,6 @@ class ZoomingRCUCBSampler(LimitSampler):
     **options
         See `mfhpo.censored.options.ZoomingRCUCBOptions` and
         `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import ZoomingRCUCBSampler
-    >>> arms = [{"model": "bad"}, {"model": "good"}]
-    >>> sampler = ZoomingRCUCBSampler(arms, longest=1.0, reward_range=(0, 1), horizon=6000)
     """
 
     def __init__(self, arms: ArmsLike, longest: float, **options: Unpack[_ZoomingRCUCB]) -> None:

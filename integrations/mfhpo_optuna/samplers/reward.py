@@ -84,12 +84,6 @@ class MFEliminationSampler(DeclaredSampler):
 
     When it ends, what ``study.best_trial`` is, arguments and errors are as described for
     `MFUCBSampler`; its further options are `mfhpo.racing.options.MFEliminationOptions`.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFEliminationSampler
-    >>> arms = [{"depth": depth} for depth in (1, 2, 3)]
-    >>> sampler = MFEliminationSampler("effort", arms, sigma=0.1, budget=500)
     """
 
     def __init__(

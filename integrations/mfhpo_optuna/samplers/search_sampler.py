@@ -74,11 +74,6 @@ class SearchSampler(FidelitySampler):
         worker dies counts at what others have taken. With `checkpoints`, the objective keeps its
         checkpoint under `training_of`.
 
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
-
     Examples
     --------
     >>> import numpy as np, optuna

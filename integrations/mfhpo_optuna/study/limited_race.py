@@ -34,6 +34,7 @@ class LimitedRace(StudyRace):
     """
 
     policy: CensoredPolicy
+    certifies = False  # what a trial gains is to be high while the race goes on
 
     def __init__(
         self,
@@ -202,11 +203,6 @@ class LimitedRace(StudyRace):
             unit="trials",
             has_end=horizon is not None,
         )
-
-    @property
-    def certifies(self) -> bool:
-        """False: what a trial gains is to be high while the race goes on."""
-        return False
 
     def _leader_in_words(self) -> str:
         arm, mean, interval, _ = self.policy.leader()

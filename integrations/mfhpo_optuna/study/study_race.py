@@ -190,8 +190,8 @@ class StudyRace(abc.ABC):
         """Tell the policy of the trials that finished since the last reading.
 
         The study still has the trial that ends at this moment (`ending`) as running. False if the
-        race must be made anew: the study has lost trials (it was deleted and made again), or a
-        trial has ended that was not waited for, or otherwise than it was told (`is_disordered`).
+        race must be made anew: the study was deleted and made again, or a trial has ended that was
+        not waited for, or otherwise than it was told (`is_disordered`).
         """
         news = None if self.is_disordered else self._news.read(study)
         if news is None:
@@ -317,9 +317,8 @@ class StudyRace(abc.ABC):
     def give_way(self, trial: FrozenTrial) -> Pull | None:
         """Have a trial evaluate something else, which is returned, if another has chosen the same.
 
-        Workers that choose at the same moment choose the same. Ask this after the trial's
-        attributes were written and the study was read again, so that at least one of the two knows;
-        then write them anew.
+        Workers that choose at the same moment choose the same. Ask this once the trial's attributes
+        are written and the study was read again, so that one of the two knows; then write them.
         """
         pull = self.pull(trial.number)
         if self.policy is None or pull is None or parameters_before(trial) is not None:
@@ -375,10 +374,9 @@ class StudyRace(abc.ABC):
             self.warned.update(answer.notices)
 
     def settle(self) -> None:
-        """Draw the consequences of trials' ends for those that wait for them.
+        """Release trials that waited; give up those that hold back many or are overdue.
 
-        Those that hold back many others, or whose lease is over, are not waited for any longer; but
-        nothing is certified until they end.
+        Nothing is certified until the latter end.
         """
         self._release()
         if self._turns.waiting:

@@ -45,9 +45,8 @@ class Answer:
 class Answers:
     """Does on the real trial what the objective asks for.
 
-    A sampler computes when a parameter is asked for that is not known yet, and only that is not
-    the objective's own time: otherwise one that asks without end would never reach its limit. Nor
-    is what a storage takes until it fails for the first time.
+    The objective's own time leaves out what a sampler computes when a parameter is asked for that
+    is not known yet, and what a storage takes until it fails for the first time.
     """
 
     def __init__(self, trial: BaseTrial) -> None:

@@ -36,9 +36,8 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
     """Serve a worker that has begun, until the trial has ended.
 
     The worker's own clock says whether a trial is in time; the clock of this process only says when
-    to kill. Both stop while a sampler computes or the storage first fails, and run while the trial
-    answers anything else. Raises KeyboardInterrupt if the program was interrupted and only waits
-    for its threads.
+    to kill. Both stop while a sampler computes or the storage first fails. Raises KeyboardInterrupt
+    if the program was interrupted and only waits for its threads.
     """
     clock = _Clock(limit)
     with serving(clock.seconds):

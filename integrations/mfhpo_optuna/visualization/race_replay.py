@@ -3,13 +3,13 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import optuna
 
 from mfhpo import Observation, Policy, Pull
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.study_race import Listener
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RaceReplay:
         self.visits: list[Visit] = []
         self._spent: dict[tuple[int, int], float] = defaultdict(float)
         self._paid = 0.0
-        self.race = sampler.replay(study, self._listen)
+        self.race = sampler.replay(study, lambda race: partial(self._hear, race))
         if self.race.policy is not None:
             self._note_exits(None, False)  # what happened after the last pull
 
@@ -58,11 +58,10 @@ class RaceReplay:
         assert self.race.policy is not None
         return self.race.policy
 
-    def _listen(self, race: FidelityRace) -> Listener:
+    def _hear(
+        self, race: FidelityRace, trial_number: int, pull: Pull, observation: Observation
+    ) -> None:
         self.race = race
-        return self._hear
-
-    def _hear(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         policy = self.policy
         if not observation.failed:
             self._spent[pull.arm, pull.fidelity] += policy.cost - self._paid

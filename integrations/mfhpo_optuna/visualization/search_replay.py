@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import optuna
 
@@ -9,7 +10,6 @@ from mfhpo import Observation, Pull
 from mfhpo.search import BudgetedSearch, Replicate
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.study_race import Listener
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class SearchReplay:
 
     def __init__(self, study: optuna.Study, sampler: FidelitySampler) -> None:
         self.evaluations: list[Evaluation] = []
-        self.race = sampler.replay(study, self._listen)
+        self.race = sampler.replay(study, lambda race: partial(self._hear, race))
 
     @property
     def search(self) -> BudgetedSearch:
@@ -72,17 +72,14 @@ class SearchReplay:
             paid = evaluation.cost
         return None
 
-    def _listen(self, race: FidelityRace) -> Listener:
-        def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
-            if race.policy is None:
-                return
-            value = observation.value if observation.has_value else None
-            shown = math.nan if value is None else race.sign * value
-            is_replicate = isinstance(pull, Replicate)
-            self.evaluations.append(
-                Evaluation(
-                    trial_number, pull.arm, pull.fidelity, race.policy.cost, shown, is_replicate
-                )
-            )
-
-        return hear
+    def _hear(
+        self, race: FidelityRace, trial_number: int, pull: Pull, observation: Observation
+    ) -> None:
+        if race.policy is None:
+            return
+        value = observation.value if observation.has_value else None
+        shown = math.nan if value is None else race.sign * value
+        is_replicate, cost = isinstance(pull, Replicate), race.policy.cost
+        self.evaluations.append(
+            Evaluation(trial_number, pull.arm, pull.fidelity, cost, shown, is_replicate)
+        )

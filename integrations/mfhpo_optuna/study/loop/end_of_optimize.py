@@ -60,10 +60,8 @@ def call_at_end(study: optuna.Study, owner: object, then: AtEnd) -> bool:
     """Have a function called when the study's `optimize` that runs now ends.
 
     It is given the error that has ended it, or None. Of several by one `owner`, the last is called.
-
-    Optuna tells a sampler about each trial, but not which is the last one: that depends on the
-    number of trials, the time, `stop` or Ctrl-C. All it does at the end is to set a mark in the
-    study, so that is what is watched. False under ask and tell, which have no end.
+    Optuna does not tell a sampler which trial is the last one. All it does at the end is to set a
+    mark in the study, so that is what is watched. False under ask and tell, which have no end.
     """
     mark = study._thread_local
     if not mark.in_optimize_loop:

@@ -42,8 +42,7 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
     """Note on a trial that `optimize` ends at this moment whether its storage has made it fail.
 
     The storage may still fail: it is asked again for a minute, and then what it raises is raised.
-    Ctrl-C ends that minute, and `optimize` after it, but with n_jobs=1 alone: other threads are not
-    interrupted. The trial counts as failed then.
+    With n_jobs=1, Ctrl-C ends that minute and `optimize`, and the trial counts as failed.
     """
     if state != TrialState.FAIL or is_spoilt(trial, state):
         return

@@ -92,8 +92,8 @@ def _chosen(trial_at: TrialAt, first: int, before: Iterable[int]) -> list[Frozen
 def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
     """Yield access to a study's trials where its storage keeps them, brought up to date.
 
-    Optuna's own methods copy, sort or filter all trials, which makes each suggestion of a long
-    study slow. They are used with a storage that is not Optuna's, or reads trials in its own way.
+    Optuna's own methods copy, sort or filter all trials, which is slow in a long study. They are
+    used with a storage that is not Optuna's, or reads trials in its own way.
     """
     storage, study_id = study._storage, study._study_id
     if _reads_as(storage, InMemoryStorage):

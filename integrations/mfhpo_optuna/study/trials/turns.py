@@ -28,16 +28,14 @@ class Ended:
 
 
 class Turns:
-    """Whose turn it is to be told: of each arm and level in the order of beginnings.
+    """Releases results in the order in which their trials began, per configuration and level.
 
-    Unlike `mfhpo.racing.in_order.InOrder`, it gives out no tickets. Trials began when their storage
-    says so, whoever reads of them in which order, and the arm and the level of one under way may
-    turn out to be others than it was tagged with.
+    Unlike `mfhpo.racing.in_order.InOrder`, it gives out no tickets: the storage says when trials
+    began, and one under way may turn out to be of another arm and level than its tag says.
 
-    A trial under way holds back one that has ended if it began before it and may be of the same arm
-    and level; what is not known yet about it counts as the same. Pulls of the search hold back no
-    replicates of its certificate. With hundreds of workers there are far fewer kinds of pulls than
-    trials, so that kinds are compared, not trials.
+    A trial under way holds back one that has ended if it began earlier and may be of the same arm
+    and level. Pulls of the search hold back no replicates of its certificate. Kinds of pulls are
+    compared, because they are far fewer than trials where there are hundreds of workers.
     """
 
     def __init__(
