@@ -94,10 +94,9 @@ class Settings:
     def objection_to(self, note: Any, others: Sequence[str]) -> str:
         """Return why a worker with these must not run a study with this note, or nothing.
 
-        `others` are trials under way, in words, that were begun with other settings. Whoever comes
-        later may go on with other ones, as with a larger budget. Of workers that run the study at
-        the same time, those that the study has noted may. Notes may have been written by any
-        version of the library, or by anybody.
+        `others` are trials under way, in words, that began with other settings. A worker that comes
+        later may use other ones, such as a larger budget. Of several at the same time, those whose
+        settings are noted may go on.
         """
         noted = note if isinstance(note, Mapping) else {}
         if is_of_later_version(noted):
@@ -145,7 +144,7 @@ def is_of_later_version(note: Mapping[str, Any]) -> bool:
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments as plain JSON values; of what has no such form, the text alone.
 
-    So it is with the longest ones, where a database may not hold all of them.
+    The longest ones become a text, too, where a database may not hold all of them.
 
     Examples
     --------

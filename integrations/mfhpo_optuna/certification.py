@@ -143,8 +143,6 @@ def certify(
 
     Raises
     ------
-    TypeError
-        If an argument is of the wrong type.
     ValueError
         For a study with several objectives or fewer than two configurations, for arguments out of
         range, and for an objective that is not the study's: that asks for other parameters, or

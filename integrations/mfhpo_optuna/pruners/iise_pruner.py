@@ -51,11 +51,6 @@ class IISEPruner(CurvePruner):
     replicate_params
         Names of parameters that distinguish repeats of the same arm, such as a seed or a fold.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or the study has several objectives.
-
     Notes
     -----
     The coverage is exact while all trials finish and their curves are exchangeable (random search).

@@ -38,11 +38,6 @@ class TimeLimitPruner(BasePruner):
     pruner
         Decides about trials that are within their limit; by default none of them is stopped.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `limit` is no positive number, or `pruner` no pruner.
-
     Notes
     -----
     The clock is the wall clock of the process that runs the trial, from the start that Optuna

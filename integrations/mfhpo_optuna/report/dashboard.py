@@ -47,7 +47,7 @@ _published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary(
 
 
 def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None = None) -> Summary:
-    """Show a study's answer in optuna-dashboard.
+    """Show a study's answer in optuna-dashboard, and return it in words.
 
     The answer becomes the study's note, and the figures of `mfhpo_optuna.visualization` become
     plots of the study, unless they are too high for the dashboard. It replaces what was published
@@ -62,17 +62,10 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     sampler
         As for `write_report`. None: the study's, or the one that it names.
 
-    Returns
-    -------
-    Summary
-        The answer in words, as the note has it.
-
     Raises
     ------
     ImportError
         If optuna-dashboard or plotly is not installed.
-    TypeError
-        If `study` is no study, or `sampler` no sampler of mfhpo.
 
     Examples
     --------

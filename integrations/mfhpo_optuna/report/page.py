@@ -37,7 +37,7 @@ _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 def write_report(
     study: optuna.Study, path: str | PathLike[str], *, sampler: ReadingSampler | None = None
 ) -> Summary:
-    """Write a page about a study: its answer, how sure it is, and how it was found.
+    """Write a page about a study, and return its answer in words.
 
     The page is one HTML file that needs no network: send it to a colleague, or print it. It shows
     the answer, its value beside what the luckiest trial had promised, the figures of
@@ -56,17 +56,10 @@ def write_report(
         the one that a loaded study names. Where there is none, the page has the last answer that
         the study holds, and no figures.
 
-    Returns
-    -------
-    Summary
-        The answer in words, as the page has it.
-
     Raises
     ------
     ImportError
         If Jinja2 or plotly is not installed.
-    TypeError
-        If `study` is no study, or `sampler` no sampler of mfhpo.
     OSError
         If the file cannot be written.
 

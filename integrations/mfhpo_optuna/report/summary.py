@@ -178,10 +178,7 @@ def _level(level: Any, reading: StudyReading) -> str:
 
 
 def _of_shortlist(
-    certificate: Mapping[str, Any],
-    answer: Mapping[str, Any],
-    reading: StudyReading,
-    ledger: Ledger,
+    certificate: Mapping[str, Any], answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger
 ) -> Summary:
     candidates, winner = certificate["candidates"], certificate["winner"]
     if winner is None:

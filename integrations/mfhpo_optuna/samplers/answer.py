@@ -117,12 +117,7 @@ def _promise_so_far(race: StudyRace) -> float | None:
     return race.sign * sure if says_more and math.isfinite(sure) else None
 
 
-def add_answer(
-    study: optuna.Study,
-    race: StudyRace,
-    answer: Answer,
-    is_repeat: IsRepeat,
-) -> None:
+def add_answer(study: optuna.Study, race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> None:
     """Add the answer at the end of a race, unless there is none or an earlier one says the same.
 
     While it is withheld, it promises nothing.

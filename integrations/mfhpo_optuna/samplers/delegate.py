@@ -39,9 +39,7 @@ class ArmsOnlyStudy(optuna.Study):
 
 
 def arms_only_study(
-    study: optuna.Study,
-    race: RaceT,
-    values_of: Callable[[RaceT], Iterable[tuple[int, float]]],
+    study: optuna.Study, race: RaceT, values_of: Callable[[RaceT], Iterable[tuple[int, float]]]
 ) -> ArmsOnlyStudy:
     """Return a study with one trial for each of some arms of a race, with its value.
 

@@ -15,11 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Problem
 from mfhpo.certification.certification import MakeCertifier
-from mfhpo.certification.choice import (
-    LOSSES_ARE_MAXIMISED,
-    check_blocks,
-    make_block_elimination,
-)
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, check_blocks, make_block_elimination
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration, as_fidelity

@@ -25,12 +25,7 @@ from mfhpo_optuna.samplers.answer import (
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
-    NO_ANSWER,
-    parameters_before,
-    write_attribute,
-)
+from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, parameters_before, write_attribute
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt

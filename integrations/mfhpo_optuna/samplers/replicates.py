@@ -17,12 +17,7 @@ from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
-    CERTIFICATE_KEY,
-    SAMPLER_KEY,
-    read_attribute,
-)
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, SAMPLER_KEY, read_attribute
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import Replicates, contains
 from mfhpo_optuna.study.loop.report import ProgressLike

@@ -150,13 +150,7 @@ class SearchSampler(FidelitySampler):
 
         replicates = self._replicates_of(seed)
         return SearchStudy(
-            study,
-            arms,
-            self._fidelity,
-            make_race,
-            self._lease,
-            replicates,
-            self._settings.digest,
+            study, arms, self._fidelity, make_race, self._lease, replicates, self._settings.digest
         )
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> SearchStudy:

@@ -36,11 +36,9 @@ class ReadStudy(Protocol):
 
     def read(self, study: optuna.Study) -> bool:
         """Take in what is new; False if it must be made anew."""
-        ...
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
         """Return the other trials that are waited for, with workers and digests of arguments."""
-        ...
 
 
 ReadT = TypeVar("ReadT", bound=ReadStudy)
@@ -56,13 +54,12 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        # The storage is kept along, so that no other one can take its identity.
+        # Storages are kept along, so that no other one can take their identities.
         self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
         self._lock = threading.RLock()
         self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
         # Of trials that must not be run: why, by study and number.
         self._refused: dict[tuple[int, int, int], str] = {}
-        # Where they are noted, with the storage, so that no other one can take its identity.
         self._noted: dict[tuple[int, int], object] = {}
 
     @property

@@ -16,12 +16,7 @@ class OpenArms(Arms):
     The first ones may be given: as a list of what they are, or as a number of arms to be drawn.
     """
 
-    def __init__(
-        self,
-        owned: Collection[str],
-        seed: int,
-        given: ArmsLike | None = None,
-    ) -> None:
+    def __init__(self, owned: Collection[str], seed: int, given: ArmsLike | None = None) -> None:
         super().__init__(1 if given is None else given, owned, seed)
         self.n_given = 0 if given is None else len(self)
         self._seed = seed

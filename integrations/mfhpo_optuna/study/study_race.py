@@ -42,8 +42,7 @@ from mfhpo_optuna.study.trials.processes import is_surely_dead
 from mfhpo_optuna.study.trials.turns import Turns
 from mfhpo_optuna.study.trials.under_way import Running, UnderWay, default_lease
 
-# Trials of an arm, without a value between them, that its storage may spoil: further ones count as
-# failures.
+# Trials of an arm, without a value between them, that its storage may spoil, and no more.
 _MOST_SPOILT = 10
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than

@@ -72,9 +72,7 @@ class TimeLimited:
     Raises
     ------
     TypeError
-        If an argument has the wrong type, or the objective cannot be pickled but must be.
-    ValueError
-        If a limit is not positive, or the start method unknown.
+        If the objective cannot be pickled but must be.
     NotImplementedError
         On Windows: processes and their groups as here exist on POSIX systems only.
 
@@ -152,12 +150,7 @@ class TimeLimited:
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
         """Run the objective on a trial.
 
-        Raises
-        ------
-        optuna.TrialPruned
-            If it was stopped at a limit.
-        RuntimeError
-            If its process ended by itself.
+        Raises TrialPruned if it was stopped at a limit, RuntimeError if its process ended itself.
         """
         limit = self._limit_for(trial)
         if read_attribute(trial, LIMIT_KEY) is not None:

@@ -16,14 +16,7 @@ from mfhpo_optuna.visualization.style import (
     new_figure,
     rounded,
 )
-from mfhpo_optuna.visualization.words import (
-    better,
-    between,
-    params_lines,
-    sentence,
-    span,
-    title,
-)
+from mfhpo_optuna.visualization.words import better, between, params_lines, sentence, span, title
 
 ROW_HEIGHT = 26  # in pixels
 

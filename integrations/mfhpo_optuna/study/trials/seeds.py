@@ -30,11 +30,6 @@ def seed_of(trial: BaseTrial) -> int:
         and a `FixedTrial` know no study: they give another seed than the objective had, which
         depends on the number (or the replicate) alone.
 
-    Returns
-    -------
-    int
-        The seed; the same however often it is asked for.
-
     Examples
     --------
     >>> import numpy as np, optuna
