@@ -1,7 +1,7 @@
 """`certify`: what the winner of a finished study is really worth.
 
 The best configurations are raced by `mfhpo.certification.certification`. Every new evaluation is a
-trial of a second study in the same storage, the record: so it is seen in the dashboard, goes on
+trial of a second study in the same storage, the record. So it is seen in the dashboard, goes on
 after a kill, and can be shared by several processes.
 """
 
@@ -112,9 +112,9 @@ def certify(
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
     fidelity
-        A parameter, such as the number of epochs, that is to be at its target in all evaluations,
-        whatever it was in the search: its name, with the upper bound (or the last choice) as the
-        target, or a `Fidelity` whose last level is the target. None: parameters are as they were.
+        A parameter, such as the number of epochs, that is to be at its target in all evaluations.
+        Give its name, with the upper bound (or the last choice) as the target, or a `Fidelity`
+        whose last level is the target. None: parameters are as they were.
     replicate
         A parameter that sets the split or the seed of an evaluation, which the objective asks for
         by ``trial.suggest_int("split", 0, 2**31 - 1)``. All candidates then share replicates and

@@ -58,7 +58,7 @@ class NashSampler(StudySampler[NashStudy]):
     fidelity
         The parameter that sets how dear, and how faithful, an evaluation is, such as the seconds of
         a load test: its name, or a `Fidelity` with levels and costs (bounds on its bias are not
-        used); one run serves all players then. A mapping from players to such: each player's
+        used). One run serves all players then. A mapping from players to such: each player's
         objective is measured at a level of its own, and is paid for by itself; levels that differ
         from player to player need costs. None: each trial is a full evaluation.
     budget

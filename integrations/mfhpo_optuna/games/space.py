@@ -1,4 +1,4 @@
-"""The parameters of a game as its trials told of them, between Optuna's values and places."""
+"""The parameters of a game as its trials told about them, between Optuna's values and places."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to c
 
 
 class GameSpace:
-    """What is known of the distributions with which an objective asks for parameters.
+    """What is known about the distributions with which an objective asks for parameters.
 
     Those are the players' and the fidelities'. The seed is that of values that are drawn while too
     little is known.

@@ -46,8 +46,8 @@ class MFEliminationPruner(CurvePruner):
         Bounds on what is still gained, in the unit of the objective: ``{step: bound}``, whose steps
         are then the checked ones, or a function of the step, which is asked at a geometric grid.
         A bound is a number b >= 0, the largest distance between a value at this step or later and
-        the final one; or a pair (least, largest) for the final value minus the value, such as
-        ``(0.0, 0.1)`` for an accuracy that never falls, or ``(-0.1, 0.0)`` for a loss that never
+        the final one. Or it is a pair (least, largest) for the final value minus the value. Use
+        ``(0.0, 0.1)`` for an accuracy that never falls, and ``(-0.1, 0.0)`` for a loss that never
         rises. Bounds must not grow with the step. None: the heuristic.
     noise
         Largest distance of a reported value from the mean of its trial's arm at that step, at

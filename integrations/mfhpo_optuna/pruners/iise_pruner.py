@@ -15,9 +15,9 @@ class IISEPruner(CurvePruner):
 
     A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. At a few
     steps, a geometric grid below the final one, the pruner asks how much a curve may still gain
-    from there: at most what bounds learned from the finished curves say, which a new curve respects
-    at all these steps together with probability `coverage`. A trial stops when even its value plus
-    the bound does not exceed the final value of the incumbent. This is the elimination rule of
+    from there. Bounds learned from the finished curves say that: a new curve respects them at all
+    these steps together with probability `coverage`. A trial stops when even its value plus the
+    bound does not exceed the final value of the incumbent. This is the elimination rule of
     IISE-gamma (Multi-Fidelity Best-Arm Identification, NeurIPS 2022, Section 5) with conformal
     order bounds; `mfhpo.identification.curves.curves` has the details.
 

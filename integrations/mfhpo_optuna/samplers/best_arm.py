@@ -175,8 +175,8 @@ class MFLUCBSampler(DeclaredSampler):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: for a certificate with confidence intervals that can be read off each
-    configuration, when the two best means are roughly known beforehand (then ``explore="A"`` or
-    "B" picks the levels that pay), or to repeat published results. Else `MFTopTwoSampler` usually
+    configuration, or to repeat published results. If the two best means are roughly known
+    beforehand, ``explore="A"`` or "B" picks the levels that pay. Else `MFTopTwoSampler` usually
     needs less.
 
     Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`.

@@ -214,8 +214,8 @@ class FidelitySampler(PolicySampler[FidelityRace]):
 class DeclaredSampler(FidelitySampler):
     """Runs the policy that `mfhpo.racing.options.runs` names.
 
-    Values are maximised inside. What is declared of them is declared in the unit and the direction
-    of the objective, and is mirrored for a study that minimises. Options are tried at once, so that
+    Values are maximised inside. What is declared about them has the unit and the direction of the
+    objective, and is mirrored for a study that minimises. Options are tried at once, so that
     wrong ones raise here and not in the first trial.
 
     Parameters

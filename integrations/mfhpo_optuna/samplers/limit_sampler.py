@@ -34,7 +34,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
     Values are maximised inside: those of a study that minimises are mirrored, with the range that
-    was declared of them. Charges worsen the gain of a trial in either direction. Options are tried
+    was declared. Charges worsen the gain of a trial in either direction. Options are tried
     at once, so that wrong ones raise here and not in the first trial.
     """
 

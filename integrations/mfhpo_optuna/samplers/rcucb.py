@@ -29,7 +29,7 @@ class RCUCBSampler(LimitSampler):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
     When to use it: when the trials themselves count, and their time, such as in a service that
-    trains a model for whatever data come next: a trial that runs beyond its limit is stopped and
+    trains a model for whatever data come next. A trial that runs beyond its limit is stopped and
     has gained nothing. Good configurations with a good limit are played more and more often. To
     find the best configuration only, use `MFSampler`. To keep an ordinary study from hanging, use
     `time_limited` alone.
@@ -69,8 +69,8 @@ class RCUCBSampler(LimitSampler):
     derived and `longest` is not given.
 
     **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone. As
-    soon as a configuration leads, a trial is added: the configuration that is surest to gain much,
-    with the pessimistic end of its interval, charges included, for a value, and its limit among its
+    soon as a configuration leads, a trial is added for the one that is surest to gain much. It has
+    the pessimistic end of its interval, charges included, for a value, and its limit among its
     user attributes. Others follow now and then, and once the horizon is reached (see
     `IISESampler`). Where all trials of the configuration hang before they suggest anything, it has
     no parameters. There is no answer while limits are derived, or while no `reward_range` is

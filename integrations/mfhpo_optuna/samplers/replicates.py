@@ -99,7 +99,7 @@ class ReplicateRace(StudyRace):
         return self._ask(trial.number)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """Return the user attributes that tell of a pull, with the candidate's name."""
+        """Return the user attributes that tell about a pull, with the candidate's name."""
         candidate = self.certification.candidates[pull.arm]
         block = {} if pull.block is None else {"block": pull.block}
         tag = {"arm": pull.arm, **block, "certifies": True}

@@ -28,7 +28,7 @@ class MFUCBSampler(DeclaredSampler):
     """Evaluates good configurations more and more often: for what the trials earn, per cost.
 
     When to use it: when the trials themselves count, not only the answer, and a dearer trial
-    counts for more: each is worth its configuration's mean at the target times its cost, such as
+    counts for more. Each is worth its configuration's mean at the target times its cost, such as
     the share of traffic that a variant is shown to. Bad configurations are left at cheap levels.
     To find a configuration, use `MFSampler` or `MFTopTwoSampler`: they stop, and say how sure they
     are.
@@ -73,7 +73,7 @@ class MFEliminationSampler(DeclaredSampler):
     is worth its configuration's mean at the target.
 
     Rewards are to be maximised. A study that minimises is taken for one that maximises the negative
-    values: the arm with the smallest loss is played as often as the budget allows, at the cheapest
+    values. The arm with the smallest loss is played as often as the budget allows, at the cheapest
     level. Where every trial *is* a loss, that is the opposite of what keeps the sum of the losses
     small, and a warning says so once.
 

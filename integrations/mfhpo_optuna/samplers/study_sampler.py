@@ -30,7 +30,7 @@ from mfhpo_optuna.study.trials.processes import described, worker_name
 
 
 class ReadStudy(Protocol):
-    """What is known of a study by its trials: a race, a game."""
+    """What is known about a study by its trials: a race, a game."""
 
     listener: Any  # called after each observation, or None
 

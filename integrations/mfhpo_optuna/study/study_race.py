@@ -152,7 +152,7 @@ class StudyRace(abc.ABC):
 
     @abc.abstractmethod
     def _noted(self, trial: FrozenTrial) -> Pull:
-        """Return the pull that a trial's user attributes tell of."""
+        """Return the pull that a trial's user attributes tell about."""
 
     def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
         """Return what a trial under way evaluates, now that the study says more about it."""

@@ -46,11 +46,11 @@ _Stopped: TypeAlias = dict[int, dict[float, list[bool]]]
 def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go.Figure:
     """Plot the gain of a trial under each time limit, and how probably the limit stops it.
 
-    On top, the estimated gain of a trial over its time limit, for the recommended arm with its
-    intervals as a band, and for the others with most trials as thin lines, whose intervals appear
+    On top, the estimated gain of a trial over its time limit: for the recommended arm with its
+    intervals as a band, and for the others with most trials as thin lines. Their intervals appear
     under the mouse. The star is the recommendation: the pair whose interval has the best worse
     end. Below, the estimated probability of running beyond the limit, for the recommended arm with
-    bounds; a cross is the share of its trials at exactly this limit that were stopped, the larger
+    bounds. A cross is the share of its trials at exactly this limit that were stopped, the larger
     the more trials.
 
     The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
@@ -121,7 +121,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
 
 @dataclass(frozen=True)
 class _Curve:
-    """One arm over its limits: points are limits at which something is known of its gain."""
+    """One arm over its limits: points are limits at which something is known about its gain."""
 
     label: str
     limits: list[float]

@@ -14,7 +14,7 @@ from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of an arm at a level, in the objective's unit; the radius may be infinite."""
+    """What is known about an arm at a level, in the objective's unit; radii may be infinite."""
 
     fidelity: int
     count: int

@@ -27,7 +27,7 @@ def seed_of(trial: BaseTrial) -> int:
     ----------
     trial
         What the objective is called with. A `FrozenTrial`, as in ``study.trials`` or a callback,
-        and a `FixedTrial` know no study: they give another seed than the objective had, which
+        and a `FixedTrial` know no study. They give another seed than the objective had, which
         depends on the number (or the replicate) alone.
 
     Examples
