@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from ray.tune.search import ConcurrencyLimiter, Repeater
+from scipy import stats
 
 from benchmarks.tune_clock import ReplayedCurves
 from mfhpo import (
@@ -332,6 +333,27 @@ def test_the_work_per_result_does_not_grow_with_what_waits_or_is_over():
     # All arms are alike, so that every trial runs to its end.
     over = [_calls_per_result(n, [0.5] * 4, epsilon=0.0) for n in (8, 64)]
     assert over[1] < 1.3 * over[0]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
+def test_wrong_certificates_are_as_rare_as_promised():
+    # Curves are within the declared bias: at the first level the best arm may look worst.
+    delta, n_races, sigma = 0.2, 60, 0.3
+    wrong = certified = 0
+    for seed in range(n_races):
+        rng = np.random.default_rng(seed)
+        finals = np.array([0.0, 0.0, rng.uniform(0.1, 0.6)])
+        values = np.column_stack([finals + rng.uniform(-0.1, 0.1, 3), finals])
+        scheduler = IISEScheduler(
+            levels=(1, 2), bias=(0.1, 0.0), sigma=sigma, delta=delta, epsilon=0.0, measure=1
+        )
+        race(scheduler, grid(3, 60), ReplayedCurves(values, sigma=sigma, seed=seed))
+        answer = scheduler.recommendation()
+        certified += answer.certified
+        wrong += answer.certified and answer.arm != 2
+    assert certified > n_races / 2
+    assert wrong <= stats.binom.ppf(0.999, n_races, delta)
 
 
 @pytest.mark.parametrize("options", [{}, {"max_t": 27, "levels": (1, 27)}])
