@@ -209,10 +209,6 @@ def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:
     if shown is not None and math.isfinite(_value_of(shown)):
         best = math.nextafter(_value_of(shown), race.sign * math.inf)
         value = race.sign * max(race.sign * value, race.sign * best)
-    elif shown is not None and not math.isfinite(value):
-        # Of several that promise nothing, Optuna would show the first.
-        sure = race.sure_value(-math.inf)
-        value = value if sure is None else race.sign * sure
     study.add_trial(
         create_trial(
             value=value,
