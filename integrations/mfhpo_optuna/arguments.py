@@ -29,6 +29,10 @@ _DATA = {
 # the library would read it wrongly.
 STATE_VERSION = 1
 
+# What notes and digests of the earlier version call a sampler, so that its workers and those of this
+# version run a study together.
+_FORMER_NAMES = {"SearchSampler": "RaceSampler"}
+
 # Arguments in which the workers of one study may differ.
 _FREE = ("lease", "progress")
 
@@ -69,7 +73,8 @@ class Settings:
         parameters = inspect.signature(type(sampler)).parameters.values()
         self._defaults = _compared({each.name: _encoded(each.default) for each in parameters})
         self._all = self._without_defaults(_each_encoded(arguments))
-        content = [STATE_VERSION, self._sampler, sorted(self._all.items())]
+        self._names = (_FORMER_NAMES.get(self._sampler, self._sampler), self._sampler)
+        content = [STATE_VERSION, self._names[0], sorted(self._all.items())]
         # The same for equal settings, in all processes; trials say by it how they were chosen.
         self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
@@ -119,7 +124,7 @@ class Settings:
         version = noted.get("version", STATE_VERSION)
         if version != STATE_VERSION:
             return f"It writes version {version} of a study's state, and this one {STATE_VERSION}. "
-        if noted.get("sampler") != self._sampler:
+        if noted.get("sampler") not in self._names:
             return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
         given = noted.get("arguments")
         theirs = self._without_defaults(given if isinstance(given, Mapping) else {})

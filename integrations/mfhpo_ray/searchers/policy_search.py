@@ -36,6 +36,9 @@ _logger = logging.getLogger("mfhpo_ray")
 # Seconds after which the answer so far is written to the experiment's storage again.
 _ANSWER_PERIOD = 5.0
 
+# Classes of searches that states of an earlier version name.
+_NEW_NAMES = {"RaceSearch": "SpaceSearch"}
+
 
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     """Runs a policy: each trial is one pull, and the run ends by itself.
@@ -362,9 +365,10 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             self._load(state)
 
     def _load(self, state: Mapping[str, Any]) -> None:
-        if state["search"] != type(self).__name__:
+        saved = _NEW_NAMES.get(state["search"], state["search"])
+        if saved != type(self).__name__:
             raise ValueError(
-                f"the state is that of a {state['search']}, but this is a {type(self).__name__}; "
+                f"the state is that of a {saved}, but this is a {type(self).__name__}; "
                 f"restore the search that was saved."
             )
         self._take("metric", state["metric"])

@@ -65,6 +65,13 @@ def storage():
     return InMemoryStorage()
 
 
+def test_workers_of_the_version_that_called_it_race_sampler_may_join():
+    old_class = type("RaceSampler", (SearchSampler,), {})
+    now, earlier = (cls("epochs", budget=30, seed=0) for cls in (SearchSampler, old_class))
+    digests = {Settings(each, each.arguments).digest for each in (now, earlier)}
+    assert len(digests) == 1
+
+
 def test_other_arguments_are_refused_while_another_process_runs_the_study(storage):
     one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
     trial = begun_elsewhere(one)

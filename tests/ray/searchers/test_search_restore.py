@@ -156,6 +156,14 @@ def test_other_levels_and_another_unit_of_the_budget_are_refused():
         _of_space(budget=None, seconds=60).set_state(search.get_state())
 
 
+def test_a_state_with_the_old_name_of_the_class_is_read():
+    search = _of_space(budget=120)
+    search.suggest("a")
+    again = _of_space(budget=120)
+    again.set_state({**search.get_state(), "search": "RaceSearch"})
+    assert again.get_state() == search.get_state()
+
+
 def test_states_and_journals_of_an_earlier_version_are_refused():
     state = Driver(make(), _result).to_the_end(at_most=10).search.get_state()
     del state["open"]["most_under_way"]
