@@ -29,8 +29,8 @@ _DATA = {
 # the library would read it wrongly.
 STATE_VERSION = 1
 
-# What notes and digests of the earlier version call a sampler, so that its workers and those of this
-# version run a study together.
+# What the earlier version calls a sampler: its workers and those of this one may run a study
+# together.
 _FORMER_NAMES = {"SearchSampler": "RaceSampler"}
 
 # Arguments in which the workers of one study may differ.

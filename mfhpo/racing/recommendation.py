@@ -18,7 +18,9 @@ _MOST_CHARACTERS = 80  # that are shown of a value, about a line
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _PASSWORDS = (
     re.compile(r"(://[^:/@\s]*:)\S*(?=@)"),
-    re.compile(r"([?&](?:password|passwd|pwd)=)[^&\s'\"]*", re.IGNORECASE),
+    re.compile(
+        r"([?&][^=&\s'\"]{0,50}(?:pass|pwd|secret|token)[^=&\s'\"]{0,50}=)[^&\s'\"]*", re.IGNORECASE
+    ),
 )
 
 

@@ -352,7 +352,7 @@ def configurations_of(
         return check_count("candidates", int(candidates), 2, MOST_ARMS)
     right = "a number, a list of dictionaries, a dictionary of columns or a DataFrame"
     rows = candidates
-    if hasattr(candidates, "to_dict"):
+    if hasattr(candidates, "to_dict") and getattr(candidates, "ndim", None) != 1:
         rows = candidates.to_dict(orient="records")
     elif isinstance(candidates, Mapping):
         columns = {

@@ -9,7 +9,7 @@ import typer
 from optuna.storages import BaseStorage, JournalStorage, RDBStorage
 from optuna.storages.journal import JournalFileBackend
 from sqlalchemy import URL, create_engine, inspect, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from mfhpo_optuna.command_line.output import fail
 from mfhpo_optuna.study.levels import did_you_mean
@@ -57,7 +57,7 @@ def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Stu
         fail(f"{storage!r} is no storage of Optuna that can be read: {_first_line(error.orig)}.")
     except OSError as error:
         fail(f"STORAGE names {storage!r}, which cannot be opened: {error.strerror}.")
-    except (SQLAlchemyError, ImportError, RuntimeError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged journal makes Optuna raise all kinds of them
         fail(f"{storage!r} is no storage of Optuna that can be read: {_first_line(error)}.")
     if not names:
         fail(f"{storage!r} holds no study.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -75,6 +76,10 @@ def write_report(
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_instance("path", path, str | PathLike, "the name of a file")
+    if not os.fspath(path):
+        raise ValueError("path must be the name of a file, not empty, got ''.")
+    if not Path(path).absolute().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "the folder of path does not exist", os.fspath(path))
     environment, plotly_js = _environment(), _plotly_js()
     reading = read_study(study, sampler)
     ledger = ledger_of(reading)

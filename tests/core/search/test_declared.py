@@ -342,6 +342,7 @@ def test_a_column_of_whole_numbers_with_gaps_has_integers():
         {"rate": 1.0},
     ]
     assert type(configurations_of(table)[0]["depth"]) is int
+    assert configurations_of(pandas.Series(ROWS)) == ROWS
 
 
 def test_numbers_that_are_equal_are_one_configuration():

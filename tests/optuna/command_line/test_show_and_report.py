@@ -158,6 +158,7 @@ def test_a_page_without_an_answer_is_written_and_the_exit_code_says_so(mfhpo, da
 
 def mistakes(database, folder):
     (folder / "notes.txt").write_text("no storage", encoding="utf-8")
+    (folder / "junk.log").write_text('{"op_code": 99}\n', encoding="utf-8")
     with sqlite3.connect(folder / "other.db") as other:
         other.execute("create table animals (name text)")
     optuna.create_study(storage=f"sqlite:///{folder / 'bare.db'}", study_name="x")
@@ -172,6 +173,7 @@ def mistakes(database, folder):
         (folder, "race", "names the folder"),
         (f"sqlite:///{folder}", "race", "names the folder"),
         (folder / "notes.txt", "race", "neither SQLite's nor a journal"),
+        (folder / "junk.log", "race", "no storage of Optuna that can be read"),
         (folder / "other.db", "race", "no tables of Optuna's"),
         (folder / "bare.db", "race", "holds no study."),
         ("nonsense://here", "race", "must be a URL"),
@@ -236,4 +238,4 @@ def test_an_argument_that_is_missing(mfhpo, database, command):
 
 def test_a_report_that_cannot_be_written(mfhpo, database, tmp_path):
     result = mfhpo("report", database, "race", "-o", tmp_path / "no" / "page.html", code=2)
-    assert "cannot be written: No such file or directory" in result.stderr
+    assert "cannot be written: the folder of path does not exist" in result.stderr

@@ -52,6 +52,18 @@ def test_a_link_stays_one(study, yesterday):
     assert "<!DOCTYPE html>" in yesterday.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("", "path must be the name of a file"),
+        ("/none/a.html", "the folder of path does not exist: '/none/a.html'"),
+    ],
+)
+def test_a_path_that_no_file_can_have(study, path, words):
+    with pytest.raises((ValueError, FileNotFoundError), match=words):
+        write_report(study, path)
+
+
 def test_a_device_is_written_to(study):
     write_report(study, os.devnull)
     assert not stat.S_ISREG(os.stat(os.devnull).st_mode)

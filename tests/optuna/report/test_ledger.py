@@ -18,6 +18,23 @@ def test_a_trial_costs_one_of_a_budget_in_trials(counted):
     ]
 
 
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"mfhpo:pull": 5},
+        {"mfhpo:pull": {"arm": 10**400}},
+        {"mfhpo:seconds": "1", "mfhpo:limit": [], "mfhpo:censored_at": {}},
+    ],
+)
+def test_a_forged_attribute_counts_as_not_there(tmp_path, forged):
+    study = optuna.create_study()
+    study.add_trial(optuna.trial.create_trial(value=1.0, user_attrs=forged))
+    with pytest.warns(UserWarning, match="is not what mfhpo writes"):
+        write_report(study, tmp_path / "report.html")
+    [entry] = ledger_of(read_study(study)).entries
+    assert (entry.arm, entry.level, entry.outcome) == (None, None, "value")
+
+
 def test_a_game_is_paid_as_its_sampler_counts(game):
     reading = read_study(game)
     ledger = ledger_of(reading)

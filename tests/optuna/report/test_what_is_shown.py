@@ -28,6 +28,10 @@ HOSTILE = "x\x1b]0;taken\x07\x1b[2J\x9b2J\u202eevil`code`\nnext"
             "postgresql://host/db?user=ann&password=s3cret&a=1",
             "postgresql://host/db?user=ann&password=***&a=1",
         ),
+        (
+            "mysql://h/db?sslPassword=s3cret&token_id=s3",
+            "mysql://h/db?sslPassword=***&token_id=***",
+        ),
         ("sqlite:///study.db, at 12:30", "sqlite:///study.db, at 12:30"),
         ("bell\x07 and \x9b31m", r"bell\x07 and \u009b31m"),
         ("größer\u00a0≤ 3 μ", "größer\u00a0≤ 3 μ"),
