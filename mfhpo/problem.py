@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from mfhpo._validation import (
     MOST_ARMS,
     MOST_LEVELS,
@@ -15,6 +17,7 @@ from mfhpo._validation import (
     check_nonnegative,
     check_number,
     shown,
+    unwrapped,
 )
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import EstimatedNoise, Noise
@@ -68,13 +71,17 @@ class Observation:
 
     def __post_init__(self) -> None:
         if self.value is not None:
-            kinds = () if isinstance(self.value, bool) else Real
-            check_instance("value", self.value, kinds, "a number or None")
+            object.__setattr__(self, "value", unwrapped(self.value))
+            if isinstance(self.value, (bool, np.bool_)):
+                raise TypeError(f"value must be a number; use 1.0 or 0.0, got {self.value}.")
+            check_instance("value", self.value, Real, "a number or None")
         if self.cost is not None:
             check_nonnegative("cost", self.cost)
+            object.__setattr__(self, "cost", unwrapped(self.cost))
         limit = 0.0 if self.censored_at is None else check_number("censored_at", self.censored_at)
         if not limit >= 0.0:
             raise ValueError(f"censored_at must be at least 0, got {shown(self.censored_at)}.")
+        object.__setattr__(self, "censored_at", unwrapped(self.censored_at))
 
     @property
     def has_value(self) -> bool:

@@ -177,7 +177,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             )
         if self.n_jobs is not None:
             check_count("n_jobs", self.n_jobs, -MOST_LEVELS, MOST_LEVELS)
-        if not isinstance(self.verbose, bool):
+        if not isinstance(self.verbose, (bool, np.bool_)):
             check_count("verbose", self.verbose, 0)
         if not isinstance(self.random_state, np.random.RandomState | None):
             check_count("random_state", self.random_state, 0, 2**32 - 1)

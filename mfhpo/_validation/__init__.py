@@ -9,7 +9,8 @@ import math
 import operator
 import reprlib
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Reversible, Sequence, Set
+from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any, TypeVar
 
@@ -41,8 +42,16 @@ def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
+def unwrapped(value: Any) -> Any:
+    """Return a Decimal, or an array of NumPy without an axis, as a plain number; else `value`."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    return float(value) if isinstance(value, Decimal) and not value.is_snan() else value
+
+
 def check_number(name: str, value: Any, otherwise: str = "") -> float:
     """Return `value` as a float; raise unless it is a number or NaN; True and False are none."""
+    value = unwrapped(value)
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number{otherwise}, got {shown(value)}.")
     try:
@@ -57,10 +66,11 @@ def check_number(name: str, value: Any, otherwise: str = "") -> float:
 
 
 def check_sequence(name: str, value: Any, right: str) -> list[Any]:
-    """Return `value` as a list; TypeError unless it is a list, a tuple or a vector of NumPy."""
+    """Return `value` as a list; TypeError unless it is a collection with an order."""
     # An array of NumPy, or a column of pandas.
     listed = value.tolist() if getattr(value, "ndim", None) == 1 else value
-    if isinstance(listed, (str, bytes, bytearray)) or not isinstance(listed, Sequence):
+    has_order = isinstance(listed, Collection) and isinstance(listed, Sequence | Reversible)
+    if isinstance(listed, (str, bytes, bytearray, Mapping)) or not has_order:
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
     return list(listed)
 
@@ -131,6 +141,13 @@ def check_count(name: str, value: Any, least: int, most: int = _LARGEST_COUNT) -
     return whole
 
 
+def check_seed(value: Any) -> int:
+    """Return `value` as an int, or raise unless it is a seed; None is none."""
+    if value is None:
+        raise TypeError("seed must be a whole number such as 0, got None.")
+    return check_count("seed", value, 0, MOST_SEED)
+
+
 def check_index(name: str, value: int, size: int) -> int:
     """Return `value` as an int, or raise unless it is a whole number from 0 to `size` - 1."""
     if not 0 <= check_count(name, value, -1) < size:
@@ -155,11 +172,11 @@ def check_name(name: str, value: str, right: str = "a name") -> str:
 
 
 def check_names(name: str, value: Any, right: str) -> tuple[str, ...]:
-    """Return `value` as a tuple; TypeError unless it is a list, a tuple or a set of names."""
-    kinds = (list, tuple, set, frozenset)
-    if not isinstance(value, kinds) or not all(isinstance(each, str) and each for each in value):
+    """Return `value` as a tuple; TypeError unless it is a collection of names."""
+    names = tuple(value if isinstance(value, Set) else check_sequence(name, value, right))
+    if not all(isinstance(each, str) and each for each in names):
         raise TypeError(f"{name} must be {right}, got {shown(value)}.")
-    return tuple(value)
+    return names
 
 
 def check_choice(name: str, value: T, choices: Collection[Any], otherwise: str = "") -> T:

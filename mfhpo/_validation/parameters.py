@@ -10,6 +10,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Iterator
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, SupportsIndex, is_typeddict
@@ -59,6 +60,9 @@ def parameters(thing: Any) -> dict[str, inspect.Parameter]:
         found = dict(inspect.signature(thing).parameters)
     except (TypeError, ValueError):  # a warning, or a type of options
         return {}
+    for each in fields(thing) if is_dataclass(thing) else ():
+        if each.default_factory is not MISSING and each.name in found:
+            found[each.name] = found[each.name].replace(default=each.default_factory())
     for base in thing.__mro__ if isinstance(thing, type) else ():
         passed_on = [name for name, one in found.items() if one.kind is one.VAR_KEYWORD]
         if not passed_on:

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_instance, check_nonnegative
+from mfhpo._validation import check_instance, check_nonnegative, unwrapped
 from mfhpo.knowledge.arrays import FloatArray
 
 # Seconds, any shape, to what is charged for them, the same shape.
@@ -41,6 +41,7 @@ class Linear:
 
     def __post_init__(self) -> None:
         check_nonnegative("slope", self.slope)
+        object.__setattr__(self, "slope", unwrapped(self.slope))
 
     def __call__(self, seconds: FloatArray) -> FloatArray:
         """Return the charge for so many seconds."""

@@ -97,11 +97,11 @@ class ZoomingRCUCB(CensoredPolicy):
                 'fixed by its horizon; take "kl".'
             )
         self._splits = check_count("splits", splits, 2, MOST_LEVELS)
-        check_positive("longest", longest)
+        longest = check_positive("longest", longest)
         self._smoothness = check_positive("smoothness", smoothness, "; try 1") / longest
         n_arms = check_count("n_arms", n_arms, 1, MOST_ARMS)
-        self._points = [np.array([float(longest)]) for _ in range(n_arms)]
-        super().__init__(n_arms, [float(longest)], confidence=confidence, **options)
+        self._points = [np.array([longest]) for _ in range(n_arms)]
+        super().__init__(n_arms, [longest], confidence=confidence, **options)
 
     def points(self, arm: int) -> FloatArray:
         """Return an arm's limits so far, in seconds, increasing."""

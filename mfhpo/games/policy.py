@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mfhpo._validation import (
-    MOST_SEED,
-    check_count,
     check_flag,
     check_instance,
     check_positive,
     check_probability,
+    check_seed,
     check_sequence,
+    unwrapped,
 )
 from mfhpo.games.actions import Actions
 from mfhpo.games.answers import POSSIBLE, Answers
@@ -114,7 +114,7 @@ class GamePolicy(abc.ABC):
         sigma: float | None = None,
         seed: int = 0,
     ) -> None:
-        self.actions = Actions(players, check_count("seed", seed, 0, MOST_SEED))
+        self.actions = Actions(players, check_seed(seed))
         self.costs = LevelCosts(costs, list(self.actions.players), joint)
         self.budget = check_positive("budget", budget)
         self.joint = check_flag("joint", joint)
@@ -198,6 +198,7 @@ class GamePolicy(abc.ABC):
                 f"utilities must have one entry for each of the {len(self.actions)} players, got "
                 f"{list(utilities)!r}."
             )
+        utilities = list(map(unwrapped, utilities))
         for player, value in zip(self.actions.players, utilities, strict=True):
             check_instance(f"utilities[{player!r}]", value, numbers.Real | None, "numbers or None")
         values = tuple(map(_measured, utilities))

@@ -84,7 +84,7 @@ class BlockElimination(BlockPolicy):
         self._is_probed = False
         self._finds_epsilon = epsilon is None
         if epsilon is not None:
-            check_nonnegative("epsilon", epsilon)
+            epsilon = check_nonnegative("epsilon", epsilon)
         problem = replace(problem, bias=None, noise=Gaussian())
         super().__init__(problem, epsilon=epsilon or 0.0, **options)
 

@@ -159,9 +159,9 @@ class MaximumFidelityExploit(IISE):
     """
 
     def __init__(self, problem: Problem, *, fraction: float = 0.1, **options: Any) -> None:
-        if not 0.0 < check_number("fraction", fraction) <= 1.0:
+        self._fraction = check_number("fraction", fraction)
+        if not 0.0 < self._fraction <= 1.0:
             raise ValueError(f"fraction must be in (0, 1], got {shown(fraction)}.")
-        self._fraction = fraction
         super().__init__(problem, **options)
 
     def _thresholds(self, margins: FloatArray, costs: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mfhpo._validation import check_choice, check_count, check_instance, check_positive
+from mfhpo._validation import check_choice, check_count, check_instance, check_positive, unwrapped
 from mfhpo.identification.best_arm import only_steers
 from mfhpo.identification.likelihood.likelihood import OwnBiasLikelihood
 from mfhpo.identification.top_two import MFTopTwo
@@ -65,6 +65,7 @@ class MFGrad(MFTopTwo):
     ) -> None:
         check_instance("problem", problem, Problem, "a mfhpo.Problem")
         check_choice("stop", stop, ("mixture", "published"))
+        learning_rate = unwrapped(learning_rate)
         if isinstance(learning_rate, Real):
             check_positive("learning_rate", learning_rate, "; try 0.25")
         else:

@@ -88,8 +88,8 @@ class MFLUCB(BestArmPolicy):
         **options: Any,
     ) -> None:
         check_choice("explore", explore, _EXPLORE)
-        check_finite("best_at_most", best_at_most)
-        check_finite("second_at_least", second_at_least)
+        best_at_most = check_finite("best_at_most", best_at_most)
+        second_at_least = check_finite("second_at_least", second_at_least)
         highest = math.inf if best_at_most is None else best_at_most
         if highest <= (-math.inf if second_at_least is None else second_at_least):
             raise ValueError(

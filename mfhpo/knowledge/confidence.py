@@ -16,6 +16,7 @@ from mfhpo._validation import (
     check_positive,
     check_probability,
     check_sequence,
+    unwrapped,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.noise import Bounded, Noise, SubGaussian
@@ -69,7 +70,7 @@ class Radius(ABC):
         ValueError
             If `level` is not a probability, or the spread that is needed is missing.
         """
-        check_probability("level", level)
+        level = check_probability("level", level)
         seen = np.asarray(counts) >= 1
         # The formulas divide by n; what an unseen cell gives is replaced below.
         n = np.where(seen, counts, 1.0)
@@ -118,6 +119,7 @@ class HoeffdingRadius(Radius):
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
+        object.__setattr__(self, "sigma", unwrapped(self.sigma))
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
@@ -147,6 +149,7 @@ class MixtureRadius(Radius):
 
     def __post_init__(self) -> None:
         check_nonnegative("sigma", self.sigma)
+        object.__setattr__(self, "sigma", unwrapped(self.sigma))
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
@@ -180,7 +183,9 @@ class EmpiricalBernsteinRadius(Radius):
     needs_prediction_errors = True
 
     def __post_init__(self) -> None:
-        Bounded(self.low, self.high)  # raises when they are no bounds
+        bounds = Bounded(self.low, self.high)  # raises when they are no bounds
+        object.__setattr__(self, "low", bounds.low)
+        object.__setattr__(self, "high", bounds.high)
         object.__setattr__(self, "first_guess", (self.low + self.high) / 2.0)
 
     def _widths(
@@ -218,6 +223,7 @@ class StudentMixtureRadius(Radius):
 
     def __post_init__(self) -> None:
         check_positive("prior", self.prior, "; try 1")
+        object.__setattr__(self, "prior", unwrapped(self.prior))
 
     def _widths(
         self, n: FloatArray, level: float, squares: FloatArray, prediction_errors: FloatArray
@@ -295,7 +301,7 @@ def pulls_until(
     if variance is None and (radius.needs_squares or radius.needs_prediction_errors):
         raise ValueError(f"variance must be given for {type(radius).__name__}, got None.")
     if variance is not None:
-        check_nonnegative("variance", variance)
+        variance = check_nonnegative("variance", variance)
     wanted = np.asarray(widths, dtype=np.float64)
     flat = wanted.ravel()
     low = np.zeros(flat.shape)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from scipy.special import chdtri
 
-from mfhpo._validation import check_nonnegative, check_number, check_sequence, shown
+from mfhpo._validation import check_nonnegative, check_number, check_sequence, shown, unwrapped
 from mfhpo.knowledge.state import restore, saved
 
 
@@ -28,7 +28,7 @@ class SubGaussian:
 
     def __post_init__(self) -> None:
         sigma: float | Sequence[float]
-        if isinstance(self.sigma, Real):
+        if isinstance(unwrapped(self.sigma), Real):
             sigma = check_nonnegative("sigma", self.sigma)
         else:
             right = "a number or one for each level"
@@ -79,6 +79,8 @@ class Bounded:
             raise ValueError(
                 f"low must be below high and both finite, got low={self.low!r}, high={self.high!r}."
             )
+        object.__setattr__(self, "low", unwrapped(self.low))
+        object.__setattr__(self, "high", unwrapped(self.high))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, TypeAlias
 
-from mfhpo._validation import check_name, check_numbers
+from mfhpo._validation import check_name, check_numbers, unwrapped
 from mfhpo.knowledge.bias import Bias, Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.noise import Bounded, EstimatedNoise, Gaussian, Noise, SubGaussian
@@ -125,6 +125,7 @@ def as_noise(sigma: SigmaLike) -> Noise:
         return EstimatedNoise()
     if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):
         return sigma
+    sigma = unwrapped(sigma)
     if not isinstance(sigma, Real):
         right = "a number, one for each level, a noise such as mfhpo.Gaussian() or None"
         sigma = check_numbers("sigma", sigma, right)

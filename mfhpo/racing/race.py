@@ -16,12 +16,12 @@ import numpy as np
 
 from mfhpo._validation import (
     MOST_AT_ONCE,
-    MOST_SEED,
     check_count,
     check_index,
     check_instance,
     check_limit,
     check_probability,
+    check_seed,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.bias import Bias, Kind
@@ -101,7 +101,7 @@ class RacingPolicy(Policy):
         self.delta = check_probability("delta", delta)
         self.budget = math.inf if budget is None else budget
         self._max_failures = check_count("max_failures", max_failures, 1)
-        self.seed = check_count("seed", seed, 0, MOST_SEED)
+        self.seed = check_seed(seed)
         n_arms, n_fidelities = problem.n_arms, problem.n_fidelities
         order = np.random.default_rng(seed).permutation(n_arms)
         self._pilot = Pilot(

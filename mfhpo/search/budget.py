@@ -47,9 +47,10 @@ class Budget:
         measured: bool,
         search: SearchPolicy,
     ) -> None:
-        check_limit("budget", amount, "")
+        amount = check_limit("budget", amount, "")
         check_choice("unit", unit, get_args(BudgetUnit))
-        if not 0.0 <= check_number("certify_share", share) < 1.0:
+        share = check_number("certify_share", share)
+        if not 0.0 <= share < 1.0:
             raise ValueError(f"certify_share must be in [0, 1), got {shown(share)}.")
         self.cost = 0.0
         self.evaluations = 0

@@ -167,8 +167,10 @@ class BudgetedSearch(Policy):
             "max_failures": check_count("max_failures", max_failures, 1),
             "seed": search._seed,
         }
-        if chance is not None and check_probability("chance", chance) and epsilon is None:
-            raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
+        if chance is not None:
+            chance = check_probability("chance", chance)
+            if epsilon is None:
+                raise ValueError(f"chance={chance!r} is about a tolerance; give epsilon, too.")
         self._wanted_chance = chance
         self._stopped_at: float | None = None  # the chance by which the search has ended
         self._sign = sign

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import (
-    MOST_SEED,
     check_costs,
     check_count,
     check_flag,
     check_index,
     check_instance,
+    check_seed,
 )
 from mfhpo.knowledge.arrays import FloatArray, IntArray
 from mfhpo.knowledge.space import Point, SearchSpace
@@ -121,7 +121,7 @@ class SearchPolicy(abc.ABC):
         self._initial = self._usual_initial() if initial is None else initial
         check_count("initial", self._initial, 2)
         self._most_at_first = math.inf  # a cost, or a number of evaluations
-        self._seed = check_count("seed", seed, 0, MOST_SEED)
+        self._seed = check_seed(seed)
         self._points: dict[int, Point] = {}
         self._values: list[dict[int, list[float]]] = [{} for _ in costs]
         self._failures: dict[int, int] = {}

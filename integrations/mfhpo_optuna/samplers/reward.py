@@ -43,9 +43,11 @@ class MFUCBSampler(DeclaredSampler):
     goes on for ever. `recommendation` answers at any time. ``study.best_trial`` is the arm that is
     surest to be good, with the pessimistic end of its interval (infinite while nothing is certain)
     for a value. It is added once something is known about the target, and again now and then: if
-    another arm leads, or the same one is surer to be good. Arguments, trials, workers, resuming and
-    answers that promise less are as described for `IISESampler`; its further options are
-    `mfhpo.racing.options.MFUCBOptions`.
+    another arm leads, or the same one is surer to be good. Until the first evaluation at the
+    target, ``study.best_value`` and ``study.best_trial`` raise ValueError ("No feasible trials"):
+    in a callback, ask ``sampler.recommendation(study)``, or catch it. Arguments, trials, workers,
+    resuming and answers that promise less are as described for `IISESampler`; its further options
+    are `mfhpo.racing.options.MFUCBOptions`.
 
     Raises
     ------

@@ -54,6 +54,10 @@ class SearchSampler(FidelitySampler):
     interval. Without a certificate it is the search's own mean, which is a lucky one. Where an
     answer so far promised more, it is the next number beyond that; see `IISESampler`.
 
+    Until the first evaluation at the target, ``study.best_value`` and ``study.best_trial`` raise
+    ValueError ("No feasible trials"). In a callback, ask ``sampler.recommendation(study)``, or
+    catch it.
+
     Parameters
     ----------
     fidelity

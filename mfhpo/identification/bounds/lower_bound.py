@@ -18,6 +18,7 @@ from mfhpo._validation import (
     check_instance,
     check_nonnegative,
     check_probability,
+    unwrapped,
 )
 from mfhpo.identification.bounds.thresholds import (
     convenience_thresholds,
@@ -94,6 +95,7 @@ def predict_cost(
     >>> prediction.expected < prediction.top_fidelity_only
     True
     """
+    delta, epsilon = unwrapped(delta), unwrapped(epsilon)
     costs, bias, scales = declared(problem)
     table, worst_table = _means(problem, bias, gaps, means)
     lower_bound = cost_lower_bound(problem, delta, means=table, epsilon=epsilon)

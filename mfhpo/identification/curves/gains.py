@@ -5,7 +5,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from mfhpo._validation import check_number, check_numbers, shown
+from mfhpo._validation import check_number, check_numbers, shown, unwrapped
 from mfhpo.identification.curves.curve_elimination import check_gains
 from mfhpo.knowledge.arrays import FloatArray
 
@@ -16,6 +16,7 @@ StepT = TypeVar("StepT", int, float)
 def as_gain(step: float, bound: Bound) -> tuple[float, float]:
     """Return the least and largest gain that a bound allows: that pair, or a distance."""
     name = f"bias[{step}]"
+    bound = unwrapped(bound)
     if isinstance(bound, (Sequence, np.ndarray)):
         pair = check_numbers(name, bound, "a number or a pair of numbers")
         if len(pair) != 2:

@@ -27,6 +27,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "np.float32('nan')": lambda: np.float32("nan"),
     "complex": lambda: 1j,
     "Decimal": lambda: decimal.Decimal("0.5"),
+    "array without an axis": lambda: np.array(0.5),
     "'text'": lambda: "text",
     "''": lambda: "",
     "'3'": lambda: "3",
@@ -66,6 +67,8 @@ def number(low: float = -math.inf, high: float = math.inf, *, to: str = "[]") ->
     """A number that a float holds, between bounds that belong to it as the brackets say."""
 
     def allows(value: Any) -> bool:
+        if isinstance(value, decimal.Decimal) or (isinstance(value, np.ndarray) and not value.ndim):
+            value = float(value)
         if not isinstance(value, Real) or isinstance(value, bool):
             return False
         if not abs(value) <= 1e50 and value not in (math.inf, -math.inf):
