@@ -1,12 +1,14 @@
 import json
 import math
 import re
+from decimal import Decimal
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mfhpo._validation import check_names
 from mfhpo.identification.elimination import IISE
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.noise import SubGaussian
@@ -38,6 +40,26 @@ def test_costs_may_be_an_array_and_equal_problems_are_equal():
     right = Problem(3, [1, 2], Bias.max(0.1, 0.0), SubGaussian([1.0, 2.0]), n_fidelities=2)
     assert left == right
     assert hash(left) == hash(right)
+
+
+def test_decimals_arrays_without_an_axis_and_values_of_a_dictionary_are_taken():
+    noise = SubGaussian(np.array(0.5))
+    left = Problem(3, {"cheap": Decimal(1), "dear": np.array(2)}.values(), noise=noise)
+    assert left == Problem(3, [1, 2], noise=SubGaussian(Decimal("0.5")))
+    assert Observation(np.array(0.5), Decimal(2)) == Observation(Decimal("0.5"), 2.0)
+    assert IISE(left, budget=Decimal(9)).ask()
+
+
+def test_flags_and_no_seed_are_refused_with_what_to_give():
+    with pytest.raises(TypeError, match=r"value must be a number; use 1\.0 or 0\.0, got True"):
+        Observation(True)
+    with pytest.raises(TypeError, match="seed must be a whole number such as 0, got None"):
+        IISE(Problem(2, [1.0]), seed=None)
+
+
+@pytest.mark.parametrize("names", [np.array(["seed"]), {"seed": 1}.keys(), {"seed"}])
+def test_names_may_be_in_any_collection(names):
+    assert check_names("replicate", names, "names") == ("seed",)
 
 
 def test_a_problem_whose_costs_are_measured():
