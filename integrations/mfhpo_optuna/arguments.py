@@ -15,6 +15,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
 from optuna.samplers import BaseSampler, RandomSampler
 
+from mfhpo._validation import unwrapped
 from mfhpo.censored.charges import Linear
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.fidelity import Fidelity, native
@@ -219,7 +220,7 @@ def _cut(encoded: Any) -> str:
 
 
 def _encoded(value: Any) -> Any:
-    value = native(value)
+    value = unwrapped(native(value))
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, BaseDistribution):

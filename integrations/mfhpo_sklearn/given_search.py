@@ -233,6 +233,10 @@ class IISESearchCV(MFSearchCV):
         return lambda problem, **options: self._make_policy(problem, options)
 
 
+def _has_items(candidates: Any) -> bool:
+    return isinstance(candidates, Iterable) and getattr(candidates, "ndim", 1) > 0
+
+
 def _listed(candidates: Any) -> list[dict[str, Any]]:
     """Return the settings that a user gives; ValueError or TypeError for anything else."""
     right = "a list of dictionaries of parameters, or a grid {name: values}"
@@ -241,7 +245,7 @@ def _listed(candidates: Any) -> list[dict[str, Any]]:
             listed = list(ParameterGrid(candidates))
         except (TypeError, ValueError) as error:
             raise TypeError(f"candidates must be {right}: {error}") from error
-    elif isinstance(candidates, (str, bytes, Iterator)) or not isinstance(candidates, Iterable):
+    elif isinstance(candidates, (str, bytes, Iterator)) or not _has_items(candidates):
         raise TypeError(f"candidates must be {right}, got {shown(candidates)}.")
     else:
         listed = list(candidates)

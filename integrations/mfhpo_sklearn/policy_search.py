@@ -29,6 +29,7 @@ from mfhpo._validation import (
     check_flag,
     check_limit,
     shown,
+    unwrapped,
 )
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
@@ -185,7 +186,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     @property
     def _timeout(self) -> float | None:
-        return getattr(self, "timeout", None)  # not every search has one
+        return unwrapped(getattr(self, "timeout", None))  # not every search has one
 
     def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the splitter's groups, and what goes on to the estimator and the scorer."""

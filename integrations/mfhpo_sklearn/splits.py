@@ -116,6 +116,8 @@ def in_words(cv: Any) -> str:
     """Return what was given as `cv`, without the indices of splits."""
     if hasattr(cv, "split") or isinstance(cv, str) or not hasattr(cv, "__iter__"):
         return shown(cv)
+    if getattr(cv, "ndim", 1) == 0:  # an array of NumPy without an axis
+        return shown(cv)
     return f"a list of {len(cv)} given splits" if hasattr(cv, "__len__") else "given splits"
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from mfhpo._validation import check_count, shown
+from mfhpo._validation import check_count, shown, unwrapped
 from mfhpo.certification.candidates import Candidate, CandidateResult
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.choice import choose_blocks, recommend_policy
@@ -147,7 +147,7 @@ class Certification:
         self._noise = as_noise(sigma)  # of the values as they are told
         noise = self._noise if maximise else mirrored_noise(self._noise)
         problem = Problem(n, costs=(1.0,), bias=Bias.max(0.0), noise=noise)
-        options: dict[str, Any] = {"delta": delta, "epsilon": epsilon, "seed": seed}
+        options: dict[str, Any] = {"delta": unwrapped(delta), "epsilon": epsilon, "seed": seed}
         options["max_failures"] = max_failures
         made: Policy
         if first_look is not None:

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, get_args
 
-from mfhpo._validation import check_choice
+from mfhpo._validation import check_choice, unwrapped
 from mfhpo.knowledge.bias import Kind
 from mfhpo.racing.declaration import BiasLike, SigmaLike
 
@@ -287,7 +287,7 @@ def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[st
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}")
         if name in _CHOICES:
             check_choice(name, value, _CHOICES[name])
-    return {**cls._defaults, **options}
+    return {**cls._defaults, **{name: unwrapped(value) for name, value in options.items()}}
 
 
 def _keyword_defaults(policy: type) -> dict[str, Any]:
