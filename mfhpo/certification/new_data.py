@@ -44,6 +44,6 @@ def interval_for_new_data(
     if n < 2 or not np.ptp(scores) > rounding:
         return -math.inf, math.inf
     variance = (1.0 / n + test_per_train) * float(np.var(scores, ddof=1))
-    half = float(stdtrit(n - 1, 1.0 - delta / 2.0)) * math.sqrt(variance)
+    half = float(stdtrit(n - 1, 1.0 - float(delta) / 2.0)) * math.sqrt(variance)
     mean = float(np.mean(scores))
     return mean - half, mean + half
