@@ -16,6 +16,7 @@ from ray.tune.stopper import (
     CombinedStopper,
     FunctionStopper,
     MaximumIterationStopper,
+    NoopStopper,
     TimeoutStopper,
 )
 
@@ -170,7 +171,8 @@ FUNCTION = FunctionStopper(lambda trial_id, result: False)
         (TIMEOUT, []),
         (THREE_EPOCHS, [("stop", "MaximumIterationStopper")]),
         (FUNCTION, [("stop", "FunctionStopper")]),
-        (CombinedStopper(FUNCTION, TIMEOUT), [("stop", "CombinedStopper")]),
+        (CombinedStopper(FUNCTION, TIMEOUT), [("stop", "FunctionStopper")]),
+        (CombinedStopper(TIMEOUT, NoopStopper()), []),
     ],
 )
 def test_a_stopper_of_the_run_config_is_warned_of_once(tmp_path, stopper, warnings):
