@@ -361,3 +361,16 @@ def test_either_the_last_level_or_all_are_given(options):
     for scheduler in (IISEScheduler, MFEliminationScheduler):
         with pytest.raises(ValueError, match="give either max_t"):
             scheduler(**options)
+
+
+def test_levels_are_geometric_from_the_grace_period_on():
+    """As in Ray's ASHA and HyperBand."""
+    geometric = {"grace_period": 2, "reduction_factor": 4}
+    assert list(IISEScheduler(max_t=81, **geometric)._levels) == [5, 20, 81]
+    assert MFEliminationScheduler(max_t=81, **geometric)._levels == [5, 20, 81]
+    for name, value in geometric.items():
+        for given in ({"levels": (1, 9)}, {"max_t": 9, "bias": {1: 0.5}}):
+            with pytest.raises(ValueError, match=f"{name}={value} has no part beside"):
+                MFEliminationScheduler(**given, **{name: value})
+    with pytest.raises(ValueError, match="grace_period must be at most 9, got 10"):
+        IISEScheduler(max_t=9, grace_period=10)
