@@ -293,7 +293,7 @@ def test_three_failures_withdraw_an_arm_that_has_no_value():
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 1), Observation(math.nan))
     assert policy.active.tolist() == [0, 1, 2]
-    message = r"arm 1 leaves the race: 3 of 3 pulls gave no value \(.*\), the last at fidelity 0"
+    message = r"leaves the race: 3 of 3 .*no number of a size up to 1e50\), the last at fidelity 0"
     with pytest.warns(ArmWithdrawnWarning, match=message) as caught:
         policy.tell(Pull(1, 0), Observation(math.inf))
     assert "max_failures=3" in str(caught[0].message)
