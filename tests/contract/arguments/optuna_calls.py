@@ -68,7 +68,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
 NOT_CALLED = {
     "mfhpo_optuna": {"Fidelity", "SearchRecommendation", "StudyCertificate", "StudyDeviation"}
     | {"StudyEquilibrium", "StudyLimitRecommendation", "StudyRecommendation"}
-    | {"DashboardCallback", "TimeLimited"},  # the latter is `time_limited`
+    | {"TimeLimited"},  # it is `time_limited`
 }
 
 # Names that are given as those of a fidelity or a replicate.

@@ -23,7 +23,8 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 @pytest.mark.parametrize("name", _CALLS)
 def test_a_wrong_argument_is_named(name):
     with contextlib.redirect_stdout(io.StringIO()):
-        seen, unclear = outcomes(*_CALLS[name])
+        seen, unclear, (seconds, slowest) = outcomes(*_CALLS[name])
+    print(f"{name}: at most {seconds:.2f} s of CPU, for {slowest}")
     assert not unclear, f"{name}, {dict(seen)}:\n" + "\n".join(unclear)
 
 
