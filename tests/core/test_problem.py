@@ -51,7 +51,7 @@ def test_a_problem_whose_costs_are_measured():
         ({"costs": (1.0, 3.0, 2.0)}, "costs must increase strictly"),
         ({"costs": (1.0, 1.0)}, "costs[0]=1.0 is followed by 1.0"),
         ({"costs": (1.0, 2.0), "n_fidelities": 3}, "n_fidelities=3 contradicts costs=[1.0, 2.0]"),
-        ({"costs": None}, "costs=None needs n_fidelities"),
+        ({"costs": None}, "n_fidelities must be at least 1 with costs=None"),
         ({"bias": Bias.max(0.0)}, "bias has 1 bounds [0.0] but there are 2 fidelities"),
     ],
 )
