@@ -6,9 +6,10 @@
 A fingerprint is a hash of the choices of a few small runs with fixed seeds: which configuration at
 which level, within which limit, and the answer. Values, intervals and words have no part in it, and
 models choose on a grid, so that another release of NumPy or another processor makes no difference.
-Each kind of experiment has one: a policy alone, a sampler, a searcher, a scheduler, an estimator, a
-pruner, a search, a certificate, a game, a choice of limits. A result rests on some of them, which
-it carries; it is of the present code as long as they are the present ones.
+Each kind of experiment has one: a policy alone with what is declared, a sampler, a searcher, a
+scheduler, an estimator, a pruner, a search, a certificate, a game, a choice of limits. A result
+rests on some of them, which it carries; it is of the present code as long as they are the present
+ones.
 """
 
 import argparse
@@ -67,13 +68,17 @@ def _is_on_grid(run: str) -> bool:
 
 
 def kind_of(run: str) -> str:
-    """Return the kind of experiment that a run belongs to: its host, and what it is called.
+    """Return the kind of experiment that a run belongs to: of a host, all that it calls the same.
 
     Examples
     --------
     >>> kind_of("optuna MFLUCB, EXPLORE-A"), kind_of("optuna IISE, 4 workers")
     ('optuna MFLUCB', 'optuna IISE, several workers')
+    >>> kind_of("policy MFLUCB, EXPLORE-A")
+    'policy MFLUCB, EXPLORE-A'
     """
+    if host_of(run) == "core":
+        return run
     kind = run.partition(",")[0]
     return f"{kind}, several workers" if run.endswith((" workers", " slots")) else kind
 

@@ -58,6 +58,6 @@ def test_a_choice_counts_and_a_digit_does_not(monkeypatch):
 def test_a_result_says_how_the_measured_code_chooses():
     said = provenance("benchmarks.papers.nash", ["--runs=2"], "optuna")
     assert said["command"] == "python -m benchmarks.papers.nash --runs=2"
-    assert set(said["fingerprints"]) == {"game MF-UCB-PNE", "game UCB-PNE"}
+    assert set(said["fingerprints"]) == set(kinds_of("benchmarks.papers.nash"))
     if (ROOT / ".git").exists():
         assert len(said["commit"].removesuffix("+")) == 12

@@ -11,7 +11,7 @@ from benchmarks.rests_on import kinds_of
 
 COMMAND = "python -m benchmarks.papers.iise --data=FOLDER --runs=100"
 NOW = {kind: recorded()[kind] for kind in kinds_of("benchmarks.papers.iise")}
-BEFORE = NOW | {"policy IISE": "another"}
+BEFORE = NOW | {"policy IISE, declared": "another"}
 PLAYED = identity_by(recorded())
 
 
