@@ -93,7 +93,7 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def recommend(self) -> Recommendation:
-        """The best answer so far; before the end it is marked as not certified."""
+        """Return the best answer so far; before the end it is marked as not certified."""
 
     @abc.abstractmethod
     def withdraw(self, arm: int, duplicate_of: int | None = None) -> None:
@@ -101,14 +101,14 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
-        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far.
+        """Return arm, mean, interval at the target and fidelity of the best answer so far.
 
-        The same as in `recommend`, cheap enough to be shown after every pull.
+        It agrees with `recommend`, and is cheap enough to be shown after every pull.
         """
 
     @abc.abstractmethod
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
-        """Count, mean and confidence radius of what was observed of an arm at a fidelity."""
+        """Return count, mean and confidence radius of an arm at a fidelity."""
 
     @property
     @abc.abstractmethod
@@ -132,7 +132,7 @@ class Policy(abc.ABC):
 
     @abc.abstractmethod
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far, as plain JSON values."""
+        """Return everything learned so far, as plain JSON values."""
 
     @abc.abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

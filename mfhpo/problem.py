@@ -91,7 +91,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is known of a race before its first pull.
+    """What is known about a race before its first pull.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Problem:
     bias
         Bounds on the fidelities' bias. None: estimated during the race.
     noise
-        What is known of the noise around a configuration's mean.
+        What is known about the noise around a configuration's mean.
     n_fidelities
         Number of fidelities M; only needed when ``costs`` is None.
 
@@ -166,9 +166,9 @@ class Answer:
     mean
         Its estimated mean, at the highest fidelity at which it was seen (NaN if it never was).
     interval
-        Bounds that hold, with all the others of the race and at all times, with probability
-        1 - delta; they are about the mean at the target fidelity, and infinite where nothing can
-        be said of it.
+        Bounds that hold, with all the others of the race and at all times, with probability 1 -
+        delta; they are about the mean at the target fidelity, and infinite where nothing is known
+        about it.
     delta
         Error probability of the certificate.
     epsilon
@@ -189,9 +189,9 @@ class Answer:
     assumptions
         What the certificate rests on, in words; what was estimated is named as such.
     remaining_cost
-        A guess of what it would still take to certify: 0 when certified, infinite when it looks as
-        if no amount will (a tie and epsilon = 0, or too few replicates), None when too little is
-        known.
+        A guess of what it would still take to certify: 0 when certified, None when too little is
+        known. Infinite when no amount seems to suffice (a tie and epsilon = 0, or too few
+        replicates).
     conditions
         What must be true for the claim, as clauses: "wrong with probability at most delta if ...".
     unseen
@@ -225,7 +225,7 @@ class Answer:
     notices: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON values (what is not finite becomes None)."""
+        """Return the answer as plain JSON values (None for what is not finite)."""
         content: dict[str, Any] = plain(asdict(self))
         return content
 

@@ -38,9 +38,7 @@ class SearchCertificate(BesideNewData, Certificate):
         The estimator with the winning setting, fitted on all data; None with ``refit=False``, or if
         `certify` was interrupted.
     new_data_interval
-        About the expected score on new data of the same kind, of a fit on as many samples as a
-        split trains on. It is approximate (`mfhpo.certification.new_data`);
-        infinite where too little is known.
+        See `mfhpo_sklearn.results.SearchRecommendation`.
     """
 
     new_data_interval: tuple[float, float] = field(default=(-math.inf, math.inf), kw_only=True)
@@ -57,7 +55,7 @@ class SearchCertificate(BesideNewData, Certificate):
         return self.mean
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain values, without the estimator."""
+        """Return the certificate as plain values, without the estimator."""
         content = super(SearchCertificate, replace(self, best_estimator_=None)).to_dict()
         del content["best_estimator_"]
         return content
@@ -86,10 +84,9 @@ def certify(
 
     ``search.best_score_`` is the luckiest of many noisy means: it promises too much, and another
     setting may be better. This evaluates the best `top` settings again on fresh splits, until the
-    best of them is known, and returns it with its mean score, an interval and the probability of
-    being wrong. With probability at least 1 - `delta`, no setting of the shortlist is better by
-    more than `epsilon`, on average over random splits of this data set. Nothing is said about other
-    settings. For new data of the same kind there is an approximate interval beside it.
+    best of them is known. With probability at least 1 - `delta`, no setting of the shortlist is
+    better by more than `epsilon`, on average over random splits of these data. The answer says
+    nothing about other settings. For new data of the same kind there is an approximate interval.
 
     Parameters
     ----------
@@ -131,29 +128,24 @@ def certify(
     Returns
     -------
     SearchCertificate
-        ``print`` it. ``best_params_``, ``best_estimator_``, ``mean``, ``corrected_mean``,
-        ``interval``, ``certified``, ``within``, ``new_data_interval``; beside it what the search's
-        own winner had promised, and turned out to be.
+        ``print`` it; it also shows what the search's own winner had promised, and turned out to be.
 
     Raises
     ------
-    TypeError
-        If an argument is of the wrong type.
-    ValueError
-        If the search is not fitted or has fewer than two settings, if there are no fresh splits
-        like its own (as with ``TimeSeriesSplit``), if splits tear `groups` apart, or for arguments
-        out of range. What all settings raise in the first round is raised here.
+    TypeError, ValueError
+        For wrong arguments, and if the search is not fitted or has fewer than two settings. If
+        there are no fresh splits like its own, as with ``TimeSeriesSplit``, or splits tear `groups`
+        apart. What all settings raise in the first round is raised here.
     KeyboardInterrupt
         If interrupted before any fit gave a score. Later, an interrupt ends the evaluations: the
         answer says what holds, and `best_estimator_` is None.
 
     Notes
     -----
-    All remaining settings are compared by their differences on the same split, which are taken as
-    normal. A divergence that no split has shown is not excluded; the text says how rare it may be.
-    A fit that fails is repeated on its split, until its setting leaves; a split on which all
-    settings fail is left out.
-    An estimator with a fixed ``random_state`` keeps it: the answer is then about that seed.
+    Settings are compared by their differences on the same split, which are taken as normal. A
+    divergence that no split has shown is not excluded; the text says how rare it may be. A fit that
+    fails is repeated on its split, until its setting leaves. A split on which all settings fail is
+    left out. An estimator with a fixed ``random_state`` keeps it: the answer is about that seed.
 
     Examples
     --------
@@ -241,10 +233,7 @@ def _tell(
     found: Iterator[tuple[int, Evaluation]],
     scores: list[list[float]],
 ) -> None:
-    """Tell what came of a round, and keep the scores of each arm.
-
-    Raises what all settings raise in the first round.
-    """
+    """Tell the results of a round and keep the scores; raise what all raise in the first one."""
     is_first = race.evaluations == 0
     errors = []
     for place, evaluation in found:
@@ -258,7 +247,7 @@ def _tell(
 
 
 def _round(race: Certification, budget: int | None) -> list[Pull]:
-    """What is left to evaluate on the split that is next, as far as the budget goes."""
+    """Return what is left to evaluate on the next split, as far as the budget goes."""
     pulls: list[Pull] = []
     while budget is None or race.evaluations + len(pulls) < budget:
         pull = race.ask(pulls)

@@ -69,7 +69,7 @@ def evaluate(
 
 
 def workers(n_jobs: int | None) -> Parallel:
-    """Workers that hand over results as they come, where joblib's backend can."""
+    """Return workers that hand over results as they come, where joblib's backend can."""
     try:
         return Parallel(n_jobs=n_jobs, return_as="generator_unordered")
     except ValueError:  # the backend "multiprocessing"
@@ -79,10 +79,10 @@ def workers(n_jobs: int | None) -> Parallel:
 def evaluations(
     parallel: Parallel, tasks: Sequence[tuple[Any, ...]]
 ) -> Iterator[tuple[int, Evaluation]]:
-    """What comes of each task, the arguments of `evaluate`, and which task it is.
+    """Yield the number of each task and its evaluation; a task holds `evaluate`'s arguments.
 
-    They come in the order of the tasks, so that what is learned from them does not depend on which
-    worker is faster. After a KeyboardInterrupt, all that have ended come before it is raised.
+    They come in the order of the tasks, whichever worker is faster. After a KeyboardInterrupt, all
+    that have ended come before it is raised.
     """
     ended: dict[int, Evaluation] = {}
     place = 0

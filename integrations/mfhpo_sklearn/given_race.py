@@ -19,12 +19,8 @@ class GivenRace:
     """Translates between settings on splits and a policy's pulls.
 
     A policy with blocks compares candidates on the same splits. One without blocks takes
-    evaluations as independent, so each of them gets a split that no other one has.
-
-    Attributes
-    ----------
-    sharing
-        How settings share splits, in words.
+    evaluations as independent, so each of them gets a split that no other one has. `sharing` says
+    which of the two it is.
     """
 
     def __init__(
@@ -47,7 +43,7 @@ class GivenRace:
         )
 
     def next(self, pending: Sequence[Pull]) -> Pull | None:
-        """What to evaluate besides what is under way; None for nothing."""
+        """Return what to evaluate besides what is under way; None for nothing."""
         if self.policy.finished:
             return None
         pulls = self.policy.ask(1, pending)
@@ -56,20 +52,20 @@ class GivenRace:
         return pulls[0]
 
     def tell(self, pull: Pull, evaluation: Evaluation) -> None:
-        """Learn what came of an evaluation."""
+        """Learn the result of an evaluation."""
         self._told += 1
         self.policy.tell(pull, Observation(evaluation.score))
 
     def params(self, arm: int) -> dict[str, Any]:
-        """The parameters of a candidate."""
+        """Return the parameters of a candidate."""
         return dict(self._candidates[arm])
 
     def split_of(self, pull: Pull, pending: Sequence[Pull]) -> int:
-        """The number of the split that a pull is evaluated on, besides what was asked before it."""
+        """Return the number of the split that a pull is evaluated on."""
         return self._told + len(pending) if pull.block is None else pull.block
 
     def is_fresh(self, pull: Pull) -> bool:
-        """Whether the value may count in a claim: all of them do."""
+        """Return True: all values may count in a claim."""
         return True
 
     @property
@@ -78,7 +74,7 @@ class GivenRace:
         return {arm: arm for arm in range(len(self._candidates))}
 
     def answer(self, assumption: str) -> SearchRecommendation:
-        """The best answer so far."""
+        """Return the best answer so far."""
         answer = self.policy.recommend()
         params = {} if answer.arm is None else self.params(answer.arm)
         level = self._resource.levels[answer.fidelity]
@@ -87,7 +83,7 @@ class GivenRace:
 
     @property
     def phase(self) -> str:
-        """How far the race is, in words."""
+        """Progress of the race, in words."""
         return f"{len(self.policy.active)} of {len(self._candidates)} candidates left"
 
     def _is_too_dear(self, pulls: Sequence[Pull]) -> bool:

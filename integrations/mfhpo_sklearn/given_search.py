@@ -10,11 +10,7 @@ from sklearn.model_selection import ParameterGrid
 
 from mfhpo._validation import check_choice, check_dictionaries, check_limit, shown
 from mfhpo.certification.certification import MakeCertifier
-from mfhpo.certification.choice import (
-    make_best_policy,
-    make_block_elimination,
-    make_elimination,
-)
+from mfhpo.certification.choice import make_best_policy, make_block_elimination, make_elimination
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
@@ -43,29 +39,24 @@ class MFSearchCV(PolicySearchCV):
     All settings are evaluated on the same fresh splits, and compared by their differences on these
     (`mfhpo.BlockElimination`); every fit is a full one. Where `bias` or `sigma` is declared, or
     with ``estimated_bias="eliminate"``, the policy is the one that `mfhpo.recommend_policy` names.
-    Such a policy takes all scores as independent. So each fit has a split of its own then, and
-    settings share none. Cheap levels of the resource are evidence only where `bias` is declared, or
-    with "eliminate".
+    It takes all scores as independent, so each fit has a split of its own. Cheap levels of the
+    resource are evidence only where `bias` is declared, or with "eliminate".
 
     A `budget` below four full fits of each setting changes the search, if there are a `resource`,
     five settings or more, no `bias`, and ``estimated_bias="steer"``. Half of the budget then
     chooses finalists with cheap levels, on one split of the data, as `SpaceSearchCV` does. The
     other half evaluates the finalists on fresh splits. The guarantee is about the finalists alone:
-    of the settings that were left at a cheap level, one may be better with all samples.
+    a setting that was left at a cheap level may be better with all samples.
 
-    What it guarantees: with probability at least 1 - `delta`, no setting is better than the
-    certified one by more than `epsilon`, on average over random splits of these data. For new data
-    of the same kind there is an approximate interval beside it.
+    What it guarantees, on average over random splits of these data: with probability at least 1 -
+    `delta`, no setting is better than the certified one by more than `epsilon`. For new data of the
+    same kind there is an approximate interval beside it.
 
     Parameters
     ----------
-    estimator
-        See `SpaceSearchCV`.
     candidates
         The settings: a list of dictionaries of parameters, or a grid ``{name: values}``, of which
         all combinations are compared. For several grids give ``list(ParameterGrid([...]))``.
-    levels
-        See `SpaceSearchCV`.
     resource
         See `SpaceSearchCV`. Cheap levels are used where `bias` is declared, with "eliminate", and
         where the `budget` is small; else a resource only sets what a full fit is.
@@ -77,8 +68,8 @@ class MFSearchCV(PolicySearchCV):
         finalists. "eliminate": a pilot estimates bounds, and settings that are unlike the pilot's
         may be lost.
     sigma
-        What is known about the noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded`
-        or `mfhpo.Gaussian`. None: estimated. With a sigma, finalists share no splits.
+        Noise of a score over splits: a sub-Gaussian scale, `mfhpo.Bounded` or `mfhpo.Gaussian`.
+        None: estimated. With a sigma, finalists share no splits.
     delta
         Probability of a wrong certificate, in (0, 1).
     epsilon
@@ -87,19 +78,17 @@ class MFSearchCV(PolicySearchCV):
     budget
         What may be paid, in full fits. When it is spent, the answer is not certified, but says what
         holds. Below four full fits of each setting, cheap levels choose the finalists, see above.
-        Half of such a budget has to pay for four full fits, or there are no fresh scores: then
-        ``best_score_`` is the search's own, a lucky one, at ``certificate_.level``. None: no limit.
+        If half of it does not pay for four full fits, there are no fresh scores. ``best_score_`` is
+        then the search's own, a lucky one, at ``certificate_.level``. None: no limit.
     timeout
         Seconds after which nothing is begun; the certificate says so. None: no limit.
     measure
         Least number of full fits of the winner. Finalists that share splits are compared after
         planned numbers of fits instead.
     max_failures
-        A setting without any score leaves the race, with a warning, after so many fits that fail.
-        Where settings share splits, a fit that fails is repeated on its split. A setting may leave
-        at a cheap level, too; there the search decides after how many failures.
-    cv, scoring, n_jobs, refit, error_score, verbose, random_state
-        See `SpaceSearchCV`.
+        A setting without any score leaves the race, with a warning, after so many failed fits;
+        at a cheap level the search decides after how many. On shared splits, a failed fit is
+        repeated.
 
     Attributes
     ----------
@@ -107,17 +96,12 @@ class MFSearchCV(PolicySearchCV):
         ``print`` it: what is certified, how sure that is, and what it rests on
         (`mfhpo_sklearn.results.SearchRecommendation`); with finalists a
         `mfhpo_sklearn.results.SpaceSearchRecommendation`, which also says where settings were left.
-    best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_
+    best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_, n_splits_
         As of `SpaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
         theirs are: other rows have the search's scores at the level in ``n_resources``. A candidate
         without a score has NaN.
-    n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
-        As of `SpaceSearchCV`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        In ``fit``, for arguments of the wrong type or out of range.
+    scorer_, n_features_in_, feature_names_in_, classes_
+        As in ``GridSearchCV``.
 
     Examples
     --------
@@ -155,28 +139,7 @@ class MFSearchCV(PolicySearchCV):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            estimator=estimator,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            error_score=error_score,
-        )
-        self.candidates = candidates
-        self.resource = resource
-        self.levels = levels
-        self.bias = bias
-        self.estimated_bias = estimated_bias
-        self.sigma = sigma
-        self.delta = delta
-        self.epsilon = epsilon
-        self.budget = budget
-        self.timeout = timeout
-        self.measure = measure
-        self.max_failures = max_failures
-        self.random_state = random_state
+        self._set(locals())
 
     def _taken(self) -> set[str]:
         return {name for candidate in _listed(self.candidates) for name in candidate}
@@ -193,7 +156,7 @@ class MFSearchCV(PolicySearchCV):
         )
 
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
-        """The policy for levels that are evidence."""
+        """Make the policy for levels that are evidence."""
         return make_best_policy(problem, 1.0, {**options, "aim": "best arm"})
 
     def _race(self, resource: Resource, seed: int) -> GivenRace | FinalistsRace:
@@ -239,7 +202,7 @@ class MFSearchCV(PolicySearchCV):
         return FinalistsRace(declared, candidates, resource, seed, self._policy_of_finalists())
 
     def _policy_of_finalists(self) -> MakeCertifier | None:
-        """Return what makes the policy for finalists that share no splits; None: planned looks."""
+        """Return the maker of a policy for finalists that share no splits; None: planned looks."""
         return None
 
 
@@ -255,19 +218,12 @@ class IISESearchCV(MFSearchCV):
 
     Examples
     --------
-    Half as many training samples cost a setting at most 0.05 of accuracy, give or take:
+    Half as many training samples cost a setting at most 0.05 of accuracy, give or take::
 
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.svm import SVC
-    >>> from mfhpo import Gaussian
-    >>> from mfhpo_sklearn import IISESearchCV
-    >>> X, y = load_iris(return_X_y=True)
-    >>> search = IISESearchCV(
-    ...     SVC(), {"C": [0.001, 1, 100]}, resource="n_samples", levels=[60, 120], bias=[0.05, 0],
-    ...     sigma=Gaussian(), epsilon=0.05, random_state=0,
-    ... ).fit(X, y)
-    >>> search.certificate_.certified, search.best_score_ > 0.9
-    (True, True)
+        search = IISESearchCV(
+            SVC(), {"C": [0.001, 1, 100]}, resource="n_samples", levels=[60, 120], bias=[0.05, 0],
+            sigma=Gaussian(), epsilon=0.05,
+        )
     """
 
     def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
@@ -278,7 +234,7 @@ class IISESearchCV(MFSearchCV):
 
 
 def _listed(candidates: Any) -> list[dict[str, Any]]:
-    """The settings that a user gives; a ValueError or TypeError says what would be right."""
+    """Return the settings that a user gives; ValueError or TypeError for anything else."""
     right = "a list of dictionaries of parameters, or a grid {name: values}"
     if isinstance(candidates, Mapping):
         try:

@@ -36,25 +36,8 @@ class OpenRace:
     The search evaluates all settings on split 0; the certificate takes those after it, which its
     settings share if the search has a replicate. No setting is begun twice. Once all of a space
     were begun, the best of them go to the target, and the certificate begins with what is left of
-    the budget.
-
-    Parameters
-    ----------
-    declared
-        The search, as its user declares it.
-    settings
-        The space; or the candidates of the search, each with all of its parameters.
-    resource
-        What a fit is given at each level.
-    seed
-        Of the search, and of what is drawn.
-    policy
-        See `BudgetedSearch`.
-
-    Attributes
-    ----------
-    sharing
-        How settings share splits, in words.
+    the budget. `settings` is the space, or the candidates with all of their parameters; `sharing`
+    says how settings share splits.
     """
 
     def __init__(
@@ -99,7 +82,7 @@ class OpenRace:
                 search.merge(arm)  # the space has no more
 
     def next(self, pending: Sequence[Pull]) -> Pull | None:
-        """What to evaluate besides what is under way; None for nothing."""
+        """Return what to evaluate besides what is under way; None for nothing."""
         if self._early_failures is not None and self._early_failures >= _MOST_EARLY_FAILURES:
             return None
         pulls = self.policy.ask(1, pending)
@@ -130,7 +113,7 @@ class OpenRace:
         return False
 
     def _without_new_arms(self, pending: Sequence[Pull]) -> Pull | None:
-        """The next step when all settings were tried: to the target, or to the certificate."""
+        """Return the next step once all settings were tried: to the target or the certificate."""
         search, policy = self.policy.search, self.policy
         if any(pull.fidelity < search.target for pull in pending):
             return None
@@ -158,14 +141,14 @@ class OpenRace:
         return level, self.policy.search.mean(arm, level)
 
     def _again(self, arm: int) -> Pull | None:
-        """The only setting on a fresh split; no value of it was selected, so that all count."""
+        """Return the only setting on a fresh split; no value was selected, so all count."""
         self._single = arm
         fits = 1 + self._fits_again
         pull = Pull(arm, self.policy.search.target, block=SEARCH_BLOCK + fits)
         return pull if fits < _SINGLE_FITS and self.policy.fits(pull) else None
 
     def tell(self, pull: Pull, evaluation: Evaluation) -> None:
-        """Learn what came of an evaluation."""
+        """Learn the result of an evaluation."""
         if evaluation.score is not None:
             self._early_failures = None
             self._failed.discard(pull.arm)
@@ -183,7 +166,7 @@ class OpenRace:
         self.policy.tell(pull, Observation(evaluation.score, cost))
 
     def params(self, arm: int) -> dict[str, Any]:
-        """The parameters of an arm."""
+        """Return the parameters of an arm."""
         return dict(self._params[arm])
 
     def split_of(self, pull: Pull, pending: Sequence[Pull]) -> int:
@@ -193,7 +176,7 @@ class OpenRace:
         return pull.block or 0
 
     def is_fresh(self, pull: Pull) -> bool:
-        """Whether the value may count in a claim: those do that the search has not selected."""
+        """Return whether a value may count in a claim: the search has not selected it."""
         return isinstance(pull, Replicate)
 
     @property
@@ -202,7 +185,7 @@ class OpenRace:
         return {arm: row for row, arm in enumerate(sorted(self._asked))}
 
     def answer(self, assumption: str) -> SpaceSearchRecommendation:
-        """The best answer so far."""
+        """Return the best answer so far."""
         answer = self.policy.recommend()
         params = {} if answer.arm is None else self.params(answer.arm)
         level = self._resource.levels[answer.fidelity]
@@ -221,6 +204,6 @@ class OpenRace:
 
     @property
     def phase(self) -> str:
-        """How far the search is, in words."""
+        """Progress of the search, in words."""
         n = len(self.policy.shortlist)
         return f"evaluates the {n} best again" if n else "searches"

@@ -55,20 +55,55 @@ class _Task:
 
 
 class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no types
-    """A search that a policy runs; see `SpaceSearchCV`, `MFSearchCV` and `IISESearchCV`."""
+    """A search that a policy runs; see `SpaceSearchCV`, `MFSearchCV` and `IISESearchCV`.
+
+    Parameters
+    ----------
+    estimator
+        What is fitted: any estimator of scikit-learn, such as a ``Pipeline``. One with a fixed
+        ``random_state`` keeps it: the answer is then about that seed.
+    levels
+        Values of the resource, increasing; the last one is the target. None: up to six, each a
+        third of the next, up to all training samples, or to the estimator's own value.
+    cv
+        A number k of folds, for splits with a test share of 1 / k; None: 5. Or a splitter with a
+        `random_state`, whose first split is taken under a new seed each time, shuffled. Splits are
+        stratified for classifiers, and keep `groups` together; a splitter that tears them apart is
+        refused.
+    scoring
+        A metric, as in ``GridSearchCV``; a single one.
+    n_jobs
+        Number of settings that are evaluated at once.
+    refit
+        Whether to fit the best setting on all data, as ``best_estimator_``.
+    error_score
+        Score of a fit that raises. NaN: it counts as a failure. "raise": it ends the search.
+    verbose
+        1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
+        each fit, and what it gave.
+    random_state
+        Makes the search repeatable, as far as the estimator's own seed does.
+    """
 
     resource: str | None
     levels: Sequence[Any] | None
     random_state: Any
     certificate_: SearchRecommendation
 
+    def _set(self, given: Mapping[str, Any]) -> None:
+        """Set a constructor's arguments, its ``locals()``, as attributes, as scikit-learn asks."""
+        super().__init__(given["estimator"])
+        for name, value in given.items():
+            if name != "self":
+                setattr(self, name, value)
+
     @abc.abstractmethod
     def _taken(self) -> set[str]:
-        """The parameters of the estimator that are compared; raises for bad candidates."""
+        """Return the estimator's parameters that are compared; raise for bad candidates."""
 
     @abc.abstractmethod
     def _race(self, resource: Resource, seed: int) -> Race:
-        """What decides on evaluations; raises for bad options."""
+        """Make what decides on evaluations; raise for bad options."""
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Search on these data, and fit the best setting on all of them.
@@ -124,8 +159,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             self._refit(task)
         return self
 
-    # Arguments.
-
     def _check_options(self) -> None:
         if isinstance(self.scoring, (list, tuple, set, Mapping)):
             raise ValueError(
@@ -155,7 +188,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         return getattr(self, "timeout", None)  # not every search has one
 
     def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """What the splitter gets as groups, and what goes on to the estimator and the scorer."""
+        """Return the splitter's groups, and what goes on to the estimator and the scorer."""
         given = {name: value for name, value in params.items() if value is not None}
         if not get_config()["enable_metadata_routing"]:
             groups = given.pop("groups", None)
@@ -167,8 +200,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         scores = MethodMapping().add(caller="fit", callee="score")
         router.add(scorer=self._get_scorers()[0], method_mapping=scores)
         return groups, {name: given[name] for name in router.consumes("fit", given)}
-
-    # The loop.
 
     def _evaluations(self, race: Race, task: _Task) -> Iterator[Row]:
         """Evaluate what the race asks for, several at once, and tell it in the order asked."""
@@ -209,7 +240,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         return replace(evaluation, score=float(self.error_score)) if known else evaluation
 
     def _show(self, race: Race, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Print a line if there is news beside what was shown last, or each time if asked to."""
+        """Print a line if there is news, or each time if asked to; return what was shown last."""
         if self.verbose < 1:
             return shown
         arm, mean, (low, high), _ = race.policy.leader()
@@ -227,10 +258,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         print(text)
         return news
 
-    # The results.
-
     def _why_all_failed(self) -> str:
-        """A likely reason why all fits failed, in words; "" if none is known."""
+        """Return a likely reason why all fits failed; "" if none is known."""
         return ""
 
     def _warn_of_failures(self, results: Results) -> None:
@@ -293,7 +322,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
 
 def _round(race: Race, at_once: int) -> tuple[list[Pull], list[int]]:
-    """What to evaluate now, and on which splits."""
+    """Return what to evaluate now, and on which splits."""
     pulls: list[Pull] = []
     numbers: list[int] = []
     while len(pulls) < at_once:

@@ -33,8 +33,7 @@ class Resource:
     levels
         Its values, increasing.
     classes
-        Of each sample, shape (n_samples,), so that few samples have all classes in proportion; None
-        for no classes.
+        Classes of the samples, shape (n_samples,), to keep them in proportion, or None.
     whole
         Whether the last level is all training samples, however many of them a split has.
     """
@@ -54,10 +53,10 @@ class Resource:
         y: Any,
         taken: Collection[str],
     ) -> Resource:
-        """The resource that a user names; `taken` are the parameters that candidates set.
+        """Return the resource that a user names; `taken` are the parameters of candidates.
 
-        Raises ValueError or TypeError for a name that the estimator does not have, and for levels
-        that do not increase, or ask for more samples than there are.
+        Raise ValueError or TypeError for an unknown name, levels that do not increase, or more
+        samples than there are.
         """
         if name is None:
             if levels is not None:
@@ -93,7 +92,7 @@ class Resource:
 
     @property
     def costs(self) -> tuple[float, ...]:
-        """Of an evaluation at each level, in full fits: proportional to the levels."""
+        """Costs of an evaluation at each level in full fits, proportional to the levels."""
         if self.name is None:
             return (1.0,)
         return tuple(level / self.levels[-1] for level in self.levels)
@@ -110,11 +109,11 @@ class Resource:
         return f"{self.name or 'level'}={self.levels[level]!r}"
 
     def settings(self, level: int) -> dict[str, Any]:
-        """The parameters of the estimator that a level sets, by its index."""
+        """Return the parameters of the estimator that a level sets, by its index."""
         return {} if self.name in (None, SAMPLES) else {self.name: self.levels[level]}
 
     def part_of(self, split: Split, level: int) -> Split:
-        """The split with as many training samples as a level has; those of a lower one are in it.
+        """Return the split with a level's training samples, which include a lower level's.
 
         The test samples stay the same.
         """
@@ -124,10 +123,9 @@ class Resource:
         return self._in_order(train)[: self.levels[level]], test
 
     def _in_order(self, train: IntArray) -> IntArray:
-        """Training samples in an order in which any first few are like all of them.
+        """Return training samples in an order in which any first few are like all of them.
 
-        They are shuffled, as some splitters leave them in the order of the data. One of each class
-        comes first, and all classes are in proportion.
+        They are shuffled. One of each class comes first, and all classes are in proportion.
         """
         train = np.random.default_rng(0).permutation(train)
         if self.classes is None:
@@ -172,7 +170,7 @@ def _sample_levels(
 
 
 def _levels_up_to(name: str, own: Any) -> tuple[Any, ...]:
-    """Levels up to the estimator's own value."""
+    """Return levels up to the estimator's own value."""
     if not is_number(own) or own <= 0:
         raise ValueError(
             f"resource={name!r} needs levels: the estimator has {name}={own!r}, which is no "

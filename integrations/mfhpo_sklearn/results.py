@@ -78,10 +78,7 @@ class SpaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
 
 @dataclass(frozen=True)
 class Row:
-    """One evaluation: what was asked for, on the split of which number, and what came of it.
-
-    `is_fresh` says that the value may count in a claim: no search has selected it.
-    """
+    """One evaluation; a fresh value may count in a claim, as no search has selected it."""
 
     pull: Pull
     split: int
@@ -97,7 +94,7 @@ class Results:
 
     @property
     def errors(self) -> list[Exception]:
-        """What evaluations raised."""
+        """Exceptions that evaluations raised."""
         found = (row.evaluation.error for row in self.rows)
         return [error for error in found if error is not None]
 
@@ -108,7 +105,7 @@ class Results:
         return any(one.error is None and one.score is not None for one in found)
 
     def scores_of(self, arm: int, level: int) -> list[float]:
-        """The scores of an arm at a level: those that may count in a claim, or else all."""
+        """Return an arm's scores at a level: the fresh ones, or else all."""
         here = [row for row in self.rows if (row.pull.arm, row.pull.fidelity) == (arm, level)]
         return _scores([row for row in here if row.is_fresh]) or _scores(here)
 
@@ -119,20 +116,12 @@ class Results:
         params: Callable[[int, int], Mapping[str, Any]],
         levels: Sequence[Any] | None,
     ) -> tuple[dict[str, Any], int]:
-        """``cv_results_`` with a row for each candidate, and the number of columns of splits.
+        """Return ``cv_results_`` with a row for each candidate, and the number of split columns.
 
         A row's scores are those at the highest level that the candidate has a value at; if it has
         fresh ones there, its mean is theirs alone. The `best` row ranks first, then those with
-        fresh scores, then by level and mean.
-
-        Parameters
-        ----------
-        rows, best
-            By arm, which row it has, and the row of the one that is recommended.
-        params
-            The parameters of an arm at a level.
-        levels
-            Of the resource; None: there is none.
+        fresh scores, then by level and mean. `rows` has the row of each arm, and `params` gives the
+        parameters of an arm at a level.
         """
         arms = {row: arm for arm, row in rows.items()}
         known: list[list[Row]] = [[] for _ in arms]
@@ -194,7 +183,7 @@ class _Summary:
 
     @property
     def standing(self) -> tuple[bool, bool, int, float]:
-        """Larger is better; without any score, worst."""
+        """Sort key, larger is better; without any score, worst."""
         has_score = not math.isnan(self.mean)
         return has_score, self.is_fresh, self.level, self.mean if has_score else 0.0
 
@@ -212,7 +201,7 @@ def _spread(values: Sequence[float]) -> float:
 
 
 def _masked(values: Sequence[Any]) -> Any:
-    """A column of parameters: numbers as such, all else as objects, masked where a row has none."""
+    """Return a column of parameters: numbers or objects, masked where a row has none."""
     given = [(row, value) for row, value in enumerate(values) if value is not _ABSENT]
     try:
         found = np.array([value for _, value in given])
@@ -226,7 +215,7 @@ def _masked(values: Sequence[Any]) -> Any:
 
 
 def _ranks(standings: Sequence[tuple[Any, ...]]) -> npt.NDArray[np.int32]:
-    """1 for the largest; equal ones share the smallest of their ranks."""
+    """Return ranks, 1 for the largest; equal ones share the smallest of their ranks."""
     ranks: dict[tuple[Any, ...], int] = {}
     for rank, standing in enumerate(sorted(standings, reverse=True), 1):
         ranks.setdefault(standing, rank)

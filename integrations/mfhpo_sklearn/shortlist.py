@@ -20,7 +20,7 @@ class SearchShortlist(Shortlist):
 
 
 def shortlist_of(search: Any, top: int) -> SearchShortlist:
-    """The `top` best settings; arguments and errors are those of `mfhpo_sklearn.certify`."""
+    """Return the `top` best settings; for arguments and errors see `mfhpo_sklearn.certify`."""
     top = check_count("top", top, 2)
     if not hasattr(search, "estimator") or not hasattr(search, "get_params"):
         raise TypeError(f"search must be a search such as GridSearchCV, got {shown(search)}.")
@@ -75,7 +75,7 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
 
 
 def _metric_of(search: Any) -> tuple[str, Any]:
-    """Name of the metric in ``cv_results_``, and its scorer."""
+    """Return the name of the metric in ``cv_results_``, and its scorer."""
     scorer = search.scorer_
     if not getattr(search, "multimetric_", isinstance(scorer, dict)):
         return "score", scorer
@@ -103,7 +103,7 @@ class _OneMetric:
 
 
 def key_of(params: dict[str, Any]) -> str:
-    """The same for equal settings only; the text of a long array or an estimator is cut off."""
+    """Return a text that only equal settings share, unlike a `repr` that is cut off."""
     return repr([(name, _described(value)) for name, value in sorted(params.items())])
 
 
@@ -126,7 +126,7 @@ def _described(value: Any) -> Any:
 
 
 def _is_its_parameters(value: Any) -> bool:
-    """Whether a clone of it keeps the parameters and nothing else, unlike a frozen estimator."""
+    """Return whether a clone keeps parameters and nothing else, unlike a frozen estimator."""
     if not hasattr(value, "get_params") or isinstance(value, type):
         return False
     usual = BaseEstimator.__sklearn_clone__

@@ -88,7 +88,7 @@ class _Discrete:
 
     @cached_property
     def _found(self) -> Any:
-        """Its values, but for rare ones."""
+        """Values of the distribution, without rare ones."""
         return np.unique(self.distribution.ppf(_inside(np.linspace(0.0, 1.0, _GRID))))
 
     @property
@@ -107,7 +107,7 @@ class _Discrete:
 
 
 def _inside(places: Any) -> Any:
-    """Places that are no end of an infinite range."""
+    """Return places that are no end of an infinite range."""
     return np.clip(places, _TAIL, 1.0 - _TAIL)
 
 
@@ -141,16 +141,6 @@ class Parameters:
         Parameters of the estimator that are set.
     size
         Number of different settings; infinite if there is no end of them.
-
-    Examples
-    --------
-    >>> from scipy.stats import loguniform
-    >>> parameters = Parameters({"C": loguniform(1, 100), "kernel": ["rbf", "linear"]})
-    >>> parameters.kinds
-    {'C': Numeric(places=()), 'kernel': OneOf(n=2)}
-    >>> params, point = parameters.draw({"C": 0.5, "kernel": 1.0}, np.random.default_rng(0))
-    >>> round(params["C"], 6), params["kernel"]
-    (10.0, 'linear')
     """
 
     def __init__(self, distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
@@ -174,7 +164,7 @@ class Parameters:
                     self.kinds[self._known_as(which, name)] = kind
 
     def draw(self, point: Point | None, rng: np.random.Generator) -> tuple[dict[str, Any], Point]:
-        """The setting at a point, and its own point; what the point lacks is drawn at random."""
+        """Return the setting at a point, and its own point; the rest is drawn at random."""
         point = point or {}
         which = int(point.get(_WHICH, rng.integers(len(self._spaces))))
         params: dict[str, Any] = {}

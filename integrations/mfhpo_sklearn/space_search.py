@@ -30,47 +30,40 @@ class SpaceSearchCV(PolicySearchCV):
     (`mfhpo.search.ModelSearch`) decides which setting to try and which to go on with, all on one
     split of the data. The second half of the budget evaluates the finalists again, on fresh splits
     that they share. That gives the winner's mean score with an interval, and says how sure it is
-    that no other finalist is better. No setting is tried twice: once all settings of a space were
+    that no other finalist is better. No setting is tried twice. Once all settings of a space were
     tried, the best `top` of them go to full fits, and the rest of the budget to the certificate.
 
-    What it guarantees: with probability at least 1 - `delta`, no setting of the shortlist is better
-    than the certified one by more than `epsilon`, on average over random splits of these data.
+    What it guarantees, on average over random splits of these data: with probability at least 1 -
+    `delta`, no setting of the shortlist is better than the certified one by more than `epsilon`.
     ``best_score_`` is the plain mean on the fresh splits alone; ``certificate_`` gives it corrected
     for the choice of the best, too. For new data of the same kind there is an approximate interval.
-    Nothing is said about settings outside the shortlist.
+    It says nothing about settings outside the shortlist.
 
     Parameters
     ----------
-    estimator
-        What is fitted: any estimator of scikit-learn, such as a ``Pipeline``. One with a fixed
-        ``random_state`` keeps it: the answer is then about that seed.
     param_distributions
-        By name of the parameter a list of values or a distribution of scipy.stats; or a list of
-        such dictionaries, of which each setting is drawn from one. Lists of increasing numbers have
-        an order to the model. What has ``rvs`` and no ``ppf`` is drawn at random.
+        A dictionary with a list of values or a distribution of scipy.stats for each parameter. Or a
+        list of such dictionaries, one of which each setting is drawn from. Lists of increasing
+        numbers have an order to the model. What has ``rvs`` and no ``ppf`` is drawn at random.
     candidates
         The settings to choose from, instead of a space: a list of dictionaries, a dictionary of
-        columns or a DataFrame; or how many to draw from `param_distributions`. All begin with as
+        columns or a DataFrame. Or how many to draw from `param_distributions`. All begin with as
         much of the resource as the budget pays for, and the model says which get more.
     resource
         What makes fits cheap: ``"n_samples"``, the number of training samples, or a parameter of
         the estimator such as ``"max_iter"``. None: every fit is a full one.
-    levels
-        Values of the resource, increasing; the last one is the target. None: up to six, each a
-        third of the next, up to all training samples, or to the estimator's own value.
     budget
-        What may be paid, certificate included, in full fits: one with a third of the resource
+        What may be paid in full fits, certificate included. A fit with a third of the resource
         counts as a third. None, without `seconds`: 100.
     seconds
         The budget in seconds of fitting and scoring, summed over workers, instead of `budget`. What
         fits cost is measured, by setting; the total may be missed by one fit of each worker. No fit
         is stopped.
     certify_share
-        Share of the budget that is kept for the certificate, in [0, 1). It is large because the
-        search sees one split alone, and scores differ from split to split; what a certificate does
-        not take is not spent. Nothing is kept if the share does not pay for four full fits, or for
-        ten where seconds are measured. Then ``best_score_`` is the search's own, a lucky one,
-        unless all settings of the space were tried and something of the budget is left.
+        Share of the budget that is kept for the certificate, in [0, 1). It is large because scores
+        differ from split to split, and the search sees one alone. Nothing is kept if the share does
+        not pay for four full fits, or for ten where seconds are measured. Then ``best_score_`` is
+        the search's own, a lucky one, unless all settings were tried and some budget is left.
     top
         Largest number of settings on the shortlist, at least 2.
     delta
@@ -80,24 +73,6 @@ class SpaceSearchCV(PolicySearchCV):
         splits.
     max_failures
         A setting of the shortlist without any score leaves after so many fits that fail.
-    cv
-        What a split is: a number k of folds, for a test share of 1 / k; or a splitter with a
-        `random_state`, of which the first split is taken under a new seed each time. Its `shuffle`
-        is taken to be True. None: 5. Splits are stratified for classifiers, and keep `groups`
-        together; a splitter that tears them apart is refused.
-    scoring
-        A metric, as in ``GridSearchCV``; a single one.
-    n_jobs
-        Number of settings that are evaluated at once.
-    refit
-        Whether to fit the best setting on all data, as ``best_estimator_``.
-    error_score
-        Score of a fit that raises. NaN: it counts as a failure. "raise": it ends the search.
-    verbose
-        1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
-        each fit, and what it gave.
-    random_state
-        Makes the search repeatable, as far as the estimator's own seed does.
 
     Attributes
     ----------
@@ -110,16 +85,11 @@ class SpaceSearchCV(PolicySearchCV):
     cv_results_
         A row for each setting, with the columns of ``GridSearchCV``. ``split0_test_score`` is the
         search's own, and not part of the mean where there are fresh ones. ``n_fits`` counts fits of
-        any size; with a resource, ``n_resources`` and ``iter`` are the most that the setting was
-        given, and the place of that among the levels.
+        any size. With a resource, ``n_resources`` is the most that the setting was given, and
+        ``iter`` the place of that among the levels.
     n_splits_, scorer_, n_features_in_, feature_names_in_, classes_
         As in ``GridSearchCV``, but `n_splits_` is the number of columns ``split<k>_test_score``: a
         setting has scores in some of them only.
-
-    Raises
-    ------
-    TypeError, ValueError
-        In ``fit``, for arguments of the wrong type or out of range.
 
     Notes
     -----
@@ -162,33 +132,13 @@ class SpaceSearchCV(PolicySearchCV):
         verbose: int = 0,
         random_state: Any = None,
     ) -> None:
-        super().__init__(
-            estimator=estimator,
-            scoring=scoring,
-            n_jobs=n_jobs,
-            refit=refit,
-            cv=cv,
-            verbose=verbose,
-            error_score=error_score,
-        )
-        self.param_distributions = param_distributions
-        self.candidates = candidates
-        self.resource = resource
-        self.levels = levels
-        self.budget = budget
-        self.seconds = seconds
-        self.certify_share = certify_share
-        self.top = top
-        self.delta = delta
-        self.epsilon = epsilon
-        self.max_failures = max_failures
-        self.random_state = random_state
+        self._set(locals())
 
     def _taken(self) -> set[str]:
         return self._parameters().names
 
     def _parameters(self) -> Parameters:
-        """The space, or what varies between the candidates."""
+        """Return the space, or what varies between the candidates."""
         if self.param_distributions is not None:
             return Parameters(self.param_distributions)
         given = None if self.candidates is None else configurations_of(self.candidates)
@@ -219,12 +169,8 @@ class SpaceSearchCV(PolicySearchCV):
             max_failures=self.max_failures,
             candidates=self.candidates,
         )
-        parameters = self._parameters()
-        if (
-            self.candidates is None
-            and budget is not None
-            and _ENOUGH_FOR_ALL * parameters.size <= budget
-        ):
+        parameters, is_open = self._parameters(), self.candidates is None
+        if is_open and budget is not None and _ENOUGH_FOR_ALL * parameters.size <= budget:
             warnings.warn(
                 f"param_distributions has {parameters.size:g} settings, and the budget pays for "
                 f"{_ENOUGH_FOR_ALL} fits of each; MFSearchCV compares all of them.",

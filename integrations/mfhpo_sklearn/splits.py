@@ -53,7 +53,7 @@ class Splits:
             )
 
     def __getitem__(self, number: int) -> Split:
-        """The split of a number: training and test indices."""
+        """Return training and test indices of the split with this number."""
         key = np.random.SeedSequence(self._entropy, spawn_key=(number,))
         splitter = copy.copy(self._splitter)
         splitter.random_state = int(key.generate_state(1)[0])
@@ -90,7 +90,7 @@ def _splitter_like(search: Any, cv: Any, y: Any, groups: Any) -> Any:
 
 
 def _usual_splitter(search: Any, y: Any, groups: Any) -> Any:
-    """Random splits in place of the folds that a number or nothing stands for."""
+    """Return random splits in place of the folds that a number or nothing stands for."""
     share = 1.0 / (_USUAL_FOLDS if search.cv is None else int(search.cv))
     if groups is not None:
         return GroupShuffleSplit(n_splits=1, test_size=share)
@@ -113,14 +113,14 @@ def sharing_in_words(is_shared: bool) -> str:
 
 
 def in_words(cv: Any) -> str:
-    """What was given as `cv`, without the indices of splits."""
+    """Return what was given as `cv`, without the indices of splits."""
     if hasattr(cv, "split") or isinstance(cv, str) or not hasattr(cv, "__iter__"):
         return shown(cv)
     return f"a list of {len(cv)} given splits" if hasattr(cv, "__len__") else "given splits"
 
 
 def _can_stratify(y: Any, share: float) -> bool:
-    """Whether splits with such a share of test samples can have all classes on either side."""
+    """Return whether splits of this test share can have all classes on either side."""
     counts = np.unique(y, return_counts=True)[1]
     n_test = math.ceil(share * counts.sum())
     n_train = counts.sum() - n_test

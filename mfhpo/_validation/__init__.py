@@ -163,10 +163,7 @@ def check_names(name: str, value: Any, right: str) -> tuple[str, ...]:
 
 
 def check_choice(name: str, value: T, choices: Collection[Any], otherwise: str = "") -> T:
-    """Return `value`, or raise unless it is one of some strings, flags or None.
-
-    Anything else is not compared, because it may be neither hashable nor comparable.
-    """
+    """Return `value`, or raise unless it is one of some strings, flags or None."""
     if not (isinstance(value, (str, bool)) or value is None) or value not in choices:
         error = ValueError if isinstance(value, str) else TypeError
         words = ", ".join(map(repr, choices))
@@ -221,10 +218,7 @@ def check_configurations(
     contains: Callable[[Any, str], bool] = operator.contains,
     key: Callable[[Mapping[str, Any]], Any] = lambda row: frozenset(row.items()),
 ) -> None:
-    """Raise ValueError unless configurations are different, and have no parameter that is `owned`.
-
-    Those are set by the library. `key` gives what is equal for equal configurations.
-    """
+    """Raise ValueError for equal configurations (by `key`), or a parameter that is `owned`."""
     seen: dict[Any, int] = {}
     for position, row in enumerate(rows):
         for parameter in owned:

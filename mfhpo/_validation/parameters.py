@@ -123,7 +123,7 @@ def _written(thing: Any) -> Any:
 
 @cache
 def _entries(thing: Any) -> dict[str, str]:
-    """What a docstring says about each parameter and attribute, as far as it does."""
+    """Return what a docstring says about each parameter and attribute."""
     entries: dict[str, str] = {}
     for section in _SECTION.findall(inspect.cleandoc(str(_written(thing) or ""))):
         for head, text in _ENTRY.findall(section):
@@ -133,7 +133,7 @@ def _entries(thing: Any) -> dict[str, str]:
 
 
 def _sources(thing: Any) -> Iterator[Any]:
-    """What else documents parameters: the type of the options, and bases."""
+    """Return what else documents parameters: the type of the options, and bases."""
     if is_typeddict(thing):  # before Python 3.12 it does not know its bases; the nearest first
         names = thing.__annotations__.keys()
         known = filter(is_typeddict, vars(sys.modules[thing.__module__]).values())
@@ -148,7 +148,7 @@ def _sources(thing: Any) -> Iterator[Any]:
 
 
 def _named(references: str, thing: Any) -> Iterator[Any]:
-    """What a docstring refers to: by a whole path, or as its module or its package calls it."""
+    """Return the object that a docstring names, by a path or by a name of its module or package."""
     for path in re.findall(r"[\w.]+", references):
         module, _, name = path.rpartition(".")
         for home in [module] if module else [thing.__module__, thing.__module__.split(".")[0]]:

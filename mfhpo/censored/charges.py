@@ -43,7 +43,7 @@ class Linear:
         check_nonnegative("slope", self.slope)
 
     def __call__(self, seconds: FloatArray) -> FloatArray:
-        """The charge for so many seconds."""
+        """Return the charge for so many seconds."""
         return self.slope * np.asarray(seconds, dtype=np.float64)
 
 
@@ -64,10 +64,10 @@ def par(factor: float) -> Linear:
 
 
 def check_charge(name: str, charge: Charge, limits: FloatArray) -> FloatArray:
-    """Return what is charged at increasing limits (m,).
+    """Return the charges at increasing limits (m,), or raise.
 
-    Raises TypeError for what is no function of an array of seconds, and ValueError for one that is
-    negative, not finite or decreasing anywhere between 0 and the largest limit.
+    TypeError for what is no function of an array; ValueError for charges that are negative,
+    infinite or decrease.
     """
     right = "a function of seconds such as mfhpo.censored.Linear(0.1)"
     check_instance(name, charge, Callable, right)

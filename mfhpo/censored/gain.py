@@ -33,7 +33,7 @@ Survival = Literal["kaplan-meier", "count"]
 
 
 class GainEstimates:
-    """What is known of the penalized expected gain of every arm at every limit.
+    """What is known about the penalized expected gain of every arm at every limit.
 
     nu(i, tau) = E[(R - c(C)) 1{C <= tau}] + (low - lambda(tau)) P(C > tau), in the unit of the
     reward R, for an arm whose pull takes C seconds: a pull that is stopped is worth the lowest
@@ -130,38 +130,36 @@ class GainEstimates:
         self.tallies.points[arm] = size
 
     def limits(self, arm: int) -> FloatArray:
-        """The arm's limits in seconds, shape (m,)."""
+        """Return the arm's limits in seconds, shape (m,)."""
         return self._column(arm, LIMIT)
 
     def counts(self, arm: int) -> IntArray:
-        """Pulls of the arm that tell of each of its limits, N(i, tau), shape (m,)."""
+        """Return how many pulls say something about each limit of an arm, N(i, tau), shape (m,)."""
         return self._column(arm, COUNT).astype(np.int64)
 
     def pulled(self, arms: IntArray) -> IntArray:
-        """Those of some arms of which pulls tell anything, shape (n,)."""
+        """Return the arms among these with pulls that say anything, shape (n,)."""
         return np.asarray(arms[self.tallies.cells[arms, :, COUNT].any(axis=1)])
 
     def gains(self, arm: int) -> FloatArray:
-        """Estimated gain at each of the arm's limits (Eq. 10), NaN where nothing is known; (m,)."""
+        """Return the estimated gain at each limit of an arm (Eq. 10), NaN where unknown; (m,)."""
         scaled = estimated_gains(self.tallies)[arm, : self.tallies.points[arm]]
         return self._low + self._span * scaled
 
     def survival(self, arm: int) -> FloatArray:
-        """Estimated probability of running beyond each of the arm's limits, shape (m,)."""
+        """Return the estimated probability of running beyond each limit of an arm, shape (m,)."""
         return self._column(arm, SURVIVAL)
 
     def bounds(self, arm: int, point: int, delta: float) -> tuple[float, float]:
-        """Bounds on the gain at one limit, valid at all times with probability 1 - delta.
+        """Return bounds on the gain at one limit, valid at all times with probability 1 - delta.
 
-        By empirical likelihood from the pulls at a limit of at least this one (see
-        `bounds_on_gain`). If pulls that end sooner are recorded sooner, the bounds lean towards
-        these.
+        If short pulls are recorded sooner, the bounds lean towards these.
         """
         low, high = self._bounds(arm, np.array([point]), np.array([delta]))
         return float(low[0]), float(high[0])
 
     def lower_bounds(self, arm: int, deltas: FloatArray) -> FloatArray:
-        """The lower ones at all limits of an arm, with probabilities of their own, shape (m,)."""
+        """Return lower bounds at all limits of an arm, with a probability for each, shape (m,)."""
         return self._bounds(arm, np.arange(len(deltas)), deltas)[0]
 
     def _bounds(
@@ -172,10 +170,7 @@ class GainEstimates:
         return self._low + self._span * lows, self._low + self._span * highs
 
     def survival_bounds(self, arm: int, deltas: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Bounds on P(C > tau) at an arm's limits, valid at all times, shape (m,) each.
-
-        Each holds with probability 1 - delta, for a delta of its own.
-        """
+        """Return bounds on P(C > tau), valid at all times, each with its own delta, (m,)."""
         cells = self.tallies.cells[arm, : len(deltas)]
         lows, highs = np.zeros(len(deltas)), np.ones(len(deltas))
         seen = cells[:, COUNT] > 0.0
@@ -188,7 +183,7 @@ class GainEstimates:
         return lows, highs
 
     def scaled(self, rewards: FloatArray, seconds: FloatArray) -> FloatArray:
-        """Rewards minus costs, where the range of the rewards has length 1; shape (N,)."""
+        """Return rewards minus costs, in units of the rewards' range; shape (N,)."""
         inside = np.clip(rewards, self._low, self._low + self._span)
         return (inside - self._low - self._cost(seconds)) / self._span
 
@@ -215,5 +210,5 @@ def check_range(reward_range: tuple[float, float]) -> tuple[float, float]:
 
 
 def _levels_at_all_times(deltas: FloatArray, counts: FloatArray) -> FloatArray:
-    """The levels of `highest_mean`, times the counts, at which bounds hold for all counts."""
+    """Return levels of `highest_mean`, times the counts, for bounds that hold for all counts."""
     return np.asarray(np.log(2.0 / deltas) + np.log(counts + 1.0) + 1.0)

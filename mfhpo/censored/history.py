@@ -42,7 +42,7 @@ class History:
             self.highest = max(self.highest, float(seen.max()))
 
     def arrays(self, arm: int | None = None) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-        """Arms, limits, rewards and seconds, of one arm or of all, each of shape (N,)."""
+        """Return arms, limits, rewards and seconds, of one arm or of all, each of shape (N,)."""
         arms = np.array(self.arms, dtype=np.int64)
         chosen = slice(None) if arm is None else arms == arm
         floats = (np.array(values) for values in (self.limits, self.rewards, self.seconds))
@@ -50,7 +50,7 @@ class History:
         return arms[chosen], limits, rewards, seconds
 
     def state_dict(self) -> dict[str, Any]:
-        """The pulls as plain JSON values, in which None stands for NaN and infinity."""
+        """Return the pulls as plain JSON values; None stands for NaN and infinity."""
         return {
             "arms": list(self.arms),
             "limits": [limit if math.isfinite(limit) else None for limit in self.limits],
@@ -60,7 +60,7 @@ class History:
 
     @classmethod
     def of(cls, state: Mapping[str, Any]) -> History:
-        """The saved pulls."""
+        """Return the history of the saved pulls."""
         history = cls()
         missing = {"limits": math.inf, "rewards": math.nan, "seconds": math.inf}
         columns = [

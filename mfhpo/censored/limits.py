@@ -36,11 +36,11 @@ def check_limits(limits: Sequence[float] | FloatArray) -> FloatArray:
 def derived_limits(
     history: History, active: IntArray, n_limits: int, longest: float
 ) -> FloatArray | None:
-    """Equidistant limits over the interquartile range of the first durations, or None so far.
+    """Return equidistant limits over the quartiles of the first durations, or None so far.
 
-    They need every active arm tried, and enough durations. Where no pull ended, each arm is tried
-    again, and then the limits go up from 0 to the one that stopped the pulls. They also do if at
-    least three quarters of the first pulls were stopped at `longest`.
+    Every active arm must have been tried, with enough durations. Where no pull ended, each arm is
+    tried again, and the limits go up from 0 to the one that stopped the pulls. They also do if
+    three quarters of the first pulls were stopped at `longest`.
     """
     if not len(active):
         return None

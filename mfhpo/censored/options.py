@@ -89,7 +89,7 @@ class ZoomingRCUCBOptions(LimitOptions, total=False):
 
 
 def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
-    """Limits, or how many are to be derived; more than 50 would be a single limit, and raise."""
+    """Return the limits, or how many to derive; raise for a number above 50."""
     if isinstance(limits, Integral) and limits > _MOST_LIMITS:
         number = shown(int(limits))
         raise ValueError(
@@ -100,7 +100,7 @@ def check_limits(limits: Sequence[float] | int | None) -> Sequence[float] | int:
 
 
 def mirrored(options: Mapping[str, Any], sign: float) -> dict[str, Any]:
-    """Options for values that are maximised; `sign` is -1 where the objective is minimised."""
+    """Return options for values that are maximised; `sign` is -1 to minimise."""
     bounds = options["reward_range"]
     if bounds is None or sign > 0.0:
         return dict(options)

@@ -1,7 +1,7 @@
 """What all policies share that choose an arm and a time limit: scale, limits, choice, answers.
 
-Everything that is known is a function of the history of pulls, so that it can be made anew when
-the limits or the range of the rewards are found out.
+All knowledge is a function of the history of pulls. So it can be made anew when the limits or the
+range of the rewards are found out.
 """
 
 import math
@@ -209,7 +209,7 @@ class CensoredPolicy(Policy):
         self._retell()
 
     def recommend(self) -> LimitRecommendation:
-        """The pair with the best lower bound, with its estimated gain (see `Policy.recommend`)."""
+        """Return the pair with the best lower bound, and its gain (see `Policy.recommend`)."""
         best = self._best_pair()
         arm, mean, interval, fidelity = self.leader()
         limit: float | None = None
@@ -247,14 +247,14 @@ class CensoredPolicy(Policy):
         )
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
-        """Arm, estimated gain, its bounds, and fidelity 0, of the best answer so far."""
+        """Return arm, estimated gain, its bounds, and fidelity 0, of the best answer so far."""
         best = self._best_pair()
         if best is None:
             return None, math.nan, (-math.inf, math.inf), 0
         return best[0], *self._estimate(*best), 0
 
     def summary(self, arm: int, fidelity: int = 0) -> tuple[int, float, float]:
-        """Pulls of an arm, and the estimated gain at its surest limit with half its interval."""
+        """Return an arm's pulls, its gain at the surest limit, and half of that interval."""
         self._check(Pull(arm, fidelity))
         if self._gain is None:
             return self._history.arms.count(arm), math.nan, math.inf
@@ -291,18 +291,12 @@ class CensoredPolicy(Policy):
         return len(self._history)
 
     def estimate(self, arm: int) -> FloatArray:
-        """Estimated gain of an arm at each of its limits, shape (m,), NaN where unknown.
-
-        Raises ValueError before limits are known, as `interval` and `survival` do.
-        """
+        """Return the estimated gain at an arm's limits, (m,), NaN where unknown, or raise."""
         self._check_arm(arm)
         return self._known().gains(arm)
 
     def interval(self, arm: int, point: int) -> tuple[float, float]:
-        """Bounds on the gain of an arm at a limit, valid at all times for all pairs together.
-
-        Raises ValueError also if the arm has no such limit, as when it left the race.
-        """
+        """Return always-valid bounds on a pair's gain; ValueError if the arm has no such limit."""
         self._check_arm(arm)
         estimates = self._known()
         n_points = len(estimates.limits(arm))
@@ -311,7 +305,7 @@ class CensoredPolicy(Policy):
         return estimates.bounds(arm, point, self._share_of_delta(estimates, arm)[point])
 
     def survival(self, arm: int) -> FloatArray:
-        """Estimated probability that a pull runs beyond each of the arm's limits, shape (m,)."""
+        """Return the estimated probability of running beyond each limit of an arm, shape (m,)."""
         self._check_arm(arm)
         return self._known().survival(arm)
 
@@ -355,7 +349,7 @@ class CensoredPolicy(Policy):
     # State.
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return self._history.state_dict() | {
             "grid": None if self._limits is None else self._limits.tolist(),
             "roster": self._roster.state_dict(),
@@ -501,7 +495,6 @@ class CensoredPolicy(Policy):
         }
 
     def _retell(self) -> None:
-        """Make the estimates anew from the history."""
         self._lowest.clear()
         if self._limits is None:
             self._gain = None
@@ -525,12 +518,12 @@ class CensoredPolicy(Policy):
     # Answers.
 
     def _share_of_delta(self, estimates: GainEstimates, arm: int) -> list[float]:
-        """How much of delta the bounds of each of an arm's limits may use."""
+        """Return the part of delta that each limit of an arm may use."""
         points = int(estimates.tallies.points[arm])
         return [self.delta / (self.n_arms * points)] * points
 
     def _lower_bounds(self, arm: int) -> FloatArray:
-        """Lower bounds on the gain at the arm's limits, kept until the arm is pulled again."""
+        """Return lower bounds on the gain at an arm's limits, kept until its next pull."""
         if arm not in self._lowest:
             estimates = self._known()
             shares = self._share_of_delta(estimates, arm)
@@ -538,7 +531,6 @@ class CensoredPolicy(Policy):
         return self._lowest[arm]
 
     def _best_pair(self) -> tuple[int, int] | None:
-        """The pair with the best lower bound, or None before the first pull at known limits."""
         best, highest = None, -math.inf
         if self._gain is None:
             return None
@@ -550,7 +542,7 @@ class CensoredPolicy(Policy):
         return best
 
     def _estimate(self, arm: int, point: int) -> tuple[float, tuple[float, float]]:
-        """Estimated gain, within its bounds, and these."""
+        """Return the estimated gain, clipped to its bounds, and the bounds."""
         low, high = self.interval(arm, point)
         return min(max(float(self._known().gains(arm)[point]), low), high), (low, high)
 
@@ -569,7 +561,7 @@ class CensoredPolicy(Policy):
         return f"after {rounds}; the aim is reward while it runs, and nothing is certified"
 
     def _contradiction(self) -> str:
-        """How many rewards contradict the declared range, in words; "" where none does."""
+        """Say how many rewards contradict the declared range; "" for none."""
         low, high = self.reward_range
         if low <= self._history.lowest and self._history.highest <= high:
             return ""
@@ -580,7 +572,7 @@ class CensoredPolicy(Policy):
         return f": contradicted by {n} of {of_all}, which {count} as the nearest value inside"
 
     def _estimated(self) -> str:
-        """What the bounds rest on and was not declared, in words."""
+        """Name in words what the bounds rest on and was not declared."""
         if self._declared_range is not None:
             return "the limits are estimated" if self._n_derived else ""
         if self._n_derived:

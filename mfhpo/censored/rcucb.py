@@ -11,8 +11,8 @@ class RCUCB(CensoredPolicy):
     """Play the arm and the limit with the highest upper bound on what they gain.
 
     Every arm is played once at the largest limit, and then, in round t, the pair (i, tau) with the
-    largest estimate plus confidence length (Eq. 12). A pull tells of all limits up to its own, also
-    when it was stopped. For the reward while it runs; it certifies nothing.
+    largest estimate plus confidence length (Eq. 12). A pull informs about all limits up to its own,
+    also when it was stopped. For the reward while it runs; it certifies nothing.
 
     Parameters
     ----------
@@ -59,9 +59,9 @@ class RCUCB(CensoredPolicy):
 
     With a range or limits that were found out and not declared, none of them holds strictly.
     Intervals of answers are by empirical likelihood in all cases. Where several pulls run at once,
-    the quick ones come back first: until the others have, estimates and intervals lean towards them
-    (with 16 workers and 150 pulls, most intervals of a pair whose pulls either end at once or run
-    to the limit missed).
+    the quick ones come back first. Until the others have, estimates and intervals lean towards
+    them. With 16 workers and 150 pulls, most intervals missed for pairs whose pulls either end at
+    once or run to the limit.
 
     Examples
     --------

@@ -11,15 +11,7 @@ AnswerT = TypeVar("AnswerT", bound="UserLimitRecommendation")
 
 
 def bounds_in_words(delta: float, estimated: str) -> str:
-    """What bounds are worth: the probability delta, unless it rests on estimates.
-
-    Examples
-    --------
-    >>> bounds_in_words(0.05, "")
-    'wrong with probability at most 0.05'
-    >>> bounds_in_words(0.05, "the limits are estimated")
-    'approximate: the limits are estimated'
-    """
+    """Say how often bounds are wrong: with probability delta, or approximately."""
     return f"approximate: {estimated}" if estimated else wrong_in_words(delta, ())
 
 
@@ -141,7 +133,7 @@ class UserLimitRecommendation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The recommendation as plain JSON values (what is not finite becomes None)."""
+        """Return the recommendation as plain JSON values (None for what is not finite)."""
         content = asdict(self) | {"survival": [point._asdict() for point in self.survival]}
         plainly: dict[str, Any] = plain(content)
         return plainly

@@ -108,7 +108,7 @@ def record(
 
 
 def _spots(floors: FloatArray, top: float) -> FloatArray:
-    """Where the bins are, equidistant between floors and top, shape (..., BINS).
+    """Return the places of the bins, equidistant between floors and top, shape (..., BINS).
 
     If a floor is far below the rewards, all bins but one are within their range below the top.
     """
@@ -119,7 +119,7 @@ def _spots(floors: FloatArray, top: float) -> FloatArray:
 
 
 def _places(floors: FloatArray, top: float, gains: FloatArray) -> FloatArray:
-    """Where gains are among the bins, from 0 to BINS - 1: the reverse of `_spots`."""
+    """Return the positions of gains among the bins, from 0 to BINS - 1: the reverse of `_spots`."""
     even = (gains - floors) / (top - floors) * (BINS - 1)
     low = (gains - floors) / np.maximum(top - 1.0 - floors, _NEARLY)
     high = 1.0 + (gains - top + 1.0) * (BINS - 2)
@@ -128,7 +128,7 @@ def _places(floors: FloatArray, top: float, gains: FloatArray) -> FloatArray:
 
 
 def estimated_gains(tallies: Tallies) -> FloatArray:
-    """The penalized expected gains of all pairs (Eq. 10), NaN before an observation, (n, P)."""
+    """Return the penalized expected gains (Eq. 10), NaN before an observation, (n, P)."""
     cells = tallies.cells
     means = cells[..., GAIN] / np.maximum(cells[..., COUNT], 1.0)
     gains = means - cells[..., PENALTY] * cells[..., SURVIVAL]
@@ -142,13 +142,13 @@ def highest_mean(
     tops: FloatArray,
     levels: FloatArray,
 ) -> FloatArray:
-    """The largest means that observed weights leave possible, shape (n,).
+    """Return the largest means that observed weights leave possible, shape (n,).
 
-    That is the largest mean of a distribution q on values up to the top with KL(p, q) at most the
-    level from the observed p (Cappé, Garivier, Maillard, Munos, Stoltz, "Kullback-Leibler upper
-    confidence bounds for optimal sequential allocation", Annals of Statistics 2013). Spreading an
-    observation over two values with the same mean, as the bins do, only raises it. Weights and
-    values have shape (n, C); the sums of the weights, tops and levels (n,).
+    It is the largest mean of a distribution q on values up to the top with KL(p, q) at most the
+    level, for the observed p (Cappé et al., "Kullback-Leibler upper confidence bounds for optimal
+    sequential allocation", Annals of Statistics 2013). Spreading an observation over two values
+    with the same mean, as the bins do, only raises it. Weights and values have shape (n, C); tops
+    and levels (n,).
     """
     shares = weights / totals[:, None]
     # What lies at the top is taken to lie just below, so that nothing is divided by 0.
@@ -173,10 +173,9 @@ def highest_mean(
 def _roots(
     shares: FloatArray, values: FloatArray, tops: FloatArray, levels: FloatArray
 ) -> FloatArray:
-    """The roots above the top of E log(root - V) + log E 1 / (root - V) = level, shape (n,).
+    """Return the roots above the top of E log(root - V) + log E 1 / (root - V) = level, (n,).
 
-    The left side decreases in the root, and is convex. For small levels it is about
-    Var V / (2 (root - E V)^2), from where the search begins.
+    The left side decreases and is convex; for small levels it is about Var V / (2 (root - E V)^2).
     """
     means = (shares * values).sum(axis=-1)
     variances = (shares * (values - means[:, None]) ** 2).sum(axis=-1)
@@ -202,7 +201,7 @@ def _roots(
 
 
 def _observed(cells: FloatArray, rule: Rule) -> tuple[FloatArray, FloatArray]:
-    """The observations of pairs as weights and values, shape (..., BINS + 1) each."""
+    """Return the observations of pairs as weights and values, shape (..., BINS + 1) each."""
     weights = np.concatenate([cells[..., FIRST_BIN:], cells[..., [EXCEEDED]]], axis=-1)
     values = np.concatenate([_spots(cells[..., FLOOR], rule.top), -cells[..., [PENALTY]]], axis=-1)
     return weights, values
@@ -211,10 +210,10 @@ def _observed(cells: FloatArray, rule: Rule) -> tuple[FloatArray, FloatArray]:
 def _upper_bounds(
     tallies: Tallies, rule: Rule, extra: FloatArray, all_extra: FloatArray, log_round: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Upper bounds on the gains of all pairs, and what they are around, NaN where nothing is known.
+    """Return upper bounds on the gains of all pairs, and their centres, NaN where unknown.
 
-    `extra`, shape (n, P), and `all_extra`, (n,), are the pulls under way that tell of a pair and of
-    an arm; `log_round` is log t.
+    `extra`, shape (n, P), and `all_extra`, (n,), count pulls under way for a pair and for an arm;
+    `log_round` is log t.
     """
     highs, centres = np.full(extra.shape, np.nan), np.full(extra.shape, np.nan)
     seen = tallies.cells[..., COUNT] > 0.0
@@ -249,10 +248,10 @@ def _upper_bounds(
 def bounds_on_gain(
     tallies: Tallies, rule: Rule, arm: int, points: IntArray, levels: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds on an arm's gains at points, by empirical likelihood at levels of their own, (n,).
+    """Return bounds on an arm's gains at points, by empirical likelihood at given levels, (n,).
 
-    At log(2 / delta) + log(N + 1) + 1 they hold for all N at once with probability 1 - delta, by a
-    mixture of the martingales prod(1 + eta (mean - Y)) over eta (Agrawal, Juneja, Koolen, "Regret
+    At log(2 / delta) + log(N + 1) + 1 they hold for all N with probability 1 - delta, by a mixture
+    of the martingales prod(1 + eta (mean - Y)) over eta (Agrawal, Juneja, Koolen, "Regret
     minimization in heavy-tailed bandits", COLT 2021, Lemma F.1).
     """
     cells = tallies.cells[arm, points]
@@ -274,11 +273,10 @@ def choose(
     all_extra: FloatArray,
     round_number: int,
 ) -> tuple[int, int]:
-    """The pair with the highest upper bound (Eq. 12 and 13); -1, -1 if no arm is left.
+    """Return the pair with the highest upper bound (Eq. 12 and 13); -1, -1 if no arm is left.
 
-    Pulls under way, `extra` and `all_extra` (see `_upper_bounds`), narrow bounds as if they had
-    come out like those before, so that workers spread. Of pairs that are equally good, the `latest`
-    one is played on.
+    Pulls under way, `extra` and `all_extra`, narrow bounds as if they came out like earlier ones,
+    so that workers spread. Among equal pairs, the `latest` one goes on.
     """
     counts, points = tallies.cells[..., COUNT], tallies.points
     for arm in np.flatnonzero(points).tolist():
@@ -298,12 +296,12 @@ def choose(
 
 
 def _sizes(tallies: Tallies, rule: Rule) -> FloatArray:
-    """How much gains may differ between a limit and the one before; 0 where limits are given."""
+    """Return how much gains may differ between neighbouring limits; 0 where limits are given."""
     return rule.smoothness * np.diff(tallies.cells[..., LIMIT], axis=1, prepend=0.0)
 
 
 def is_refinable(tallies: Tallies, rule: Rule, arm: int, point: int) -> bool:
-    """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
+    """Tell whether a point's gain is known more closely than it may vary around it (Eq. 14)."""
     one = slice(arm, arm + 1)
     own = Tallies(tallies.cells[one], tallies.points[one], tallies.totals[one])
     highs, centres = _upper_bounds(own, rule, np.zeros(own.cells.shape[:2]), np.zeros(1), 0.0)

@@ -25,11 +25,11 @@ class ZoomingRCUCB(CensoredPolicy):
     An arm begins with the longest limit alone. A limit stands for the interval down to the next
     lower one; the pair with the largest upper bound plus what the gain may differ within its
     interval is played (Eq. 13). Once the bound is narrower than that, the interval is split into
-    equal parts (Eq. 14), and what is known of the new limits is taken from all earlier pulls.
+    equal parts (Eq. 14), and what is known about the new limits is taken from all earlier pulls.
 
-    Differences to Algorithm 1: only the limit that was played is split, and not also the lower ones
-    that it tells of; and the answer is the pair with the best lower bound, because the finest one
-    may have been split early for its width and be far from the best.
+    Differences to Algorithm 1: only the limit that was played is split, not the lower ones. The
+    answer is the pair with the best lower bound. The finest one may have been split early for its
+    width, and be far from the best.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class ZoomingRCUCB(CensoredPolicy):
         super().__init__(n_arms, [float(longest)], confidence=confidence, **options)
 
     def points(self, arm: int) -> FloatArray:
-        """The arm's limits so far, in seconds, increasing."""
+        """Return an arm's limits so far, in seconds, increasing."""
         self._check_arm(arm)
         return self._points[arm].copy()
 
@@ -159,7 +159,7 @@ class ZoomingRCUCB(CensoredPolicy):
         return shares
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return super().state_dict() | {"points": [limits.tolist() for limits in self._points]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

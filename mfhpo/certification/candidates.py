@@ -36,8 +36,8 @@ class Candidate:
 class Shortlist:
     """What is compared, the best first, and where it comes from.
 
-    `luckiest` is the position of the one that the search would have handed over, `about` what a
-    claim is about, such as "the 8 best of 200 trials", and `words` how they were chosen.
+    `luckiest` is the position of the search's own answer. `about` names the subject of a claim,
+    such as "the 8 best of 200 trials", and `words` say how they were chosen.
     """
 
     candidates: tuple[Candidate, ...]
@@ -47,13 +47,7 @@ class Shortlist:
 
 
 def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]:
-    """The first `top` of a ranking and the luckiest one's place; it replaces the last if need be.
-
-    Examples
-    --------
-    >>> best_of("abcd", luckiest=3, top=2)
-    (['a', 'd'], 1)
-    """
+    """Return the first `top` of a ranking, with the luckiest among them, and its place."""
     kept = list(ranked[:top])
     if luckiest >= top:
         kept[-1], luckiest = ranked[luckiest], top - 1
@@ -62,7 +56,7 @@ def best_of(ranked: Sequence[T], luckiest: int, top: int) -> tuple[list[T], int]
 
 @dataclass(frozen=True)
 class CandidateResult(Candidate):
-    """A candidate, and what the new evaluations say of it.
+    """A candidate, and what the new evaluations say about it.
 
     Parameters
     ----------

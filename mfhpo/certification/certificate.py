@@ -25,7 +25,7 @@ class Certificate:
     ----------
     candidates, winner, luckiest
         The shortlist, in the order of the search, and the positions of the winner (None when all of
-        them failed) and of the candidate that the search would have handed over.
+        them failed) and of the search's own answer.
     delta, epsilon
         The error probability and the tolerance that were asked for; epsilon is NaN as long as it is
         to be derived from a noise that is not known.
@@ -105,11 +105,11 @@ class Certificate:
         return self.candidates[self.luckiest]
 
     def without_claim(self) -> Certificate:
-        """The same where no noise can be seen, so that nothing holds but what was observed."""
+        """Return the certificate where no noise is seen, so that it claims nothing."""
         return replace(self, within=math.inf, assumptions=(), conditions=(), unseen="", notices=())
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain JSON values (what is not finite becomes None)."""
+        """Return the certificate as plain JSON values (None for what is not finite)."""
         content: dict[str, Any] = plain(asdict(self))
         return content
 

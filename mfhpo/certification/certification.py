@@ -172,10 +172,7 @@ class Certification:
         self._in_blocks = blocks
 
     def ask(self, pending: Sequence[Pull] = ()) -> Pull | None:
-        """The pull to evaluate next, given those under way; None when all have failed.
-
-        Its `arm` is the candidate, and its `block` names the replicate.
-        """
+        """Return the next candidate to pull and its replicate, `block`; None when all failed."""
         pulls = self.policy.ask(1, pending)
         return pulls[0] if pulls else None
 
@@ -222,10 +219,10 @@ class Certification:
         return np.array([any(v != values[0] for v in values) for values in self._values])
 
     def certificate(self, about: str, shortlist: str) -> Certificate:
-        """The answer so far.
+        """Return the answer so far.
 
-        `about` is what the claim is about, such as "the 8 best of 200 trials", and `shortlist` how
-        these were chosen.
+        `about` names the subject of the claim, such as "the 8 best of 200 trials". `shortlist` says
+        how these were chosen.
         """
         answer = self.policy.recommend()
         hidden, blocks = self.noise_is_hidden, self._in_blocks
@@ -271,18 +268,14 @@ class Certification:
         return self.noise_is_hidden or bool(self.policy.withheld)
 
     def interval(self, arm: int) -> tuple[float, float]:
-        """Bounds on a candidate's true mean, however wide; `certificate` states what is of use."""
+        """Return bounds on a candidate's true mean, however wide."""
         count, mean, radius = self.policy.summary(arm, 0)
         if not count or self._is_silent:
             return -math.inf, math.inf
         return self._sign * mean - radius, self._sign * mean + radius
 
     def _stated(self, interval: tuple[float, float], seen: float) -> tuple[float, float]:
-        """Cut an interval to the declared range.
-
-        Where nothing is declared, an interval whose radius is more than `_WIDEST` times the
-        range of all values that were `seen` says nothing about the mean, and is not stated.
-        """
+        """Cut an interval to the declared range, or widen it if it says nothing."""
         low, high = within_range(interval, self._noise)
         is_declared = isinstance(self._noise, (Bounded, SubGaussian))
         if not is_declared and high - low > 2.0 * _WIDEST * seen:
@@ -290,7 +283,6 @@ class Certification:
         return low, high
 
     def _results(self, winner: int | None, certified: bool) -> tuple[CandidateResult, ...]:
-        """What the new evaluations say about all candidates."""
         arms = np.arange(len(self.candidates))
         worse = ~np.isin(arms, self.policy.active) & (not self._is_silent)
         standings = np.where(worse, "worse", "not told apart")
@@ -347,7 +339,7 @@ class Certification:
         return [f"the equal values of {joined(constant)} are not due to a fixed seed or split"]
 
     def _coarse_values(self) -> list[str]:
-        """A notice if scores in [0, 1] are so coarse that normal noise is a poor description."""
+        """Return a notice if scores in [0, 1] are too coarse for normal noise."""
         coarse = [
             candidate.name
             for candidate, values in zip(self.candidates, self._values, strict=True)
@@ -366,7 +358,7 @@ class Certification:
         ]
 
     def _unseen(self, results: Sequence[CandidateResult], winner: int | None) -> str:
-        """Which rare outcomes the values of the winner and its closest rival cannot exclude."""
+        """Say which rare outcomes the values of winner and rival cannot exclude."""
         if winner is None:
             return ""
         rivals = [

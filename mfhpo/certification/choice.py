@@ -113,11 +113,7 @@ def recommend_policy(problem: Problem, aim: Aim = "best arm") -> PolicyChoice:
 
 
 def _for_the_best_arm(problem: Problem) -> PolicyChoice:
-    """The policy for a certificate.
-
-    The first branch is what benchmarks/papers/mf_grad.py measures; in the others, confidence bounds
-    that see the spread won the races on recorded evaluations.
-    """
+    """Return the policy for a certificate."""
     if isinstance(problem.noise, (SubGaussian, EstimatedNoise)):
         return PolicyChoice(
             MFTopTwo,
@@ -161,7 +157,7 @@ def check_blocks(replicate: str, fidelity: str | None, given: Mapping[str, Any])
 
 
 def choose_blocks() -> PolicyChoice:
-    """The policy for evaluations in blocks, and why."""
+    """Return the policy for evaluations in blocks, and why."""
     return PolicyChoice(
         BlockElimination,
         "evaluations with the same replicate are compared with each other, so that what they share "
@@ -170,7 +166,7 @@ def choose_blocks() -> PolicyChoice:
 
 
 def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Policy:
-    """The policy for evaluations in blocks, of a user's options for any race for the best arm."""
+    """Make the policy for evaluations in blocks from any race's options."""
     rest = {name: options[name] for name in _IN_BLOCKS if name in options}
     if rest.get("measure") is None:
         rest["measure"] = _MEASURE
@@ -182,7 +178,7 @@ def make_block_elimination(problem: Problem, options: Mapping[str, Any]) -> Poli
 
 
 def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> BestArmPolicy:
-    """The elimination policy of `IISEOptions`."""
+    """Make the elimination policy of `IISEOptions`."""
     variant = options["variant"]
     rest = {name: option for name, option in options.items() if name != "variant"}
     check_choice("variant", variant, (None, "max", "order", "se", "mfe"))
@@ -194,7 +190,7 @@ def make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) 
 
 
 def make_lucb(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    """The policy of `MFLUCBOptions`."""
+    """Make the policy of `MFLUCBOptions`."""
     rest = dict(options)
     bounds: dict[str, float | None] = {}
     for name in ("best_no_better_than", "second_no_worse_than"):
@@ -216,7 +212,7 @@ def make_lucb(problem: Problem, sign: float, options: Mapping[str, Any]) -> Poli
 
 
 def make_best_policy(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-    """The policy that suits the problem, of `ChoiceOptions`."""
+    """Make the policy of `ChoiceOptions` that suits the problem."""
     rest = dict(options)
     aim = rest.pop("aim")
     choice = recommend_policy(problem, aim)

@@ -12,9 +12,9 @@ the observed means are moved two thirds of that way.
 
 This is no exact correction. For fixed numbers of values, its tests hold it to half a standard error
 of bias, whether configurations are tied, spread out, or one is ahead; the plain mean has up to 1.4.
-That a race stops once the winner looks good is left out, so that a race of two equal ones keeps
-about half a standard error, of 0.8. Where one is clearly ahead, its root mean squared error is
-larger than that of the plain mean, by at most a quarter.
+It ignores that a race stops once the winner looks good. So a race of two equal ones keeps about
+half a standard error, of 0.8. Where one is clearly ahead, its root mean squared error is larger
+than that of the plain mean, by at most a quarter.
 """
 
 from collections.abc import Sequence
@@ -75,10 +75,9 @@ def excess(means: npt.ArrayLike, variances: npt.ArrayLike, winner: int) -> float
 
 
 def excess_of(values: Sequence[FloatArray | Sequence[float]], winner: int) -> float:
-    """Return the excess of the winner's mean, given the independent values of each configuration.
+    """Return the excess of the winner's mean, given the values of each configuration.
 
-    Equal values, or a single one, say nothing about the spread: such a configuration gets the
-    others' mean variance.
+    Without a spread of its own, a configuration gets the others' mean variance.
     """
     counts = np.array([np.size(each) for each in values])
     own = np.array([np.var(each, ddof=1) if np.ptp(each) > 0.0 else 0.0 for each in values])
@@ -89,16 +88,10 @@ def excess_of(values: Sequence[FloatArray | Sequence[float]], winner: int) -> fl
 
 
 def excess_in_blocks(values: FloatArray, winner: int) -> float:
-    """Return the excess of the winner's mean, given values in blocks, NaN where there are none.
+    """Return the excess of the winner's mean, given values in its blocks (K, B), NaN without one.
 
-    What a block does to all alike has no part in who is chosen. So the means in the blocks that all
-    share count, with the variance that is left when rows and blocks are accounted for. The blocks
-    that the winner does not share are no part of the choice.
-
-    Parameters
-    ----------
-    values
-        Shape (K, B), of the blocks that the winner's mean rests on.
+    A block's effect on all alike has no part in the choice. So the means are over shared blocks,
+    with the variance that is left when rows and blocks are accounted for.
     """
     shared = values[:, ~np.isnan(values).any(axis=0)]
     n_rows, n_shared = shared.shape
@@ -112,7 +105,7 @@ def excess_in_blocks(values: FloatArray, winner: int) -> float:
 
 
 def _shrunk(means: FloatArray, variances: FloatArray) -> FloatArray:
-    """The means, moved towards their weighted mean as far as noise alone explains their spread."""
+    """Return the means, moved towards their weighted mean as far as noise explains their spread."""
     weights = 1.0 / variances
     total = weights.sum()
     centre = weights @ means / total

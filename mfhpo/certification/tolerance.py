@@ -16,9 +16,10 @@ _MOST_SPREADS = 1e6
 
 
 def tolerance(policy: RacingPolicy, leader: int) -> float:
-    """The smallest epsilon for which no candidate is better than the leader by more.
+    """Return the smallest epsilon by which no candidate is better than the leader.
 
-    It rests on the event that the policy's certificate rests on, which does not depend on epsilon.
+    It is valid whenever the policy's certificate is, because their event does not depend on
+    epsilon.
     """
     others = policy.active[policy.active != leader]
     if not others.size:
@@ -41,7 +42,7 @@ def tolerance(policy: RacingPolicy, leader: int) -> float:
 
 
 def _least_tolerance(policy: BlockElimination | LikelihoodRatioPolicy, leader: int) -> float:
-    """The epsilon at which the evidence against all others reaches the threshold, or infinity."""
+    """Return the epsilon at which the evidence against all others suffices, or infinity."""
     most = spread = policy.spread
     while policy.falls_short(leader, most) > 0.0:
         if not 0.0 < most < _MOST_SPREADS * spread:

@@ -123,18 +123,18 @@ class Actions:
                 raise ValueError(f"{name}[{parameter!r}] must be {expected}, got {place!r}.")
 
     def plain(self, profile: Point) -> dict[str, float]:
-        """The same profile in plain Python numbers, such as JSON can hold."""
+        """Return the profile in plain Python numbers, for JSON."""
         return {
             name: int(place) if isinstance(self.parameters[name], OneOf) else float(place)
             for name, place in profile.items()
         }
 
     def features(self, cube: FloatArray) -> FloatArray:
-        """What a model sees of points of the unit cube, shape (n, n_features)."""
+        """Return the model's features of points of the unit cube, shape (n, n_features)."""
         return self.space.cube_features(cube)
 
     def features_of(self, points: Sequence[Point]) -> FloatArray:
-        """What a model sees of profiles, shape (n, n_features)."""
+        """Return the model's features of profiles, shape (n, n_features)."""
         return self.space.features(points)
 
     @cached_property
@@ -143,22 +143,19 @@ class Actions:
         return [self.own_features_of(player, own) for player, own in enumerate(self.own)]
 
     def own_features_of(self, player: int, own: FloatArray) -> FloatArray:
-        """A player's columns of the features of actions, shape (n, number of columns)."""
+        """Return a player's columns of the features of actions, shape (n, number of columns)."""
         cube = np.full((len(own), len(self.parameters)), 0.5)
         cube[:, self.cube_columns[player]] = own
         return self.features(cube)[:, self.columns[player]]
 
     def around(self, profile: FloatArray, step: float) -> Actions:
-        """The same game with further actions of each player, near its own in a profile.
-
-        `step` is how far away, in distances of the values that are looked at already.
-        """
+        """Add actions near each player's own in a profile, `step` grid distances away."""
         return self._with(
             [self._near(columns, profile[columns], step) for columns in self.cube_columns]
         )
 
     def including(self, cube: FloatArray) -> Actions:
-        """The same game with the actions of some profiles, shape (n, number of parameters)."""
+        """Add the actions of some profiles, shape (n, number of parameters), to the game."""
         return self._with([cube[:, columns] for columns in self.cube_columns])
 
     def _with(self, further: Sequence[FloatArray]) -> Actions:
@@ -171,7 +168,7 @@ class Actions:
         return larger
 
     def _near(self, columns: IntArray, own: FloatArray, step: float) -> FloatArray:
-        """Actions near one of a player's, with one or two parameters moved."""
+        """Return actions near one of a player's, with one or two parameters moved."""
         parameters = list(self.parameters.values())
         shifts = step * _distance(len(columns)) * np.array(_SHARES)
         axes = []
@@ -195,10 +192,10 @@ class Actions:
         return np.unique(moves, axis=0)
 
     def _own(self, columns: IntArray) -> FloatArray:
-        """Actions that stand for all that a player has.
+        """Return actions that represent all actions of a player.
 
-        All combinations where there are few; with one or two ranges a grid; else quasi-random ones,
-        for a grid over more would be little but corners.
+        All combinations if they are few; else a grid for one or two ranges, and quasi-random points
+        for more, because a grid would consist of corners.
         """
         parameters = list(self.parameters.values())
         owned = [parameters[column] for column in columns]
@@ -215,12 +212,11 @@ class Actions:
 
 
 def _per_axis(n_parameters: int) -> int:
-    """Values of each parameter of a player in a grid of its actions."""
+    """Return the number of values of each parameter in a grid of a player's actions."""
     return _ALONE if n_parameters == 1 else max(2, int(_OWN ** (1.0 / n_parameters)))
 
 
 def _distance(n_parameters: int) -> float:
-    """Between the values of a parameter that are looked at."""
     return 1.0 / (_per_axis(n_parameters) - 1)
 
 
@@ -231,7 +227,7 @@ def _n_values(parameter: Numeric | OneOf) -> float:
 
 
 def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
-    """At most so many places in the unit range, of choices all."""
+    """Return at most so many places in the unit range; all for choices."""
     if isinstance(parameter, OneOf):
         return (np.arange(parameter.n) + 0.5) / parameter.n
     if not parameter.places:
@@ -243,7 +239,6 @@ def _values(parameter: Numeric | OneOf, most: int) -> FloatArray:
 
 
 def _spread(n: int, n_parameters: int, seed: int) -> FloatArray:
-    """Points that are spread evenly over the unit cube, shape (n, n_parameters)."""
     from scipy.stats import qmc  # slow to import, and not needed before
 
     points: FloatArray = qmc.Sobol(n_parameters, rng=np.random.default_rng(seed)).random(n)

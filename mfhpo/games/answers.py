@@ -21,7 +21,7 @@ _STEPS, _MOVES = (0.05, 0.05, 0.02, 0.02, 0.01), 16  # small moves from the best
 
 
 class Answers:
-    """What is said of profiles, by games that are drawn from what may be believed.
+    """What is said about profiles, by games that are drawn from what may be believed.
 
     Each player has its `likeliest` model, as many `possible` ones as all others, and perhaps the
     utility that it seems to have everywhere (`constants`). What such a player might gain is not
@@ -45,7 +45,7 @@ class Answers:
         self._units = np.median(self._games.units, axis=0)
 
     def most_stable(self, start: FloatArray) -> FloatArray:
-        """The profile to recommend, shape (number of parameters,), searched for from `start`."""
+        """Return the profile to recommend, shape (number of parameters,), searched from `start`."""
         actions, games = self._actions, self._games
         reached = start
         if not actions.is_finite:
@@ -72,7 +72,7 @@ class Answers:
     def dissatisfaction(
         self, profile: FloatArray, probability: float
     ) -> dict[str, Dissatisfaction]:
-        """What each player may gain by deviating from a profile, shape (number of parameters,)."""
+        """Return each player's possible gain by deviating from a profile."""
         finer = None if self._actions.is_finite else self._actions.around(profile, step=1.0)
         drawn = self._games.dissatisfaction(profile[None, :], finer)[0]
         outside = (1.0 - probability) / 2.0
@@ -89,7 +89,7 @@ class Answers:
         return found
 
     def utilities(self, profile: FloatArray, probability: float) -> dict[str, Utility]:
-        """What each player has of a profile."""
+        """Return each player's utility at a profile."""
         features = self._actions.features(profile[None, :])
         outside = (1.0 - probability) / 2.0
         found = {}
@@ -106,7 +106,7 @@ class Answers:
         return found
 
     def deviations(self, profile: FloatArray, probability: float) -> dict[str, Deviation]:
-        """What each player may gain by deviating, and how, by the likeliest models."""
+        """Return each player's possible gain by deviating, and how, by the likeliest models."""
         gains = self.dissatisfaction(profile, probability)
         finer = self._actions.around(profile, step=1.0)
         found = {}

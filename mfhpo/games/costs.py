@@ -64,7 +64,7 @@ class LevelCosts:
         return self.of(self.tops)
 
     def of(self, levels: Sequence[int]) -> float:
-        """What a query at these levels costs."""
+        """Return the cost of a query at these levels."""
         paid = [own[level] for own, level in zip(self.by_player, levels, strict=True)]
         return float(paid[0] if self._joint else sum(paid))
 
@@ -85,10 +85,7 @@ class LevelCosts:
             )
 
     def table(self) -> FloatArray:
-        """Of each player's levels, shape (number of players, M); one row if the run is joint.
-
-        A player's target's cost stands for the levels that it lacks.
-        """
+        """Return costs of levels, (n_players, M) or one row; missing ones cost the target's."""
         rows = self.by_player[:1] if self._joint else self.by_player
         n_levels = max(len(own) for own in rows)
         return np.array([np.pad(own, (0, n_levels - len(own)), mode="edge") for own in rows])

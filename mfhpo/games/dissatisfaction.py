@@ -36,7 +36,7 @@ class Estimate(Enum):
 
 @dataclass(frozen=True)
 class Beliefs:
-    """What is believed of all players' utilities.
+    """Beliefs about all players' utilities.
 
     The models, one for each player, keep predictions for the actions' profiles; `beta` is the
     half-width of the utilities' bounds, in posterior standard deviations (Eq. 31).
@@ -47,24 +47,24 @@ class Beliefs:
     beta: float
 
     def dissatisfaction(self, cube: FloatArray, estimate: Estimate) -> FloatArray:
-        """What players may gain by deviating from profiles (Eq. 2 and 32), shape (n, n_players).
+        """Return players' possible gains by deviating from profiles (Eq. 2 and 32), (n, n_players).
 
-        Gains are in the scales of the players' models. To stay is among a player's deviations: the
-        gain by the means is never below 0, and that by the bounds never below their distance.
+        Gains are in the scales of the players' models, and never below 0 by the means. By the
+        bounds they are never below the bounds' distance, because staying is a deviation, too.
         """
         return self._gains_below(cube, estimate, None, np.arange(len(self.actions)))
 
     def best_response(self, cube: FloatArray, player: int, estimate: Estimate) -> FloatArray:
-        """Profiles in which a player has moved to its best action, by its bound or mean."""
+        """Return profiles in which a player has moved to its best action, by its bound or mean."""
         return self._best_response(cube, player, estimate, len(cube))
 
     def least(
         self, estimate: Estimate, rng: np.random.Generator, starts: FloatArray | None = None
     ) -> FloatArray:
-        """The profile of the smallest largest dissatisfaction.
+        """Return the profile of the smallest largest dissatisfaction.
 
-        Where the players' actions are few, all profiles are compared. Otherwise the best of many,
-        and of `starts`, are improved, by best responses and by small moves.
+        If the players' actions are few, all profiles are compared. Otherwise best responses and
+        small moves improve the best of many profiles and of `starts`.
         """
         actions = self.actions
         if actions.shape is not None:
@@ -123,7 +123,7 @@ class Beliefs:
         return best
 
     def _responses(self, profiles: FloatArray, estimate: Estimate, n_asked: int) -> FloatArray:
-        """Profiles after each player's best response, and after all: (n_players + 1, n, d)."""
+        """Return profiles after each player's best response, and all, (n_players + 1, n, d)."""
         moves = [
             self._best_response(profiles, player, estimate, n_asked)
             for player in range(len(self.actions))
@@ -136,10 +136,10 @@ class Beliefs:
     def _gains_below(
         self, cube: FloatArray, estimate: Estimate, limits: FloatArray | None, order: IntArray
     ) -> FloatArray:
-        """What each player may gain, where nobody gains as much as a limit, shape (n, n_players).
+        """Return players' gains where none reaches a profile's limit (n,), shape (n, n_players).
 
-        Once a player gains as much as the limit of a profile, shape (n,), the others' gains are
-        infinite there. Players who gain much come first in the order: they settle most.
+        Once one does, the other gains of that profile are infinite. Players who gain most come
+        first, because they settle most profiles.
         """
         features = self.actions.features(cube)
         gains = np.full((len(cube), len(self.actions)), np.inf)
@@ -156,7 +156,7 @@ class Beliefs:
         return gains
 
     def _of_all_profiles(self, estimate: Estimate) -> FloatArray:
-        """The largest dissatisfaction at each profile of the product, shape (n_profiles,)."""
+        """Return the largest dissatisfaction at each profile of the product, (n_profiles,)."""
         shape = self.actions.shape
         assert shape is not None
         worst = np.full(shape, -np.inf)
@@ -172,7 +172,6 @@ class Beliefs:
     def _best_response(
         self, cube: FloatArray, player: int, estimate: Estimate, n_asked: int
     ) -> FloatArray:
-        """Profiles in which a player has moved, as in `best_response` and `_best_deviation`."""
         chosen, _ = self._best_deviation(player, self.actions.features(cube), estimate, n_asked)
         moved = cube.copy()
         moved[:, self.actions.cube_columns[player]] = self.actions.own[player][chosen]
@@ -181,10 +180,7 @@ class Beliefs:
     def _best_deviation(
         self, player: int, features: FloatArray, estimate: Estimate, n_asked: int
     ) -> tuple[IntArray, FloatArray]:
-        """Index of a player's best action at each profile, and its value.
-
-        The more profiles were asked for, the fewer deviations are looked at.
-        """
+        """Return the index of a player's best action at each profile, and its value."""
         model, actions = self.models[player], self.actions
         deviations = model.deviations(
             features, actions.own_features[player], actions.columns[player]
@@ -206,7 +202,7 @@ class Beliefs:
     def _bounds(
         self, model: MultiOutputGP, features: FloatArray, estimate: Estimate
     ) -> tuple[FloatArray, FloatArray]:
-        """A utility as it is for a deviation and for staying, as far off as an estimate has it."""
+        """Return a utility's bounds for a deviation and for staying."""
         if estimate is Estimate.MEAN:
             means = model.mean(features, model.top)
             return means, means

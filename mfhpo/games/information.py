@@ -1,4 +1,4 @@
-"""What a query tells of the target fidelity, and the levels at which it tells most for its cost."""
+"""A query's information about the target fidelity, and the levels with most of it per cost."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ _STEPS = 50
 def information_of_target(
     variance: FloatArray, shared: FloatArray, target_variance: FloatArray, noise: FloatArray | float
 ) -> FloatArray:
-    """Mutual information of an observation at a level and the utility at the target, in nats.
+    """Return an observation's mutual information with the utility at the target, in nats.
 
     ``-ln(1 - r**2) / 2`` with ``r**2 = c**2 / (s_M**2 (s_m**2 + noise))``, for the posterior
-    variance at the level, the covariance with the target, the variance there and that of the noise.
+    variance at the level, the covariance with the target, the variance there and the noise.
     """
     # One root at a time: products of variances have no place in a number where units are extreme.
     of_target, of_level = np.broadcast_arrays(np.sqrt(target_variance), np.sqrt(variance + noise))
@@ -28,38 +28,20 @@ def information_of_target(
 
 
 def information_at_level(variance: FloatArray, noise: FloatArray | float) -> FloatArray:
-    """Mutual information of an observation and the utility at the same level (Eq. 24), in nats."""
+    """Return an observation's mutual information with the utility there (Eq. 24), in nats."""
     return 0.5 * np.log1p(variance / noise)
 
 
 def best_levels(
     information: FloatArray, costs: FloatArray, budget: float
 ) -> tuple[IntArray, FloatArray]:
-    """For each profile the players' levels of the most information for the cost (Eq. 28).
+    """Return each profile's levels with the most information per cost, and the ratios (Eq. 28).
 
-    By Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967), which
-    is exact. Where a budget binds and costs have no common unit, they are rounded up to a
-    thousandth of the budget.
-
-    Parameters
-    ----------
-    information
-        Shape (n_profiles, n_players, M); minus infinity at levels that a player does not have.
-    costs
-        Of each player's levels, shape (n_players, M), positive.
-    budget
-        Largest sum of the costs; ValueError if the cheapest levels cost more.
-
-    Returns
-    -------
-    levels, ratios
-        Shapes (n_profiles, n_players) and (n_profiles,).
-
-    Examples
-    --------
-    >>> gains = np.array([[[0.2, 0.5], [0.1, 1.0]]])
-    >>> best_levels(gains, np.array([[1.0, 8.0], [1.0, 8.0]]), budget=16.0)[0].tolist()
-    [[0, 0]]
+    Dinkelbach's iteration (On nonlinear fractional programming, Management Science 1967) is exact.
+    If a budget binds and costs have no common unit, they are rounded up to a thousandth of it.
+    `information` has the shape (n_profiles, n_players, M), minus infinity at missing levels;
+    `costs` are positive, (n_players, M). ValueError if the cheapest levels cost more than the
+    `budget`.
     """
     if costs.min(axis=1).sum() > budget * (1.0 + _ROUNDING):
         raise ValueError(
@@ -85,7 +67,7 @@ def best_levels(
 
 
 def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
-    """Costs in whole units, rounded up, and how many of them the budget has."""
+    """Return costs in whole units, rounded up, and the budget's number of units."""
     for unit in (float(costs.min()), 1.0, budget / _UNITS):
         sizes = costs / unit
         whole: FloatArray = np.round(sizes)
@@ -101,10 +83,7 @@ def _in_units(costs: FloatArray, budget: float) -> tuple[IntArray, int]:
 
 
 def _within(worth: FloatArray, sizes: IntArray, capacity: int) -> IntArray:
-    """Levels (n_profiles, n_players) of the largest sum of worths within a capacity.
-
-    By dynamic programming; worth (n_profiles, n_players, M), sizes (n_players, M).
-    """
+    """Maximise the sum of worths (n_profiles, n_players, M) within a capacity, given sizes."""
     n_profiles, n_players, n_levels = worth.shape
     best = np.zeros((n_profiles, capacity + 1))
     choices = np.zeros((n_players, n_profiles, capacity + 1), dtype=np.int64)

@@ -64,9 +64,9 @@ class MFUCBPNE(UCBPNE):
         with 0.2, one of up to five. Players without a cheaper level do not count. A large share of
         many players is reached late, and the target hardly evaluated.
     information
-        "target": what a query tells of the utility at the target, the default; "level": what it
-        tells of the utility at its own level, as Eq. 24 has it, which takes a cheap level that says
-        nothing of the target for a good one. With "level", exploration has no limit, as published.
+        "target": what a query tells about the utility at the target, the default. "level": what it
+        tells about the utility at its own level, as in Eq. 24. Then a cheap level seems good that
+        says nothing about the target. With "level", exploration has no limit, as published.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class MFUCBPNE(UCBPNE):
         return self._evaluation() if exploration is None else exploration
 
     def _exploration(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        """The next query below the target, or None if it is time to evaluate."""
+        """Return the next query below the target, or None if it is time to evaluate."""
         evaluation, least = self.costs.of_evaluation, self.costs.least
         if not any(self.costs.tops) or remaining < (least + evaluation) * (1.0 - _ROUNDING):
             return None
@@ -138,7 +138,7 @@ class MFUCBPNE(UCBPNE):
         return None if told < paid / math.sqrt(episode.budget * unit) else query
 
     def _has_explored_enough(self, awaited: Sequence[Awaited]) -> bool:
-        """Whether more was paid for exploration than for evaluations, and for several of them."""
+        """Tell whether exploration has cost more than evaluations, and than several of them."""
         n_evaluations = len(self._evaluated)
         n_evaluations += sum(self.is_evaluation(before.query) for before in awaited)
         paid = self.cost + sum(before.cost for before in awaited)
@@ -146,7 +146,7 @@ class MFUCBPNE(UCBPNE):
         return explored >= max(_EXPLORED, n_evaluations) * self.costs.of_evaluation
 
     def _information_of_points(self) -> FloatArray:
-        """What each level tells at each of the profiles, shape (n_profiles, n_players, M)."""
+        """Return the information of each level at each profile, (n_profiles, n_players, M)."""
         n_levels = max(self.costs.tops) + 1
         gains = np.full((len(self.points), len(self.models), n_levels), -np.inf)
         for player, model in enumerate(self.models):

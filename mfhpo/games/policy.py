@@ -186,9 +186,8 @@ class GamePolicy(abc.ABC):
         """Learn what a query gave: one utility for each player, ValueError for what does not fit.
 
         None, or a number that is not finite or beyond 1e75, is for one that could not be measured.
-        One that fails alone is no observation. Where one failed again, or two near each other, and
-        nothing was or will be observed near them, the player's model counts them as the worst that
-        was seen of that player at that level.
+        One that fails alone is no observation. Failures that repeat, or lie near each other without
+        an observation, count as the player's worst utility at that level.
         """
         self._check(query, "query")
         profile = self.actions.plain(query.profile)
@@ -232,22 +231,21 @@ class GamePolicy(abc.ABC):
         return self.budget - self._cost
 
     def cost_of(self, query: Query) -> float:
-        """What a query costs."""
+        """Return the cost of a query."""
         return self.costs.of(query.levels)
 
     def is_evaluation(self, query: Query) -> bool:
-        """Whether all players are at the target fidelity."""
+        """Tell whether all players are at the target fidelity."""
         return tuple(query.levels) == self.costs.tops
 
     @one_thread()
     def recommend(self) -> Equilibrium:
-        """The profile from which players gain least by deviating.
+        """Return the profile from which players gain least by deviating.
 
-        Where all profiles can be compared, it is the one whose largest dissatisfaction is smallest
-        over games drawn from the posterior (the mean over them, or the median where hyperparameters
-        are drawn, too). Elsewhere it is where best responses lead, by the means of the likeliest
-        models, or begin, if they lead to nothing better. A player of whom nothing was observed
-        might gain without a limit.
+        If all profiles can be compared, it minimises the largest dissatisfaction over games drawn
+        from the posterior: their mean, or their median if hyperparameters are drawn, too. Otherwise
+        it is the better end of a path of best responses, by the means of the likeliest models. A
+        player without observations might gain without a limit.
         """
         profile: Point = {}
         gains: dict[str, Dissatisfaction] = {}
@@ -272,10 +270,7 @@ class GamePolicy(abc.ABC):
 
     @one_thread()
     def deviations(self, profile: Point) -> dict[str, Deviation]:
-        """What each player may gain by deviating from any profile, and how.
-
-        Raises ValueError if the profile does not fit the game, or nothing was observed yet.
-        """
+        """Return each player's gain by deviating from a profile, and how; ValueError if unknown."""
         self.actions.check("profile", profile)
         if not self.has_seen:
             raise ValueError("nothing was observed yet; tell utilities first.")
@@ -283,7 +278,7 @@ class GamePolicy(abc.ABC):
         return self._answers().deviations(cube, self.probability)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that was told, as plain JSON values."""
+        """Return all that was told, as plain JSON values."""
         return {
             "told": [
                 {
@@ -304,23 +299,23 @@ class GamePolicy(abc.ABC):
 
     @property
     def models(self) -> list[MultiOutputGP]:
-        """What is believed of each player's utility."""
+        """Beliefs about each player's utility."""
         return [learned.model for learned in self._learned]
 
     @property
     def beliefs(self) -> Beliefs:
-        """What is believed of all players' utilities."""
+        """Beliefs about all players' utilities."""
         return Beliefs(self.actions, self.models, self.beta)
 
     def least_dissatisfied(self, estimate: Estimate) -> FloatArray:
-        """The profile of the smallest largest dissatisfaction, a point of the unit cube."""
+        """Return the profile of the smallest largest dissatisfaction, a point of the unit cube."""
         rng = np.random.default_rng((self._seed, len(self._told)))
         latest = self._evaluated[-_LATEST:]
         starts = [self.actions.space.place(query.profile, rng) for query in latest]
         return self.beliefs.least(estimate, rng, np.array(starts) if starts else None)
 
     def target_query(self, cube: FloatArray) -> Query:
-        """The evaluation of a profile, a point of the unit cube, for all players."""
+        """Return the evaluation of a profile, a point of the unit cube, for all players."""
         return Query(self.actions.space.at(cube), self.costs.tops)
 
     @property
@@ -344,10 +339,10 @@ class GamePolicy(abc.ABC):
 
     @abc.abstractmethod
     def _choose(self, remaining: float, awaited: Sequence[Awaited]) -> Query | None:
-        """The next query: `remaining` is what is left once all that is under way is paid."""
+        """Return the next query; `remaining` is left once all that is under way is paid."""
 
     def _information_of(self, query: Query) -> float:
-        """What a query tells of all players' utilities, where a policy asks for it."""
+        """Return a query's information about all players' utilities, if the policy asks for it."""
         return 0.0
 
     def _after(self, episode: Episode, awaited: Awaited, remaining: float) -> Episode:
@@ -363,7 +358,6 @@ class GamePolicy(abc.ABC):
 
 
 def _measured(value: float | None) -> float | None:
-    """A utility, or None for one that could not be measured."""
     if value is None:
         return None
     try:

@@ -17,10 +17,10 @@ _TIE = 1e-9  # of a player's unit
 def settled(
     profile: FloatArray, actions: Actions, models: Sequence[MultiOutputGP], units: FloatArray
 ) -> FloatArray:
-    """Where best responses lead, with ever nearer actions beside those that are looked at.
+    """Return the profile that best responses reach, with ever nearer actions added.
 
-    Of the profiles on the way, the first one among them, this is the one that players would leave
-    least, their gains in `units`, shape (n_players,).
+    Among the profiles on the way, it is the one that players would leave least. Gains are in
+    `units`, shape (n_players,).
     """
     way = [profile]
     for step in _STEPS:
@@ -35,10 +35,7 @@ def settled(
 def best_response(
     profile: FloatArray, player: int, actions: Actions, model: MultiOutputGP, unit: float
 ) -> FloatArray:
-    """The profile in which a player, given by its index, has moved to its best action.
-
-    A player that has nothing to gain, counted in its unit, stays.
-    """
+    """Return the profile after a player moved to its best action, if it gains anything."""
     utilities, stays = _utilities(profile, player, actions, model)
     best = int(np.argmax(utilities))
     if utilities[best] - stays <= _TIE * unit:
@@ -51,7 +48,7 @@ def best_response(
 def _unrest(
     profile: FloatArray, actions: Actions, models: Sequence[MultiOutputGP], units: FloatArray
 ) -> float:
-    """The largest gain, with deviations far, near and nearer."""
+    """Return the largest gain, with deviations far, near and nearer."""
     worst = 0.0
     for step in (_STEPS[0], _STEPS[-1]):
         finer = actions.around(profile, step)
@@ -64,7 +61,7 @@ def _unrest(
 def _utilities(
     profile: FloatArray, player: int, actions: Actions, model: MultiOutputGP
 ) -> tuple[FloatArray, float]:
-    """A player's mean utility with each of its actions, shape (k,), and if it stays."""
+    """Return a player's mean utility with each of its actions, shape (k,), and if it stays."""
     features = actions.features(profile[None, :])
     own, columns = actions.own_features[player], actions.columns[player]
     deviating = model.deviations(features, own, columns).means()[0]

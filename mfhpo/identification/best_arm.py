@@ -39,7 +39,7 @@ _MOST_TO_AUDIT = 60.0
 
 
 def only_steers(problem: Problem, estimated_bias: EstimatedBias = "steer") -> bool:
-    """Whether cheap fidelities are no evidence, for lack of bounds on their bias."""
+    """Tell whether cheap fidelities are no evidence, for lack of bias bounds."""
     check_instance("problem", problem, Problem, "a mfhpo.Problem")
     return problem.bias is None and estimated_bias == "steer"
 
@@ -70,14 +70,14 @@ class BestArmPolicy(RacingPolicy):
         Whether to compare what is observed with what was declared, and to widen what is
         contradicted: the values' spread with sigma (a race then ends only after some 8 repeats at
         each fidelity that it has values of), and the values at different fidelities with the bias
-        bounds. Where the noise is taken for normal, a race ends only after so many values of its
-        winner that outcomes as frequent as one in six would have been seen (17 at delta = 0.05).
-        Where bias bounds are declared, the winner (with order bounds, also its closest rival) is
-        evaluated at cheap fidelities and at the target until a bias half as large again as its
-        bound is mostly found; `MFTopTwo` and `MFGrad` begin with that on the way. This takes at
-        most half of what the race costs, and is left out where it takes more than 60 evaluations
-        at the target, as for bounds far below the noise. An arm that left at a cheap fidelity is
-        not evaluated at a dearer one. "bias": sigma is believed, and nothing is waited for.
+        bounds. Where the noise is taken for normal, a race ends only after 17 values of its winner
+        (at delta = 0.05). So many show any outcome as frequent as one in six. Where bias bounds are
+        declared, the winner (with order bounds, also its closest rival) is evaluated at cheap
+        fidelities and at the target until a bias half as large again as its bound is mostly found;
+        `MFTopTwo` and `MFGrad` begin with that on the way. This takes at most half of what the race
+        costs. It is left out where it takes more than 60 evaluations at the target, as for bounds
+        far below the noise. An arm that left at a cheap fidelity is not evaluated at a dearer one.
+        "bias": sigma is believed, and nothing is waited for.
     seed
         Chooses the pilot's arms.
     """
@@ -151,7 +151,6 @@ class BestArmPolicy(RacingPolicy):
             self._judge(fidelity)
 
     def _reinstate(self) -> None:
-        """Put back the arms whose elimination rested on bias bounds that were widened."""
         self._roster.restore_eliminated()
 
     def _explored_fidelity(self) -> int:
@@ -175,7 +174,7 @@ class BestArmPolicy(RacingPolicy):
 
     @property
     def _noise_is_hidden(self) -> bool:
-        """Enough repeats at a level were all equal, and say nothing of their noise."""
+        """Whether enough repeats at a level were all equal, and say nothing about noise."""
         noise, counts = self._evidence.noise, self._evidence.counts
         least = max(_REPEATS_TO_SEE_NOISE, self.problem.n_arms)
         levels = self._compared_fidelities()
@@ -198,11 +197,7 @@ class BestArmPolicy(RacingPolicy):
         return self._explored_fidelity()
 
     def stop_measuring(self) -> None:
-        """Be content with the winner's pulls at the target, however few: no more will come.
-
-        Nor does the race wait for the repeats that show whether a declared sigma is too small any
-        more.
-        """
+        """Be content with the winner's target pulls and with repeats, however few they are."""
         self._waits_for_repeats = False
         winner = self.winner
         if winner is not None:
@@ -232,7 +227,7 @@ class BestArmPolicy(RacingPolicy):
         return bool(roster.withdrawn.any() and not roster.eliminated.any())
 
     def _lacking(self, winner: int) -> dict[int, int]:
-        """How often a winner is pulled at which fidelity before the race ends."""
+        """Return how many pulls a winner lacks at which fidelity."""
         counts, target = self._evidence.counts[winner], self.problem.target
         lacking = {target: self._measure - int(counts[target])}
         if self._waits_for_audit:
@@ -285,13 +280,13 @@ class BestArmPolicy(RacingPolicy):
         return super()._next_pull(counts)
 
     def _leader_to_audit(self) -> int | None:
-        """The arm that is evaluated at dearer levels on the way, to compare it with itself."""
+        """Return the arm that is evaluated at dearer levels, to compare it with itself."""
         return None
 
     def _pull_to_audit(self, leader: int, counts: IntArray) -> Pull | None:
-        """The next pull that shows whether the declared bias bounds hold for the leading arm.
+        """Return the next pull that checks the declared bias bounds on the leading arm.
 
-        Order bounds are about two arms, so the other one is pulled too that was most at the target.
+        Order bounds concern two arms, so the other arm with most target pulls is pulled, too.
         """
         bias, target = self.bias, self.problem.target
         if not (self._audit and self._waits_for_audit and self._waits_for_repeats):
@@ -331,10 +326,7 @@ class BestArmPolicy(RacingPolicy):
         return None
 
     def _spread_of(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Variances of the values, and their degrees of freedom, shape (n, M) each.
-
-        Estimated ones are the arms' own. Others are those that the radii suppose.
-        """
+        """Return the values' variances, estimated or supposed, and degrees of freedom, (n, M)."""
         noise, seen = self._evidence.noise, self._evidence.counts[arms]
         variances, degrees = np.full(seen.shape, np.inf), np.full(seen.shape, np.inf)
         for m, counts in enumerate(seen.T):
@@ -394,7 +386,7 @@ class BestArmPolicy(RacingPolicy):
         return BiasAudit(self.bias.kind, self.problem.n_arms, self.problem.n_fidelities)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return {**super().state_dict(), "audit": self._declared_audit}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

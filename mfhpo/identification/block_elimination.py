@@ -99,7 +99,7 @@ class BlockElimination(BlockPolicy):
         return self._finds_epsilon and len(self._blocks.rounds) < _FIRST_LOOK
 
     def falls_short(self, leader: int, epsilon: float) -> float:
-        """How much evidence is missing against any other being better by epsilon, if above 0."""
+        """Return the missing evidence against another arm being better by epsilon, if above 0."""
         if len(self._blocks.rounds) < _FIRST_LOOK:
             return math.inf
         others = self.active[self.active != leader]
@@ -129,10 +129,10 @@ class BlockElimination(BlockPolicy):
         return pulls
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
-        """Whether to wait for what is under way, which may end the race, rather than to `ask`.
+        """Tell whether to wait for pulls under way, which may end the race, before the next `ask`.
 
-        It holds back more values than there are in complete rounds, or gives all that the winner
-        lacks, or compares it once more, or nothing else is left to evaluate.
+        They may hold more values than complete rounds, complete what the winner lacks, or compare
+        it once more; or nothing else is left.
         """
         taken = self._taken(pending)
         pull = self._open_pull(taken)
@@ -153,7 +153,7 @@ class BlockElimination(BlockPolicy):
         return waiting > max(blocks.n_in_rounds, len(pending))
 
     def open_block(self, arm: int, pending: Sequence[Pull] = ()) -> int:
-        """The first block in which an arm has no value, nor an evaluation under way."""
+        """Return the first block in which an arm has no value and no evaluation under way."""
         return self._blocks.first_open(arm, self._taken(pending).get(arm, set()))
 
     def _taken(self, pending: Sequence[Pull]) -> dict[int, set[int]]:
@@ -230,7 +230,7 @@ class BlockElimination(BlockPolicy):
         return lacking
 
     def _values_lacking(self, winner: int) -> dict[int, int]:
-        """How many values a winner lacks, of those that there may be."""
+        """Return how many values a winner lacks, at most as many as there may be."""
         lacking = super()._lacking(winner)
         if self.most_blocks is None:
             return lacking
@@ -277,7 +277,6 @@ class BlockElimination(BlockPolicy):
         return winner is not None and not self._lacking(winner)
 
     def _complete_block(self) -> int | None:
-        """The block of the next round, if it is complete for all that take part."""
         if self._blocks.set_aside(self._in_round):
             for arm in range(self.problem.n_arms):
                 self._take_first_values(arm)
@@ -292,8 +291,8 @@ class BlockElimination(BlockPolicy):
     def _probe(self, winner: int) -> None:
         """Compare the winner with its closest rival where it alone did unusually badly, if ever.
 
-        Rounds in which all replicates are alike say nothing of rare ones. What is chosen like this
-        speaks against the winner, if for anything.
+        Rounds in which all replicates are alike say nothing about rare ones. The choice can only
+        speak against the winner.
         """
         seen = self._blocks.seen(winner)
         behind = np.median(self._blocks.values[winner, seen]) - self._blocks.values[winner, seen]
@@ -408,7 +407,7 @@ class BlockElimination(BlockPolicy):
     # State.
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         blocks = {**self._blocks.state_dict(), "probes": list(self._probes)}
         return {**super().state_dict(), "blocks": blocks}
 

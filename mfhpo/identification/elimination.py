@@ -67,7 +67,7 @@ class Elimination(BestArmPolicy):
         return self._fidelities[-1]
 
     def _settled(self, counts: IntArray, arms: IntArray, fidelity: int) -> BoolArray:
-        """Which arms are known well enough at a fidelity: 4 B <= alpha_m (Algorithm 1)."""
+        """Return which arms are known well enough at a fidelity: 4 B <= alpha_m (Algorithm 1)."""
         if fidelity == self._fidelities[-1]:
             return np.zeros(len(arms), dtype=bool)
         half = self._evidence.half_widths(arms, fidelity, counts[arms, fidelity])

@@ -45,7 +45,7 @@ class Rules(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """What is known of every arm at every fidelity, all of shape (K, M)."""
+    """What is known about every arm at every fidelity, all of shape (K, M)."""
 
     counts: IntArray  # number of pulls, those under way included
     seen: IntArray  # number of values
@@ -59,14 +59,14 @@ class Cells(NamedTuple):
 def target_bounds(
     cells: Cells, bounds: FloatArray, active: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Lower and upper bounds on target means (Eq. 4 and 5), shape (K,); -inf of those that left."""
+    """Return bounds on target means (Eq. 4 and 5), shape (K,); -inf for arms that left."""
     half = cells.radii + bounds
     lows, highs = (cells.means - half).max(axis=1), (cells.means + half).min(axis=1)
     return np.where(active, lows, -np.inf), np.where(active, highs, -np.inf)
 
 
 def _highest(highs: FloatArray, counts: IntArray) -> int:
-    """The arm with the largest bound; of equal ones the one with fewest pulls, then the first."""
+    """Return the arm with the largest bound; ties go to the fewest pulls, then the first."""
     candidates = np.flatnonzero(highs == highs.max())
     if len(candidates) == 1:
         return int(candidates[0])
@@ -74,7 +74,7 @@ def _highest(highs: FloatArray, counts: IntArray) -> int:
 
 
 def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
-    """The arms l and u with the two largest of at least two upper bounds (Algorithm 1, Line 4)."""
+    """Return arms l and u with the two largest upper bounds (Algorithm 1, Line 4)."""
     others = highs.copy()
     first = int(np.argmax(others))
     others[first] = -np.inf
@@ -91,7 +91,7 @@ def top_two(highs: FloatArray, counts: IntArray) -> tuple[int, int]:
 def out_of_the_race(
     lows: FloatArray, highs: FloatArray, active: BoolArray
 ) -> tuple[int, BoolArray]:
-    """The arm with the largest lower bound, and which active arms are below it, shape (K,)."""
+    """Return the arm with the largest lower bound, and which active arms are below it, (K,)."""
     best = int(np.argmax(lows))
     gone = active & (highs < lows[best])
     gone[best] = False
@@ -102,13 +102,13 @@ def out_of_the_race(
 
 
 def usable_fidelities(costs: FloatArray) -> BoolArray:
-    """Which fidelities cost less than every one with a larger index, shape (M,)."""
+    """Return which fidelities cost less than every one with a larger index, shape (M,)."""
     least_above = np.append(np.minimum.accumulate(costs[:0:-1])[::-1], np.inf)
     return np.asarray(costs < least_above)
 
 
 def assumed_means(rules: Rules, lows: FloatArray, highs: FloatArray) -> tuple[float, float]:
-    """Bounds on the best and the second-best mean, declared or the race's (Section 3.2.2)."""
+    """Return bounds on the two best means, declared or the race's (Section 3.2.2)."""
     upper, lower = rules.best_at_most, rules.second_at_least
     if math.isnan(upper):
         upper = float(highs.max())
@@ -122,7 +122,7 @@ def assumed_means(rules: Rules, lows: FloatArray, highs: FloatArray) -> tuple[fl
 def _gap(
     rules: Rules, cells: Cells, arm: int, m: int, leads: bool, means: tuple[float, float]
 ) -> float:
-    """The estimated gap of an arm at a fidelity, by its role (Section 3.2.2)."""
+    """Return the estimated gap of an arm at a fidelity, by its role (Section 3.2.2)."""
     if leads:
         return float(cells.means[arm, m]) - float(rules.bounds[m]) - means[1]
     return means[0] - float(cells.means[arm, m]) - float(rules.bounds[m])
@@ -137,12 +137,12 @@ def _by_index(
     low: float,
     high: float,
 ) -> int:
-    """EXPLORE-A: the fidelity with the largest f-UCB.
+    """Return the fidelity with the largest f-UCB (EXPLORE-A).
 
         f-UCB_m = gap_m / sqrt(lambda_m) + 2 sigma_m sqrt(2 log(N) / (lambda_m N_m))
 
-    Without values at m, the most that the bias bounds allow takes the place of the gap; while a
-    first value is under way, others are preferred.
+    Without values at m, the gap is the largest that the bias bounds allow. While a first value is
+    under way, other fidelities come first.
     """
     logarithm = 2.0 * math.log(max(cells.counts[arm].sum(), 1))
     most = high - means[1] if leads else means[0] - low
@@ -163,7 +163,7 @@ def _by_index(
 
 
 def _by_radius(rules: Rules, cells: Cells, arm: int) -> int:
-    """EXPLORE-C: the cheapest fidelity whose radius is not below its bias bound (Algorithm 4)."""
+    """Return the cheapest fidelity with a radius of its bias bound or more (EXPLORE-C)."""
     for m in range(len(rules.bounds) - 1):
         if rules.usable[m] and cells.radii[arm, m] >= rules.bounds[m]:
             return m
@@ -180,7 +180,7 @@ def choose_fidelity(
     low: float,
     high: float,
 ) -> int:
-    """The fidelity that the exploration procedure favours for an arm (Algorithms 2 and 4)."""
+    """Return the fidelity that the exploration favours for an arm (Algorithms 2 and 4)."""
     if committed >= 0:
         return committed
     if rules.explore == TARGET_ONLY:
@@ -200,15 +200,15 @@ def choose_fidelity(
 def commit(
     rules: Rules, cells: Cells, arm: int, leads: bool, committed: int, means: tuple[float, float]
 ) -> int:
-    """The fidelity that an arm is committed to from now on, or what it was before.
+    """Commit an arm to a fidelity, if it is time; return its fidelity.
 
     EXPLORE-B commits to the fidelity with the largest gap_m / sqrt(lambda_m) once that is
 
         >= 3 max_m(2 sigma_m / sqrt(lambda_m)) sqrt(log(L / delta) / N)
 
     with N the number of complete sweeps (Algorithm 2, Line 10; Remark A.2). With equal sigma the
-    maximum is at the cheapest fidelity, as in the paper. A and B together end the sweeps when the
-    index has converged first (Remark A.1).
+    maximum is at the cheapest fidelity, as in the paper. A and B together also end the sweeps once
+    the index has converged (Remark A.1).
     """
     explore = rules.explore
     if committed != NOT_COMMITTED or (explore != BY_SWEEP and explore != INDEX_AND_SWEEP):
@@ -253,16 +253,13 @@ def commit_both(
 
 
 def lowest_radius(rules: Rules, m: int) -> float:
-    """The radius at which a fidelity below the target is left: xi_m sqrt(lambda_m / lambda_M) / 4.
-
-    Down to it, an arm costs 16 times what the target needs to resolve a difference of xi_m.
-    """
+    """Return the radius at which a cheap fidelity is left, at 16 times the target's cost."""
     last = len(rules.bounds) - 1
     return float(_DOUBTFUL_SHARE * rules.bounds[m] * rules.roots[m] / rules.roots[last])
 
 
 def _left_in_doubt(rules: Rules, cells: Cells, arm: int, m: int, exhausted: BoolArray) -> int:
-    """The first fidelity from `m` on that is worth its cost; those before it are noted."""
+    """Return the first fidelity from `m` on that is worth its cost; note those before it."""
     while m < len(rules.bounds) - 1:
         if rules.usable[m]:
             if cells.radii[arm, m] > lowest_radius(rules, m):
@@ -281,11 +278,11 @@ def _guarded(
     highs: FloatArray,
     exhausted: BoolArray,
 ) -> tuple[int, int]:
-    """Fidelities for l and u that may separate them, from the favoured ones upwards.
+    """Return fidelities for l and u that may separate them, from the favoured ones upwards.
 
-    The means at m and m' are within their radii, so LCB_l gets at most to mean_lm + radius - xi_m
-    and UCB_u down to mean_um' - radius + xi_m', or to what they are now. If that is not enough, the
-    cheaper of the two gives way to the next dearer one.
+    Means at m and m' are within their radii, so LCB_l reaches at most mean_lm + radius - xi_m, and
+    UCB_u at least mean_um' - radius + xi_m', unless they are better now. If that is not enough, the
+    cheaper of the two fidelities gives way to the next one.
     """
     last = len(rules.bounds) - 1
     leader, rival = arms
@@ -314,10 +311,7 @@ def steer(
     committed: IntArray,
     exhausted: BoolArray,
 ) -> tuple[int, int]:
-    """Fidelities at which to explore l and u; those that the safeguard leaves are noted.
-
-    It guards the index and commitments: sweeps and EXPLORE-C reach the target by themselves.
-    """
+    """Return fidelities at which to explore l and u; note those that the safeguard leaves."""
     leader, rival = arms
     means = assumed_means(rules, lows, highs)
     own, other = committed[leader], committed[rival]
@@ -340,9 +334,9 @@ def explored(
     exhausted: BoolArray,
     explorations: int,
 ) -> tuple[int, int]:
-    """The next pull: l and u take turns; one that was never pulled comes first.
+    """Return the next pull: l and u take turns; an arm without pulls comes first.
 
-    `explorations` counts M-ths of explorations, those under way included (`weight_of_a_pull`).
+    `explorations` counts M-ths of explorations, with those under way (`weight_of_a_pull`).
     Fidelities that the safeguard leaves are noted in `exhausted`.
     """
     m, n = steer(rules, cells, lows, highs, arms, committed, exhausted)
@@ -357,6 +351,6 @@ def explored(
 
 
 def weight_of_a_pull(rules: Rules, committed: int) -> int:
-    """How many M-ths of an exploration a pull is: all M, but one if it is part of a sweep."""
+    """Return a pull's M-ths of an exploration: all M, but one in a sweep."""
     sweeps = rules.explore == BY_SWEEP and committed == NOT_COMMITTED
     return 1 if sweeps else len(rules.bounds)

@@ -3,9 +3,9 @@
 All arms are looked at after 5, 10, 20, ... evaluations of each (a group-sequential design).
 Intervals that hold at all times are much wider after five evaluations of an unknown noise.
 
-Why it is valid. A look rests on the first so many values of each arm, in the order in which the
-evaluations were begun, so each mean is one of independent values. Each arm has a variance and a
-Student interval of its own. For the difference of two, the same quantile is taken with the sum of
+Why it is valid. A look rests on the first so many values of each arm, in the order in which
+evaluations were begun. So the values behind each mean are independent. Each arm has a variance and
+a Student interval of its own. For the difference of two, the same quantile is taken with the sum of
 both variances, which is conservative for every ratio of these (Mickey and Brown 1966). In blocks,
 the differences of two arms in the same ones are independent values themselves, and have Student's
 interval. Look j has the error probability delta / 2^j, divided among the K - 1 comparisons with the
@@ -190,7 +190,7 @@ class GroupSequential(BlockPolicy):
         return size > self._most_values
 
     def looks_with(self, pending: Sequence[Pull] = ()) -> int:
-        """Number of looks once what is under way has ended, if all of it gives values."""
+        """Return the number of looks if all that is under way gives values."""
         looks, winner = self.looks, self.winner
         if not self.active.size or (winner is not None and self._looked_at[winner]):
             return looks
@@ -200,24 +200,18 @@ class GroupSequential(BlockPolicy):
         return looks
 
     def missing(self, pending: Sequence[Pull] = ()) -> int:
-        """Evaluations that the next look takes besides those that are under way.
-
-        Where those will do for it, the look after it is meant.
-        """
+        """Return how many further evaluations the next look needs, or the look after it if none."""
         size = self._size(self.looks_with(pending))
         return int(np.maximum(size - self._expected(pending)[self.active], 0).sum())
 
     def _expected(self, pending: Sequence[Pull] = ()) -> IntArray:
-        """Number of values of each arm once what is under way has ended, shape (K,).
-
-        In blocks, it is the number of the first ones that are not void and are settled.
-        """
+        """Return each arm's number of values after pulls under way, settled ones in blocks."""
         settled = self._settled(pending)
         counted = np.delete(settled, np.flatnonzero(self._blocks.void), axis=1)
         return np.asarray(np.argmin(counted, axis=1))
 
     def _settled(self, pending: Sequence[Pull]) -> BoolArray:
-        """Where arms have values or never will once what is under way has ended, shape (K, B)."""
+        """Return where arms will have a value or never will, after pulls under way, (K, B)."""
         n_arms, n_blocks = self._blocks.values.shape
         settled = np.zeros((n_arms, n_blocks + len(pending) + 1), dtype=bool)
         settled[:, :n_blocks] = self._blocks.settled
@@ -272,23 +266,21 @@ class GroupSequential(BlockPolicy):
         self._certify()
 
     def _standings(self, arms: IntArray) -> FloatArray:
-        """The means of arms that the last look compared, shape (n,), without effects of blocks."""
+        """Return the arms' means at the last look, shape (n,), without effects of blocks."""
         blocks = np.flatnonzero(~self._blocks.void)[: int(self._looked_at[arms[0]])]
         return self._blocks.standings(arms, blocks.tolist())
 
     def _at_look(self, arms: IntArray) -> Samples:
-        """The values that one look took of each of these arms."""
         return self._samples(self._blocks.first_values(arms, int(self._looked_at[arms[0]])))
 
     def _samples(self, values: FloatArray) -> Samples:
-        """Describe values or differences of them that were looked at."""
         seen = self._blocks.values[:, ~self._blocks.void]
         looked_at = np.where(np.arange(seen.shape[1]) < self._looked_at[:, None], seen, np.nan)
         largest = float(np.nanmax(np.abs(looked_at), initial=0.0))
         return Samples.of(values, largest, usual_step(looked_at))
 
     def _differences(self, leader: int, others: IntArray) -> Samples:
-        """How far the leader was ahead of others; in blocks, by differences in the same ones."""
+        """Return the leader's differences to others; in blocks, within the same ones."""
         arms = np.append(leader, others)
         if self._in_blocks:
             values = self._blocks.first_values(arms, int(self._looked_at[leader]))
@@ -303,9 +295,9 @@ class GroupSequential(BlockPolicy):
         )
 
     def _radii(self, size: int, samples: Samples, shares: int, of_two: bool = False) -> FloatArray:
-        """Radii on one side of the means of samples, or of differences of two.
+        """Return one-sided radii for the means of samples, or for differences of two.
 
-        The level of the look that took so many values is divided into equal shares.
+        The level of the look with so many values is divided equally.
         """
         look = (size // self._first_look).bit_length()
         level = self.delta / (2.0**look * shares)
@@ -322,10 +314,7 @@ class GroupSequential(BlockPolicy):
         return np.where(counts >= LEAST_FIRST_LOOK, radii, np.inf)
 
     def _lead(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """The others, by how much the leader is ahead of each, and radii of that, shape (n,) each.
-
-        A radius is infinite where the last look did not compare the two.
-        """
+        """Return the others, the leader's lead, and its radius, infinite if not compared."""
         leader = self._leader
         others = self.active[self.active != leader]
         ahead, radii = np.zeros(len(others)), np.full(len(others), np.inf)
@@ -360,10 +349,7 @@ class GroupSequential(BlockPolicy):
         return int(seen[np.argmax(self._evidence.means(seen, self.problem.target))])
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
-        """Count, mean and radius of an arm's values: at the target of those of its last look.
-
-        What no look compared has an infinite radius.
-        """
+        """Return count, mean and radius of an arm's values; at the target, of its last look."""
         size = int(self._looked_at[arm])
         if fidelity != self.problem.target or not size or self._roster.withdrawn[arm]:
             return *super().summary(arm, fidelity)[:2], math.inf
@@ -373,7 +359,7 @@ class GroupSequential(BlockPolicy):
         return count, mean if count else math.nan, radius
 
     def interval(self, arm: int) -> tuple[float, float]:
-        """Bounds on the arm's mean at the target, valid at all looks with the others."""
+        """Return bounds on the arm's mean at the target, valid at all looks with the others."""
         _, mean, radius = self.summary(arm, self.problem.target)
         return mean - radius, mean + radius
 
@@ -402,7 +388,7 @@ class GroupSequential(BlockPolicy):
         return looks, *super()._assumptions()
 
     def _remaining_cost(self, leader: int | None) -> float | None:
-        """A guess: the radius shrinks as the root of the count, and the lead stays."""
+        """Guess the remaining cost: radii shrink as the root of the count, the lead stays."""
         _, ahead, radii = self._lead()
         if self.winner is not None or leader is None or self._epsilon is None:
             return None
@@ -423,7 +409,7 @@ class GroupSequential(BlockPolicy):
     # State.
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return {**super().state_dict(), "blocks": self._blocks.state_dict()}
 
     def _load_details(self, state: Mapping[str, Any]) -> None:

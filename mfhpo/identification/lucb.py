@@ -44,20 +44,17 @@ class MFLUCB(BestArmPolicy):
     """LUCB with a choice of fidelities (Wang et al. 2023, Algorithm 1).
 
     Every arm's target mean has bounds from all fidelities at which it was seen: LCB is the largest
-    mean - radius - xi_m, UCB the smallest mean + radius + xi_m (Eq. 4 and 5). The arm with the
-    largest UCB and the one with the second-largest are pulled in turn until LCB of the former is
-    within epsilon of UCB of the latter. An arm whose UCB is below some LCB is out.
+    mean - radius - xi_m, UCB the smallest mean + radius + xi_m (Eq. 4 and 5). The arms with the two
+    largest UCB are pulled in turn until LCB of the first is within epsilon of UCB of the second. An
+    arm whose UCB is below some LCB is out.
 
     Parameters
     ----------
     problem
         See `BestArmPolicy`. The bias bounds must be of kind "max", or None.
     explore
-        See `mfhpo.racing.options.MFLUCBOptions`. "A" is
-        EXPLORE-A: a race in which cheap fidelities tell nothing can cost many times what "top"
-        does. Of 20 with three arms .1 apart, all equal at a fidelity that cost 100 times less, the
-        median cost 1.3 times as much, and one 17 times as much as the mean of "top"; the mean of
-        the others was at most 1.2 times that.
+        See `mfhpo.racing.options.MFLUCBOptions`. "A" is EXPLORE-A: a race in which cheap fidelities
+        tell nothing can cost many times what "top" does.
     best_at_most
         An upper bound on the mean of the best arm at the target, for A and B. None: the bound that
         the race has found so far. It chooses fidelities only: no certificate rests on it.
@@ -215,7 +212,6 @@ class MFLUCB(BestArmPolicy):
         exhausted: BoolArray,
         explorations: int,
     ) -> tuple[int, int]:
-        """The arm and the fidelity that are explored next (see `explored`)."""
         arms = top_two(highs, cells.counts)
         return explored(
             self._current_rules(),

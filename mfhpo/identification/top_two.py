@@ -90,7 +90,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return self._pull_of_two(standing, self._rival(standing, counts, arms), counts)
 
     def _first_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
-        """The pull of an arm of which nothing is known that is evidence; None if there is none."""
+        """Return a first pull that is evidence about an arm; None if there is none."""
         unseen = arms[~counts[arms, self._levels].any(axis=1)]
         if not unseen.size:
             return None
@@ -178,7 +178,7 @@ class MFTopTwo(LikelihoodRatioPolicy):
         return Pull(leader if leads else rival, fidelity)
 
     def _is_leaders_turn(self, gains: Sequence[float], costs: FloatArray, counts: IntArray) -> bool:
-        """Whether the leader is pulled, by what the statistic owes to the two and their costs."""
+        """Tell whether to pull the leader, by both arms' parts in the statistic and their costs."""
         total = sum(gains)
         share = gains[0] / total if total > 0.0 else 0.5
         share = min(max(share, _LEAST_SHARE), 1.0 - _LEAST_SHARE)
@@ -197,10 +197,10 @@ class MFTopTwo(LikelihoodRatioPolicy):
         edges: FloatArray,
         doubt: FloatArray,
     ) -> int:
-        """The fidelity whose distance per square root of the cost may be the largest.
+        """Return the fidelity with the largest plausible distance per square root of the cost.
 
-        All arguments have shape (M,): `distances` and `edges` are how far the means and the target
-        mean can be from the nearest alternative, `doubt` by how much more than that.
+        All arguments have shape (M,). `distances` and `edges` are the distances of means and target
+        mean from the nearest alternative, `doubt` what may be added.
         """
         assert self._planned_costs is not None
         farthest = float(np.min((edges + doubt)[seen])) if seen.any() else math.inf
@@ -215,13 +215,12 @@ class MFTopTwo(LikelihoodRatioPolicy):
 
 
 def _sigmas(variances: FloatArray) -> FloatArray:
-    """Noise scales, shape (M,); where unknown, the largest known one; all 1 if none is."""
+    """Return noise scales, shape (M,); for unknown ones the largest known, or 1."""
     known = variances[np.isfinite(variances)]
     fallback = float(known.max()) if known.size else 1.0
     return np.sqrt(np.where(np.isfinite(variances), variances, fallback))
 
 
 def _doubt(counts: IntArray, sigmas: FloatArray) -> FloatArray:
-    """Sigma sqrt(2 ln N / n) for the means of n of an arm's N values, shape (M,)."""
     logs = math.log(max(2, int(counts.sum())))
     return np.asarray(sigmas * np.sqrt(2.0 * logs / np.maximum(counts, 1)))

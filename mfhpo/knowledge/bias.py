@@ -1,4 +1,4 @@
-"""What is known of the fidelities' bias: declared, estimated from a pilot, and audited."""
+"""What is known about the fidelities' bias: declared, estimated from a pilot, and audited."""
 
 from __future__ import annotations
 
@@ -82,17 +82,17 @@ class Bias:
 
     @classmethod
     def max(cls, *bounds: float) -> Bias:
-        """Bounds xi_m on every arm's own bias (Poiani et al. 2022, Section 2)."""
+        """Return bounds xi_m on every arm's own bias (Poiani et al. 2022, Section 2)."""
         return cls("max", bounds)
 
     @classmethod
     def order(cls, *bounds: float) -> Bias:
-        """Bounds gamma_m on the difference of two arms' biases (Poiani et al. 2022, Section 5)."""
+        """Return bounds gamma_m on the difference of two biases (Poiani et al. 2022, Section 5)."""
         return cls("order", bounds)
 
     @classmethod
     def underestimating(cls, *bounds: float) -> Bias:
-        """Bounds for fidelities that never overestimate, such as training for fewer epochs.
+        """Return bounds for fidelities that never overestimate, such as fewer epochs.
 
         Every arm's bias lies in [-xi_m, 0], so that gamma_m = xi_m (Poiani et al. 2022, Section 5).
         """
@@ -105,9 +105,9 @@ class Bias:
         return tuple(factor * bound for bound in self.bounds)
 
     def widened(self, fidelity: int, bound: float) -> Bias:
-        """A copy whose bound at `fidelity` is at least `bound`.
+        """Return a copy whose bound at `fidelity` is at least `bound`.
 
-        The others grow by the same factor: whoever misjudged one level is not believed about them.
+        The others grow by the same factor, because one wrong bound makes the others doubtful.
         """
         declared = self.bounds[fidelity]
         factor = max(1.0, bound / declared) if declared > 0.0 else 1.0
@@ -162,7 +162,7 @@ class Contradiction:
     widened_to: float
 
     def describe(self, arm: Callable[[int], str], fidelity: Callable[[int], str]) -> str:
-        """What was seen, and what follows, given how arms and fidelities are named."""
+        """Say what was seen and what follows, given names of arms and fidelities."""
         arms = " and ".join(map(arm, self.arms))
         cheap = fidelity(self.fidelity)
         return (
@@ -180,11 +180,10 @@ class BiasAudit:
     their bounds; for order bounds, how far two arms' differences are apart. The uncertainty is that
     of `MixtureRadius` for the difference, whose variance is the sum of the means' variances. With
     normal noise of known variance it holds at all numbers of values that do not depend on the
-    values. Where variances are estimated, Student's quantile takes the place of the normal one,
-    with the smallest degrees of freedom of the means, which is conservative (Mickey and Brown
-    1966). The level .05 is shared by all arms (or ordered pairs of arms) and pairs of fidelities.
-    In a race the numbers do depend on the values, so that it is approximate there; `make
-    assumptions` and the tests measure it.
+    values. For estimated variances it uses Student's quantile with the smallest degrees of freedom
+    of the means, which is conservative (Mickey and Brown 1966). The level .05 is shared by all arms
+    (or ordered pairs of arms) and pairs of fidelities. In a race the numbers do depend on the
+    values, so that it is approximate there; `make assumptions` and the tests measure it.
 
     Parameters
     ----------
@@ -202,10 +201,7 @@ class BiasAudit:
     def _uncertainty(
         self, variances: FloatArray, counts: IntArray, degrees: FloatArray
     ) -> FloatArray:
-        """Of sums and differences of C means each, shape (n,).
-
-        The arguments are those of the values behind each mean, shape (n, C).
-        """
+        """Return the uncertainty of sums and differences of C means, given their values (n, C)."""
         scales = np.sqrt(variances.sum(axis=1))
         noisy = (scales > 0.0) & np.isfinite(scales)
         parts = variances[noisy] / counts[noisy]
@@ -229,9 +225,8 @@ class BiasAudit:
     ) -> Contradiction | None:
         """Find the largest contradiction of the bias bounds at `fidelity`, if any.
 
-        All arrays have shape (n, M), a row for each of `arms`: means, numbers of values, and the
-        `spread`, which is the variances of the values and their degrees of freedom. A variance is
-        infinite where it is not known, and degrees of freedom are where it is declared.
+        Arrays have shape (n, M). `spread` holds variances, infinite if unknown, and degrees of
+        freedom, infinite if declared.
         """
         worst: Contradiction | None = None
         largest_excess = 0.0
@@ -285,10 +280,10 @@ class BiasAudit:
     def needed(
         self, bound: float, counts: IntArray, variances: FloatArray, costs: FloatArray
     ) -> FloatArray:
-        """Numbers of values at which a bias half as large again as the bound is mostly found.
+        """Return numbers of values that mostly reveal a bias half as large again as the bound.
 
-        They are the cheapest ones that are no fewer than `counts`, and infinite where none will do.
-        All arrays have the same shape, an entry for each mean that the comparison rests on.
+        They are the cheapest ones from `counts` on, and infinite where none suffices. All arrays
+        have the same shape, an entry for each mean in the comparison.
         """
         found = np.maximum(counts, 1.0)
         total = float(variances.sum())
@@ -316,5 +311,5 @@ class BiasAudit:
 
 @lru_cache(maxsize=1024)
 def _pulls_for(width: float, level: float) -> float:
-    """Number of values of variance 1 after which the uncertainty of their mean is that width."""
+    """Return how many values of variance 1 make the uncertainty of their mean that small."""
     return float(pulls_until(_UNIT_RADIUS, level, [width])[0])

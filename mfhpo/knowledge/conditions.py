@@ -27,11 +27,11 @@ class Question:
     branches: tuple[tuple[float, float, Answer], ...]
 
     def inside(self, values: FloatArray) -> list[BoolArray]:
-        """Which values belong to each branch."""
+        """Return which values belong to each branch."""
         return [(values >= low) & (values < high) for low, high, _ in self.branches]
 
     def answered(self, answers: Sequence[Answer]) -> Question:
-        """The same question with other answers."""
+        """Return the question with other answers."""
         ranges = [(low, high) for low, high, _ in self.branches]
         return Question(
             self.parent,
@@ -79,7 +79,7 @@ def explain(
 def _explain(
     has: BoolArray, choices: Mapping[str, FloatArray], numbers: Mapping[str, FloatArray], most: int
 ) -> Answer | None:
-    """The same for a part of the configurations; None if they cannot be told apart."""
+    """Explain a part of the configurations; None if they cannot be told apart."""
     if has.all() or not has.any():
         return bool(has.all())
     if most == 0:
@@ -105,7 +105,7 @@ def _explain(
 def _ways(
     has: BoolArray, choices: Mapping[str, FloatArray], numbers: Mapping[str, FloatArray]
 ) -> Iterator[tuple[Question, FloatArray]]:
-    """Questions whose answers are open: about each choice, and each number's best threshold."""
+    """Return open questions: about each choice, and each number's best threshold."""
     for name, values in choices.items():
         question = _about_choices(name, values, True)
         if len(question.branches) > 1 or np.isnan(values).any():
@@ -136,6 +136,6 @@ def _left_mixed(has: BoolArray, question: Question, values: FloatArray) -> float
 
 
 def _mixture(n_having: npt.ArrayLike, n: npt.ArrayLike) -> FloatArray:
-    """Gini's impurity, times the number of configurations."""
+    """Return Gini's impurity, times the number of configurations."""
     share = np.divide(n_having, n)
     return np.asarray(n * share * (1.0 - share))

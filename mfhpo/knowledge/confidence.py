@@ -269,10 +269,7 @@ class TightestRadius(Radius):
 
 
 def default_radius(noise: Noise, fidelity: int, n_fidelities: int) -> Radius:
-    """Give the radius that is tightest, over the pulls that matter, for what was declared.
-
-    A ValueError says that the noise has another number of scales than fidelities.
-    """
+    """Give the tightest radius for what was declared; ValueError for other numbers of scales."""
     if isinstance(noise, SubGaussian):
         return MixtureRadius(noise.at(fidelity, n_fidelities))
     if isinstance(noise, Bounded):
@@ -292,14 +289,8 @@ def pulls_until(
 ) -> FloatArray:
     """Count the pulls after which a radius, which shrinks with every pull, is at most `widths`.
 
-    The counts are whole, at least 1, and of the shape of `widths`; infinite where a width is not
-    positive or more than 1e15 pulls are needed. A radius that reads a spread needs the `variance`
-    of the values, else a ValueError is raised; both spreads are taken as count times variance.
-
-    Examples
-    --------
-    >>> pulls_until(HoeffdingRadius(1.0), level=0.05, widths=[0.5, 0.0])
-    array([111.,  inf])
+    Infinite for a width of 0, or above 1e15 pulls. A radius that reads a spread needs the
+    `variance` of the values, else it raises ValueError; spreads are taken as count times variance.
     """
     if variance is None and (radius.needs_squares or radius.needs_prediction_errors):
         raise ValueError(f"variance must be given for {type(radius).__name__}, got None.")

@@ -40,8 +40,8 @@ class Fidelity:
         Cost of one evaluation at each level, increasing; "measured" for wall-clock seconds; None
         for proportional to the level.
     bias
-        Bounds on the levels' bias, one per level and the last one 0, as a `mfhpo.Bias` or as
-        numbers xi_m with ``|mean at level m - mean at the target| <= xi_m`` for every
+        Bounds on the levels' bias, one per level and the last one 0: a `mfhpo.Bias`, or numbers.
+        Numbers are xi_m with ``|mean at level m - mean at the target| <= xi_m`` for every
         configuration, unless another variant is asked for. None: see
         `mfhpo.racing.options.BestArmOptions`.
 
@@ -81,10 +81,7 @@ class Fidelity:
             self.check_levels(self.levels)
 
     def costs_of(self, levels: Sequence[Any]) -> tuple[float, ...] | None:
-        """Cost of an evaluation at each level, or None when it is measured.
-
-        A ValueError says that costs are left to levels that are not positive numbers.
-        """
+        """Return costs of evaluations, None if measured; ValueError if levels are no costs."""
         if self.costs == "measured":
             return None
         if self.costs is not None and not isinstance(self.costs, str):
@@ -98,7 +95,7 @@ class Fidelity:
         return tuple(float(level) for level in levels)
 
     def guessed_costs(self, levels: Sequence[Any]) -> tuple[float, ...]:
-        """The costs, or where they are measured, the levels or else their places."""
+        """Return the costs; where they are measured, the levels or else their places."""
         costs = self.costs_of(levels)
         if costs is not None:
             return costs
@@ -106,7 +103,7 @@ class Fidelity:
         return tuple(float(cost) for cost in (levels if numbers else range(1, len(levels) + 1)))
 
     def in_seconds(self) -> Fidelity:
-        """The same with costs that are measured; ValueError if they are declared in a unit."""
+        """Return the fidelity with measured costs; ValueError if they are declared in a unit."""
         if self.costs is not None and not isinstance(self.costs, str):
             raise ValueError(
                 f"the fidelity {self.name!r} has costs={list(self.costs)}, but costs are measured "
@@ -137,9 +134,9 @@ class Fidelity:
 def geometric_levels(
     low: float, high: float, *, whole: bool = True, step: float | None = None
 ) -> tuple[Any, ...]:
-    """Levels from about `low` to `high`, each about a third of the next, at most six.
+    """Return at most six levels from about `low` to `high`, each about a third of the next.
 
-    They are `whole` numbers, or any; with a `step`, only each step from `low` on is allowed.
+    They may be `whole` numbers; with a `step`, only each step from `low` on is allowed.
 
     Examples
     --------
@@ -163,5 +160,5 @@ def geometric_levels(
 
 
 def native(value: Any) -> Any:
-    """A NumPy number as the Python number that can be stored; anything else unchanged."""
+    """Return a NumPy number as a Python number that can be stored; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""What is known of the noise: declared by the user, or estimated from the race's own pulls."""
+"""What is known about the noise: declared by the user, or estimated from the race's own pulls."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class SubGaussian:
         object.__setattr__(self, "sigma", sigma)
 
     def at(self, fidelity: int, n_fidelities: int) -> float:
-        """The scale at one fidelity; ValueError if there are more or fewer scales than those."""
+        """Return the scale at one fidelity; ValueError if the number of scales differs."""
         if not isinstance(self.sigma, Sequence):
             return self.sigma
         if len(self.sigma) != n_fidelities:
@@ -90,10 +90,7 @@ Noise: TypeAlias = SubGaussian | Gaussian | Bounded | EstimatedNoise
 
 
 def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
-    """The sub-Gaussian scale at every fidelity, shape (M,), or None where none is declared.
-
-    Values within [low, high] have half the range, by Hoeffding's lemma.
-    """
+    """Return the declared sub-Gaussian scales, (M,), or None; half the range for bounded values."""
     if isinstance(noise, SubGaussian):
         return [noise.at(fidelity, n_fidelities) for fidelity in range(n_fidelities)]
     if isinstance(noise, Bounded):
@@ -102,15 +99,7 @@ def declared_sigmas(noise: Noise, n_fidelities: int) -> list[float] | None:
 
 
 def within_range(interval: tuple[float, float], noise: Noise) -> tuple[float, float]:
-    """Return an interval of a mean without what lies outside the declared range of the values.
-
-    An infinite one stays as it is: nothing is known.
-
-    Examples
-    --------
-    >>> within_range((0.9, 1.4), Bounded(0.0, 1.0)), within_range((0.9, 1.4), Gaussian())
-    ((0.9, 1.0), (0.9, 1.4))
-    """
+    """Cut a finite interval of a mean to the declared range of the values."""
     low, high = interval
     if not isinstance(noise, Bounded) or math.isinf(high - low):
         return interval
@@ -163,10 +152,7 @@ class NoiseAudit:
         return 0 if self._sigma == 0.0 else max(0, _LEAST_DEGREES - self._degrees)
 
     def add(self, squares: float, value: float) -> str:
-        """Learn of one more value of an arm that has others; say once what it contradicts.
-
-        `squares` is by how much the sum of squares around the arm's mean has grown.
-        """
+        """Learn a further value of an arm, by growth of `squares`; tell a contradiction once."""
         if squares > (_ROUNDING * value) ** 2:
             self._squares += squares
         self._degrees += 1
@@ -180,7 +166,7 @@ class NoiseAudit:
         )
 
     def _most(self) -> float:
-        """What the sum of squares may reach, if it is looked at now."""
+        """Return what the sum of squares may reach, if it is looked at now."""
         if self._sigma == 0.0:
             return 0.0
         if self._degrees < _FIRST_LOOK << self._looks:
@@ -190,7 +176,7 @@ class NoiseAudit:
         return self._sigma**2 * float(chdtri(self._degrees, level))
 
     def state_dict(self) -> dict[str, Any]:
-        """The state as plain JSON values."""
+        """Return the state as plain JSON values."""
         return saved(self, self._saved)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

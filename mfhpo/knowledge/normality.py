@@ -27,14 +27,13 @@ def departure_in_words(
     level: float,
     shown: Callable[[float], float] = float,
 ) -> str:
-    """How the values of one configuration depart from normal ones; empty if not clearly.
+    """Say how the values of one configuration depart from normal ones; empty if not clearly.
 
-    The farthest value is compared with what is left by Grubbs' test (1950), the skewness with that
-    of normal samples by D'Agostino's (1970), each at half of the level: both keep it for small
-    samples and small levels.
+    Grubbs' test (1950) judges the farthest value, D'Agostino's (1970) the skewness, each at half of
+    the level. Both keep their level for small samples and small levels.
 
-    `moments` are the sums of squared and of cubed deviations from the mean; `shown` makes of a
-    value what is shown of it.
+    `moments` are the sums of squared and of cubed deviations from the mean; `shown` formats a
+    value.
     """
     squares, cubes = moments
     if count < FEWEST_VALUES or not squares > (1e-9 * max(abs(low), abs(high))) ** 2 * count:
@@ -60,7 +59,7 @@ def departure_in_words(
 
 
 def _normal_score(skewness: float, count: int) -> float:
-    """A sample's skewness as a standard normal value, if the values are normal; count >= 8."""
+    """Return a sample's skewness as a standard normal value, if values are normal; count >= 8."""
     n = float(count)
     scaled = skewness * math.sqrt((n + 1.0) * (n + 3.0) / (6.0 * (n - 2.0)))
     kurtosis = 3.0 * (n**2 + 27.0 * n - 70.0) * (n + 1.0) * (n + 3.0)

@@ -11,15 +11,7 @@ _MOST_SHUFFLED = 1_000_000
 
 
 def replicate_of(block: int, seed: int, n_values: int) -> int:
-    """The replicate of a block, from 0 to n_values - 1: the same for all arms.
-
-    They begin anew once all values were used.
-
-    Examples
-    --------
-    >>> sorted(replicate_of(block, seed=0, n_values=3) for block in range(3))
-    [0, 1, 2]
-    """
+    """Return the replicate of a block, from 0 to n_values - 1: the same for all arms."""
     if n_values <= _MOST_SHUFFLED:
         return int(_shuffled(seed, n_values)[block % n_values])
     return int(np.random.default_rng([seed, block]).integers(n_values))

@@ -48,18 +48,12 @@ class Numeric:
 
     @classmethod
     def stepwise(cls, value_at: Callable[[float], V], place_of: Callable[[V], float]) -> Numeric:
-        """A parameter with steps, such as whole numbers: the places that a fine grid finds.
-
-        Examples
-        --------
-        >>> Numeric.stepwise(lambda place: round(4 * place), lambda value: value / 4)
-        Numeric(places=(0.0, 0.25, 0.5, 0.75, 1.0))
-        """
+        """Return a parameter with steps, such as whole numbers, at the places of a fine grid."""
         values = {value_at(index / (_GRID - 1)) for index in range(_GRID)}
         return cls(tuple(sorted(place_of(value) for value in values)))
 
     def snapped(self, places: FloatArray) -> FloatArray:
-        """The nearest places that can be reached."""
+        """Return the nearest places that can be reached."""
         if not self.places:
             return places
         reached = np.array(self.places)
@@ -83,7 +77,7 @@ class OneOf:
         check_count("n", self.n, 1, MOST_ARMS)
 
     def snapped(self, places: FloatArray) -> FloatArray:
-        """The indices of the choices at places from 0 to 1."""
+        """Return the indices of the choices at places from 0 to 1."""
         return np.minimum((places * self.n).astype(np.int64), self.n - 1).astype(np.float64)
 
     @property
@@ -93,7 +87,7 @@ class OneOf:
 
 
 class SearchSpace:
-    """The parameters that are known of, and when they apply as far as configurations told.
+    """The parameters, and when they apply as far as configurations told.
 
     Parameters
     ----------
@@ -130,9 +124,9 @@ class SearchSpace:
         return np.repeat(self.ordered, [one.width for one in self.parameters.values()])
 
     def features(self, points: Sequence[Point]) -> FloatArray:
-        """Configurations as vectors, shape (len(points), n_features).
+        """Return configurations as vectors, shape (len(points), n_features).
 
-        Numbers are as they are, and .5 if they do not apply; choices are indicators, all 0 if the
+        Numbers stay, and are .5 if they do not apply. Choices are indicators, all 0 if the
         parameter does not apply.
         """
         table = self._table(points)
@@ -140,7 +134,7 @@ class SearchSpace:
         return self._columns(len(points), table, there)
 
     def cube_features(self, cube: FloatArray) -> FloatArray:
-        """The `features` of points of the unit cube, shape (n, number of parameters)."""
+        """Return the `features` of points of the unit cube, shape (n, number of parameters)."""
         values = {
             name: parameter.snapped(cube[:, index])
             for index, (name, parameter) in enumerate(self.parameters.items())
@@ -148,14 +142,14 @@ class SearchSpace:
         return self._columns(len(cube), values, self._present(values))
 
     def at(self, place: FloatArray) -> dict[str, float]:
-        """The configuration at a point of the unit cube, also with what may not apply to it."""
+        """Return the configuration at a point of the unit cube, with all parameters."""
         parts = zip(place, self.parameters.items(), strict=True)
         return {
             name: float(parameter.snapped(np.asarray(value))) for value, (name, parameter) in parts
         }
 
     def place(self, point: Point, rng: np.random.Generator) -> FloatArray:
-        """The inverse of `at`; what does not apply to the configuration is drawn at random."""
+        """Return the inverse of `at`; parameters that do not apply are drawn at random."""
         cube = rng.random(len(self.parameters))
         for index, (name, parameter) in enumerate(self.parameters.items()):
             if name in point:
@@ -165,10 +159,7 @@ class SearchSpace:
         return cube
 
     def learn_conditions(self, points: Sequence[Point]) -> None:
-        """Find out from configurations which values make which parameters apply (`explain`).
-
-        What is not explained by parameters that more configurations have is taken to apply always.
-        """
+        """Find out when parameters apply (`explain`); those without an explanation apply always."""
         self._conditions.clear()
         if all(self.parameters.keys() <= point.keys() for point in points):
             return
@@ -194,7 +185,7 @@ class SearchSpace:
                 self._conditions[name] = question
 
     def _kind(self, name: str) -> int:
-        """0 for choices, 1 for numbers with steps, 2 for others."""
+        """Return 0 for choices, 1 for numbers with steps, 2 for others."""
         parameter = self.parameters[name]
         if isinstance(parameter, OneOf):
             return 0
@@ -209,7 +200,7 @@ class SearchSpace:
     def _columns(
         self, n: int, values: Mapping[str, FloatArray], present: Mapping[str, BoolArray]
     ) -> FloatArray:
-        """Features of n configurations; a parameter that is not in `present` always applies."""
+        """Return features of n configurations; parameters not in `present` always apply."""
         columns = np.zeros((n, self.n_features))
         column = 0
         for name, parameter in self.parameters.items():
@@ -225,7 +216,7 @@ class SearchSpace:
         return columns
 
     def _present(self, values: Mapping[str, FloatArray]) -> dict[str, BoolArray]:
-        """By name, which of the configurations have a parameter; without those that all have."""
+        """Return by name which configurations have a parameter, without those that all have."""
         found: dict[str, BoolArray] = {}
 
         def answer(question: Question) -> BoolArray:

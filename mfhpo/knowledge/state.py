@@ -7,7 +7,7 @@ import numpy as np
 
 
 def saved(owner: object, names: Sequence[str]) -> dict[str, Any]:
-    """Numbers and arrays of an object, by name without a leading underscore."""
+    """Return numbers and arrays of an object, by name without a leading underscore."""
     values = {name.lstrip("_"): getattr(owner, name) for name in names}
     return {
         name: value.tolist() if isinstance(value, np.ndarray) else value

@@ -16,9 +16,9 @@ _ROUNDING = 1e-12
 class PullStatistics:
     """Counts, sums and spreads of what was observed, one cell per (arm, fidelity): shape (K, M).
 
-    `squares` and `cubes` are sums of powers of the deviations from the cell's mean,
-    `prediction_errors` of squared deviations of each value from the mean of the earlier ones, and
-    of the first from `first_guess`. `lows` and `highs` are infinite where there is no value.
+    `squares` and `cubes` sum powers of the deviations from the cell's mean. `prediction_errors` sum
+    squared deviations of each value from the mean of the earlier ones, or from `first_guess`.
+    `lows` and `highs` are infinite where there is no value.
 
     `repeats` counts values that are equal to the one before in their cell, as only discrete ones
     are. Of those that are not, `moves` is the number and `moved` the sum of squared differences, of
@@ -85,7 +85,7 @@ class PullStatistics:
         self.latest[cell] = value
 
     def state_dict(self) -> dict[str, Any]:
-        """The arrays as nested lists."""
+        """Return the arrays as nested lists."""
         state = {name: getattr(self, name).tolist() for name in self._arrays}
         for name in ("lows", "highs", "latest"):
             state[name] = _finite(state[name])

@@ -38,17 +38,9 @@ def log_evidence(
 ) -> FloatArray:
     """Compute the logarithm of the evidence against means at signed distances below the values'.
 
-    It is large where a distance is large and positive. All arguments broadcast; counts of less than
-    2 give 0.
-
-    Parameters
-    ----------
-    distances
-        The mean of the values minus the mean of the null hypothesis.
-    counts, squares
-        Number of values, and the sum of their squared deviations from their mean.
-    prior
-        The rho above; a smaller one suits larger effects.
+    It is large where a distance is large and positive, and 0 for counts below 2. `squares` are sums
+    of squared deviations from the values' mean. A smaller `prior`, the rho above, suits larger
+    effects.
     """
     n = np.maximum(counts, 1.0)
     moved = n * distances**2
@@ -64,14 +56,7 @@ def log_evidence(
 
 @lru_cache(maxsize=64)
 def wanted_of_two(level: float) -> float:
-    """Return the y with ``(1 + y) exp(-y) = level``.
-
-    Examples
-    --------
-    >>> y = wanted_of_two(0.01)
-    >>> round((1.0 + y) * math.exp(-y), 6)
-    0.01
-    """
+    """Return the y with ``(1 + y) exp(-y) = level``."""
     y = -math.log(level)
     for _ in range(100):
         y = math.log1p(y) - math.log(level)

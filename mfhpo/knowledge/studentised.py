@@ -44,7 +44,7 @@ _HARMONIC = np.concatenate(([0.0], np.cumsum(1.0 / np.arange(1, 1024))))
 
 
 def credited(counts: IntArray) -> FloatArray:
-    """Degrees of freedom of other arms with so many values, n - (1 + ... + 1/n), same shape."""
+    """Return degrees of freedom of other arms with so many values, n - (1 + ... + 1/n)."""
     few = counts < len(_HARMONIC)
     harmonic = _HARMONIC[np.where(few, counts, 0)]
     # Never less than the harmonic number.
@@ -53,14 +53,14 @@ def credited(counts: IntArray) -> FloatArray:
 
 
 def rounded(degrees: FloatArray) -> FloatArray:
-    """Degrees of freedom rounded down, so that few different ones occur; same shape."""
+    """Return degrees of freedom rounded down, so that few different ones occur."""
     steps = np.floor(np.log(np.maximum(degrees, 1.0)) / math.log(_STEP))
     return np.where(degrees < _WHOLE_UP_TO, np.floor(degrees), _STEP**steps)
 
 
 @lru_cache(maxsize=1024)
 def _curve(degrees: float) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Increasing u, f(u), and -f'(u), which is the ratio Q / R that has its minimum at u."""
+    """Return increasing u, f(u), and -f'(u), the ratio Q / R that has its minimum at u."""
     u = np.concatenate(([0.0], np.geomspace(1e-3, 500.0, 1500) * max(degrees, 1.0)))
     exponents = LOG_WEIGHTS - degrees / 2.0 * np.log(SCALES) + u[:, None] * (1.0 - 1.0 / SCALES)
     values = logsumexp(exponents, axis=1)
@@ -69,7 +69,7 @@ def _curve(degrees: float) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def log_evidence(ratios: FloatArray, degrees: FloatArray) -> FloatArray:
-    """F(Q / R) for rounded degrees of freedom D, shape (n,) each."""
+    """Return F(Q / R) for rounded degrees of freedom D, shape (n,) each."""
     found = np.full(ratios.shape, -np.inf)
     for value in np.unique(degrees[degrees > 0.0]):
         u, values, slopes = _curve(float(value))
@@ -90,15 +90,8 @@ def log_evidence_with_others(
 ) -> FloatArray:
     """Compute the logarithm of the evidence against means at distances from the values', (n,).
 
-    Parameters
-    ----------
-    distances, counts, squares
-        See `mfhpo.knowledge.student.log_evidence`.
-    of_others, degrees
-        Squares of other values, and their degrees of freedom; with 0 the evidence is none, minus
-        infinity.
-    prior
-        The rho above.
+    See `mfhpo.knowledge.student.log_evidence`. `of_others` are squares of other values, with
+    `degrees` of freedom; the evidence is minus infinity without these.
     """
     moved = counts * distances**2
     explained = counts * moved / (counts + prior)
@@ -115,11 +108,7 @@ def spread_more(
     degrees: FloatArray,
     chance: float,
 ) -> BoolArray:
-    """Find squares that are larger than those of others explain, by an F-test, same shape.
-
-    Of squares of one variance, a single test finds that with this `chance`. Nothing is found where
-    either has less than one degree of freedom.
-    """
+    """Find squares that are larger than others explain, by an F-test with this `chance`."""
     known = (repeats > 0) & (degrees >= 1.0)
     n, d = np.where(known, repeats, 1.0), np.where(known, degrees, 1.0)
     return np.asarray(known & (squares > n * of_others / d * fdtri(n, d, 1.0 - chance)))

@@ -24,11 +24,10 @@ _LEVEL_OF_AVERAGE = 0.1
 
 
 def surest_arm(evidence: Evidence, arms: IntArray) -> int:
-    """The arm with the highest lower bound, at the highest fidelity where most were pulled.
+    """Return the arm with the highest lower bound, at the highest fidelity with most pulls.
 
-    Until the arms that were pulled most often, or once less, all have finite radii, these arms are
-    compared by their means: whose turn it was says nothing, and an arm whose values are all equal
-    gets the first finite radius, however bad they are.
+    Arms with the most pulls, or one less, are compared by their means until all have finite radii.
+    Turns say nothing, and an arm with equal values gets a finite radius first, however bad it is.
     """
     counts = evidence.counts[arms]
     pulled = (counts > 0).sum(axis=0)
@@ -42,16 +41,16 @@ def surest_arm(evidence: Evidence, arms: IntArray) -> int:
 
 
 def surest_at_target(evidence: Evidence, arms: IntArray, bias: Bias | None) -> int:
-    """The arm with the highest lower bound on its target mean; see `surest_by`."""
+    """Return the arm with the highest lower bound on its target mean; see `surest_by`."""
     lowest, _ = evidence.intervals(arms, bias)
     return surest_by(lowest, evidence, arms)
 
 
 def surest_by(lowest: FloatArray, evidence: Evidence, arms: IntArray) -> int:
-    """The arm with the highest of these lower bounds on target means, else `surest_arm`.
+    """Return the arm with the highest of these lower bounds on target means, else `surest_arm`.
 
-    They count once those of the arms that were pulled most often at the target, or once less, are
-    all finite, for the reason that is given there.
+    They count once they are finite for all arms with the most target pulls, or one less, for the
+    reason given there.
     """
     counts = evidence.counts[arms, -1]
     if np.isfinite(lowest[counts >= counts.max() - 1]).all():
@@ -60,12 +59,11 @@ def surest_by(lowest: FloatArray, evidence: Evidence, arms: IntArray) -> int:
 
 
 def cautious_value(seen: PullStatistics) -> float:
-    """What the leader is worth at least, for as long as its own interval is infinite.
+    """Return what the leader is worth at least, while its own interval is infinite.
 
-    It is the average of all values at the target, in the only cell of `seen`, at the lower end of
-    an interval that holds at all times. The leader's own values are lucky ones, because they made
-    it the leader; the average is not selected, and the leader is believed to be no worse. -inf for
-    fewer than two values.
+    It is the lower end of an always-valid interval for the mean of all values at the target, in the
+    only cell of `seen`. The leader's own values are selected ones; the average is not. The leader
+    is assumed to be no worse. -inf for fewer than two values.
     """
     count, squares = seen.counts[0], seen.squares[0]
     half = _RADIUS_OF_AVERAGE(count, _LEVEL_OF_AVERAGE, squares=squares)
@@ -73,10 +71,7 @@ def cautious_value(seen: PullStatistics) -> float:
 
 
 def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: float) -> float:
-    """Pulls at the target that would tell the leader from the other arms, if means are right.
-
-    Infinite where no number will do (a tie), NaN where too little is known.
-    """
+    """Return target pulls that separate the leader, infinite for a tie, NaN if unknown."""
     counts = evidence.counts[arms]
     common = np.flatnonzero(counts.all(axis=0))
     if not common.size:
@@ -91,9 +86,9 @@ def remaining_pulls(evidence: Evidence, arms: IntArray, leader: int, epsilon: fl
 
 
 def bias_condition(bias: Bias | None, n_pilot: int, level: float) -> str:
-    """What must be true of the fidelities' bias for a certificate, as a clause.
+    """Name the condition on the fidelities' bias for a certificate, as a clause.
 
-    The bounds may have been estimated from `n_pilot` arms, with an error probability of `level`.
+    The bounds may be estimates from `n_pilot` arms, with an error probability of `level`.
     """
     if bias is None:
         return "the bias is as it will be found"
@@ -109,7 +104,7 @@ def bias_condition(bias: Bias | None, n_pilot: int, level: float) -> str:
 
 
 def bias_in_words(bias: Bias | None, n_pilot: int) -> str:
-    """What is taken for true of the fidelities' bias, for a certificate."""
+    """Say what a certificate assumes about the fidelities' bias."""
     if bias is None:
         return "bias: not known yet"
     words = {
@@ -123,7 +118,7 @@ def bias_in_words(bias: Bias | None, n_pilot: int) -> str:
 
 
 def leads(evidence: Evidence, active: IntArray, arm: int) -> bool:
-    """Whether no active arm has a larger mean at the highest fidelity where this one was seen."""
+    """Tell whether no active arm has a larger mean at the arm's highest fidelity."""
     seen = np.flatnonzero(evidence.counts[arm])
     if not seen.size:
         return False
@@ -140,10 +135,10 @@ def lost_leader(
     winner: int,
     compared: Sequence[int],
 ) -> int | None:
-    """An arm that left because it failed, and was or would be the best by its values.
+    """Return an arm that left for its failures, and was or would be the best by its values.
 
-    It would be if its mean is larger than the winner's at the highest of the `compared` fidelities
-    where both have values, or if it alone has values at the target.
+    It would be if it alone has target values, or has the larger mean at the highest of the
+    `compared` fidelities where both have values.
     """
     counts = evidence.counts
     for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():
@@ -161,7 +156,7 @@ def lost_leader(
 def not_compared(
     values: IntArray, roster: Roster, failures: IntArray, labels: Labels
 ) -> tuple[str, ...]:
-    """The arms that left without a comparison, and their outcomes: numbers of values, (K,)."""
+    """Return arms that left without a comparison, and their outcomes: numbers of values, (K,)."""
     return tuple(
         f"{labels.arm(arm)}: {outcomes_in_words(int(values[arm]), int(failures[arm].sum()))}"
         for arm in np.flatnonzero(roster.withdrawn).tolist()
@@ -169,7 +164,7 @@ def not_compared(
 
 
 def unseen(evidence: Evidence, roster: Roster, arm: int | None, delta: float) -> str:
-    """What the values of an arm and of its closest rival at the target cannot exclude."""
+    """Say what target values of an arm and its closest rival cannot exclude."""
     if arm is None:
         return ""
     target = evidence.counts.shape[1] - 1
@@ -187,7 +182,7 @@ def unseen(evidence: Evidence, roster: Roster, arm: int | None, delta: float) ->
 def notices(
     evidence: Evidence, arms: IntArray, compared: Sequence[int], labels: Labels
 ) -> tuple[str, ...]:
-    """What was observed that speaks against the conditions of a certificate."""
+    """Return observations that speak against the conditions of a certificate."""
     found = [CONTRADICTED] if evidence.noise.widened else []
     found += [
         f"{labels.arm(arm)} at {labels.fidelity(fidelity)}: values beyond the declared bounds, on "

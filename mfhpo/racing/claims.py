@@ -11,60 +11,38 @@ FIXED = (
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Several phrases as a list in a sentence: "a, b and c"."""
+    """Join phrases to a list in a sentence: "a, b and c"."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def wrong_in_words(delta: float, conditions: Sequence[str]) -> str:
-    """The probability of a wrong claim, with all that must hold for it.
-
-    Examples
-    --------
-    >>> wrong_in_words(0.05, ["evaluations are independent", "the noise is normal"])
-    'wrong with probability at most 0.05 if evaluations are independent and the noise is normal'
-    """
+    """Return the probability of a wrong claim, with all its conditions."""
     words = f"wrong with probability at most {delta:g}"
     return f"{words} if {joined(conditions)}" if conditions else words
 
 
 def corrected_in_words(corrected: float, mean: float) -> str:
-    """Return what a winner's mean is when corrected for the choice; "" where that is the same.
-
-    Examples
-    --------
-    >>> corrected_in_words(0.9081, mean=0.912)
-    '0.9081 when corrected for having been chosen as the best'
-    """
+    """Return what a winner's mean is when corrected for the choice; "" where that is the same."""
     if math.isnan(corrected) or f"{corrected:.5g}" == f"{mean:.5g}":
         return ""
     return f"{corrected:.5g} when corrected for having been chosen as the best"
 
 
 def unseen_share(evaluations: int, delta: float) -> float:
-    """The largest share of outcomes that may have stayed unseen: 1 - delta^(1/n).
-
-    An outcome more frequent than that is missing from n independent evaluations with probability
-    below delta.
-    """
+    """Return the share of outcomes that may be unseen with probability delta: 1 - delta^(1/n)."""
     return 1.0 - delta ** (1.0 / evaluations) if evaluations else 1.0
 
 
 def evaluations_to_see(share: float, delta: float) -> int:
-    """Number of independent evaluations that miss such a share of outcomes with at most delta."""
+    """Return how many independent evaluations miss such a share of outcomes with at most delta."""
     return math.ceil(math.log(delta) / math.log1p(-share))
 
 
 def unseen_in_words(
     counts: Sequence[tuple[str, int]], delta: float, unit: str = "evaluations"
 ) -> str:
-    """Which rare outcomes the evaluations of some configurations cannot exclude.
-
-    Examples
-    --------
-    >>> unseen_in_words([("trial 3", 10), ("trial 8", 4)], 0.05)
-    'outcomes rarer than 26 % of evaluations of trial 3 (10 seen) and 53 % of trial 8 (4 seen)'
-    """
+    """Say which rare outcomes the evaluations of some configurations cannot exclude."""
     shares = [f"{_percent(unseen_share(seen, delta))} %" for _, seen in counts]
     words = [
         f"{share} of {f'{unit} of ' * (not place)}{name} ({seen} seen)"

@@ -46,7 +46,7 @@ class Declaration:
         return cls(fidelity, bounds, as_noise(sigma))
 
     def problem(self, n_arms: int, levels: Sequence[Any], sign: float) -> Problem:
-        """What is known of a race, in values that are maximised; `sign` is -1 to minimise."""
+        """Return the problem of a race in values that are maximised; `sign` is -1 to minimise."""
         return Problem(
             n_arms,
             self.fidelity.costs_of(levels),
@@ -85,7 +85,7 @@ class Declaration:
         return Problem(2, None, bias=self.bias, noise=self._noise(sign), n_fidelities=number)
 
     def objection_to(self, budget: float | None, levels: Sequence[Any]) -> str | None:
-        """What is wrong with a budget that pays for nothing, if the levels tell; else None."""
+        """Say what is wrong with a budget that pays for nothing, if the levels tell; else None."""
         costs = self.fidelity.costs_of(levels) if levels else None
         if budget is None or costs is None or budget >= costs[0]:
             return None
@@ -100,19 +100,19 @@ class Declaration:
 
 
 def mirrored_noise(noise: Noise) -> Noise:
-    """The same noise for values with the opposite sign."""
+    """Return the noise for values with the opposite sign."""
     return Bounded(-noise.high, -noise.low) if isinstance(noise, Bounded) else noise
 
 
 def as_fidelity(fidelity: str | Fidelity) -> Fidelity:
-    """The fidelity as a user gives it, by its name alone or as a `Fidelity`."""
+    """Return a fidelity, given its name alone or a `Fidelity`."""
     if isinstance(fidelity, Fidelity):
         return fidelity
     return Fidelity(check_name("fidelity", fidelity, "a name or a mfhpo.Fidelity"))
 
 
 def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
-    """Bias bounds as a user gives them, of that `kind` if they are numbers; None stays None."""
+    """Return bias bounds, of that `kind` if numbers are given; None stays None."""
     if bias is None or isinstance(bias, Bias):
         return bias
     bounds = check_numbers("bias", bias, "one number for each level, a mfhpo.Bias or None")
@@ -120,13 +120,7 @@ def as_bias(bias: BiasLike, kind: Kind = "max") -> Bias | None:
 
 
 def as_noise(sigma: SigmaLike) -> Noise:
-    """The noise as a user gives it: a sub-Gaussian scale, one for each level, a `Noise` or None.
-
-    Examples
-    --------
-    >>> as_noise(0.1), as_noise(None)
-    (SubGaussian(sigma=0.1), EstimatedNoise())
-    """
+    """Return the noise, given a sub-Gaussian scale, one for each level, a `Noise` or None."""
     if sigma is None:
         return EstimatedNoise()
     if isinstance(sigma, (SubGaussian, Gaussian, Bounded, EstimatedNoise)):

@@ -1,4 +1,4 @@
-"""What the observations say of every arm's mean at every fidelity, and how surely."""
+"""What the observations say about every arm's mean at every fidelity, and how surely."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -120,22 +120,22 @@ class Evidence:
         return contradicted
 
     def sums(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """Sums of the values, shape (n,)."""
+        """Return sums of the values, shape (n,)."""
         chosen: FloatArray = self._statistics.sums[arms, fidelity]
         return chosen
 
     def means(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """Means of the values, shape (n,); 0 where nothing was seen."""
+        """Return means of the values, shape (n,); 0 where nothing was seen."""
         counts = np.maximum(self.counts[arms, fidelity], 1)
         return np.asarray(self.sums(arms, fidelity) / counts, dtype=np.float64)
 
     def all_means(self, arms: IntArray) -> FloatArray:
-        """Means of the values at all fidelities, shape (n, M); 0 where nothing was seen."""
+        """Return means of the values at all fidelities, shape (n, M); 0 where nothing was seen."""
         sums = self._statistics.sums[arms]
         return np.asarray(sums / np.maximum(self.counts[arms], 1), dtype=np.float64)
 
     def intervals(self, arms: IntArray, bias: Bias | None) -> tuple[FloatArray, FloatArray]:
-        """Bounds on the target means of several arms, shape (n,) each, as in `interval`."""
+        """Return bounds on the target means of several arms, shape (n,) each, as in `interval`."""
         target = self.counts.shape[1] - 1
         lows, highs = np.full(len(arms), -np.inf), np.full(len(arms), np.inf)
         for m in range(target + 1):
@@ -149,7 +149,7 @@ class Evidence:
     def separated(
         self, better: int, others: IntArray, bias: Bias, epsilon: float = 0.0
     ) -> BoolArray:
-        """Whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
+        """Tell whether one arm's intervals lie above those of others, less epsilon, shape (n,)."""
         one = np.array([better])
         if bias.kind == "max":
             lowest, _ = self.intervals(one, bias)
@@ -166,7 +166,7 @@ class Evidence:
     def half_widths(
         self, arms: IntArray, fidelity: int, counts: IntArray | None = None
     ) -> FloatArray:
-        """Confidence radii of the means, shape (n,), as if they came of `counts` values each."""
+        """Return confidence radii of the means, shape (n,), as if from `counts` values each."""
         seen = self.counts[arms, fidelity]
         if counts is not None and not (counts == seen).all():
             return self._computed_half_widths(arms, fidelity, counts)
@@ -191,7 +191,7 @@ class Evidence:
         )
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
-        """Count, mean and radius of one arm at a fidelity."""
+        """Return count, mean and radius of one arm at a fidelity."""
         row = np.array([arm])
         return (
             int(self.counts[arm, fidelity]),
@@ -200,11 +200,7 @@ class Evidence:
         )
 
     def interval(self, arm: int, bias: Bias | None) -> tuple[float, float]:
-        """Bounds on an arm's mean at the target fidelity; infinite where nothing can be said.
-
-        The target's own interval, intersected with those of cheaper fidelities widened by xi_m
-        where the bias bounds are of that kind.
-        """
+        """Return bounds on an arm's target mean, also from cheaper levels widened by xi_m."""
         low, high = -math.inf, math.inf
         target = self.counts.shape[1] - 1
         for m in range(target + 1):
@@ -218,7 +214,7 @@ class Evidence:
         return low, high
 
     def beyond_bounds(self, arms: IntArray, fidelity: int) -> list[int]:
-        """Which arms gave values at a fidelity that are not within the declared bounds."""
+        """Return which arms gave values at a fidelity outside the declared bounds."""
         if self._bounds is None:
             return []
         low = self._statistics.lows[arms, fidelity] < self._bounds.low
@@ -229,7 +225,7 @@ class Evidence:
     def departures(
         self, arms: IntArray, fidelity: int, shown: Callable[[float], float]
     ) -> list[tuple[int, str]]:
-        """Which arms' values at a fidelity are clearly not normal, and how, in words."""
+        """Say which arms' values at a fidelity are clearly not normal, and how."""
         seen, level = self._statistics, NORMALITY_LEVEL / len(self.counts)
         found = []
         for arm in arms[self.counts[arms, fidelity] >= FEWEST_VALUES].tolist():
@@ -248,11 +244,11 @@ class Evidence:
         return found
 
     def noise_scale(self, fidelity: int) -> float:
-        """Pooled standard deviation of the values around their arms' means; NaN without repeats."""
+        """Return the pooled standard deviation around the arms' means; NaN without repeats."""
         return self.noise.scale(fidelity)
 
     def noise_scales(self) -> FloatArray:
-        """Noise scales, declared or seen where that does not do, shape (M,); NaN if unknown."""
+        """Return noise scales, shape (M,), seen where declared ones fail; NaN if unknown."""
         declared = self.noise.sigmas
         if declared is not None and not self.noise.widened:
             return np.array(declared)
@@ -260,10 +256,10 @@ class Evidence:
         return seen if declared is None else np.fmax(declared, seen)
 
     def pulls_until(self, fidelity: int, widths: FloatArray) -> FloatArray:
-        """Number of values after which a radius is at most `widths`, of the same shape.
+        """Return the number of values after which a radius is at most `widths`, same shape.
 
-        Infinite where it never is. Where the radius depends on the spread, the one seen so far at
-        the fidelity is taken; NaN if there is none.
+        Infinite where it never is. A radius that depends on the spread uses that seen so far at the
+        fidelity; NaN if there is none.
         """
         radius, variance = self._radii[fidelity], None
         if self.noise.is_estimated_at(fidelity):
@@ -275,7 +271,7 @@ class Evidence:
         return pulls_until(radius, self.noise.level, widths, variance)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned, as plain JSON values."""
+        """Return everything learned, as plain JSON values."""
         return {"statistics": self._statistics.state_dict(), **self.noise.state_dict()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -13,10 +13,10 @@ _LEVEL = 0.01
 
 
 def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: int = 0) -> bool:
-    """Whether an arm should leave a race because its evaluations at a fidelity fail.
+    """Tell whether an arm leaves because its evaluations at a fidelity fail.
 
-    An arm without any value leaves after `max_failures` failures. One with values leaves once more
-    than half of its evaluations at a fidelity surely fail. `elsewhere` counts values at other
+    An arm without values leaves after `max_failures` failures. One with values leaves once its
+    failure rate at a fidelity is confidently above one half. `elsewhere` counts values at other
     fidelities.
 
     Examples
@@ -32,11 +32,11 @@ def fails_too_often(values: int, failures: int, max_failures: int, elsewhere: in
 
 
 def evidence_of_failing(values: int, failures: int) -> float:
-    """How strongly the outcomes say that more than half of the evaluations fail.
+    """Return how strongly the outcomes say that more than half of the evaluations fail.
 
-    The likelihood of a failure rate drawn evenly between one half and 1, over that of one half: a
-    nonnegative supermartingale for every rate of at most one half, so that it ever reaches 1 / a
-    with probability at most a (Ville's inequality).
+    It is the likelihood of a failure rate drawn evenly between one half and 1, over that of one
+    half. This is a nonnegative supermartingale for every rate up to one half, so that it ever
+    reaches 1 / a with probability at most a (Ville's inequality).
     """
     a, b = failures + 1.0, values + 1.0
     # The integral of r^failures (1 - r)^values from the tolerated rate to 1.
@@ -49,5 +49,5 @@ def evidence_of_failing(values: int, failures: int) -> float:
 
 
 def outcomes_in_words(values: int, failures: int) -> str:
-    """How many of an arm's evaluations failed, such as "failed 9 of 22"."""
+    """Say how many of an arm's evaluations failed, such as "failed 9 of 22"."""
     return f"failed {failures} of {values + failures}"

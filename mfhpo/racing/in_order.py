@@ -52,10 +52,7 @@ class InOrder(Generic[ItemT]):
         return ticket
 
     def end(self, ticket: int, item: ItemT) -> list[ItemT]:
-        """Take what came of a ticket, and return all items whose turn it is now, in order.
-
-        A ticket that is not awaited (any more) is not held.
-        """
+        """Take the result of an awaited ticket, and return all items whose turn it is now."""
         if ticket not in self._awaited:
             return [item]
         self._held[ticket] = item
@@ -75,7 +72,7 @@ class InOrder(Generic[ItemT]):
 
 
 def most_held(n_workers: int) -> int:
-    """How many evaluations of an arm and fidelity may wait for an earlier one."""
+    """Return how many evaluations of an arm and fidelity may wait for an earlier one."""
     return max(_LEAST_HELD, _HELD_PER_WORKER * n_workers)
 
 

@@ -1,4 +1,4 @@
-"""What the observations say of the noise: its scale where none is declared, or a declared one."""
+"""What the observations say about the noise: its scale if none is declared, or a declared one."""
 
 import math
 import warnings
@@ -38,7 +38,7 @@ class NoNoiseWarning(UserWarning):
 
 
 class NoiseEvidence:
-    """What is known of the noise's variance, estimated where a declared scale does not do.
+    """What is known about the noise's variance, estimated where a declared scale does not do.
 
     The arguments are those of `Evidence`; each call of `learn` follows one of the statistics.
     """
@@ -89,11 +89,11 @@ class NoiseEvidence:
         return any(audit.contradicted for audit in self._audits)
 
     def is_estimated_at(self, fidelity: int) -> bool:
-        """Whether the noise is estimated at a fidelity: by choice, or instead of a false scale."""
+        """Tell whether noise is estimated at a fidelity, by choice or for a false scale."""
         return self.is_estimated or bool(self._audits and self._audits[fidelity].contradicted)
 
     def scale(self, fidelity: int) -> float:
-        """The scale that the arms have at a fidelity if it is one for all; NaN without repeats."""
+        """Return the scale at a fidelity if all arms share one; NaN without repeats."""
         degrees = self._repeats(fidelity)
         squares = float(self._statistics.squares[:, fidelity].sum())
         return math.sqrt(squares / degrees) if degrees else math.nan
@@ -102,10 +102,7 @@ class NoiseEvidence:
         return int(np.maximum(self._statistics.counts[:, fidelity] - 1, 0).sum())
 
     def is_hidden(self, fidelity: int, least: int = 1) -> bool:
-        """Return whether all repeats at a fidelity were equal, at least so many, without a reason.
-
-        Where there is declared to be no noise, they should be.
-        """
+        """Return whether many repeats at a fidelity were all equal, though noise is expected."""
         if self.sigmas is not None and self.sigmas[fidelity] == 0.0:
             return False
         seen = self._statistics
@@ -122,10 +119,7 @@ class NoiseEvidence:
         return {m: repeats for m, repeats in missing.items() if repeats}
 
     def learn(self, arm: int, fidelity: int, value: float, growth: float) -> str:
-        """Learn of a value by which the sum of an arm's squared deviations has grown.
-
-        Return what it contradicts, in words.
-        """
+        """Learn a value, by the growth of its arm's squares; say in words what it contradicts."""
         if self._statistics.counts[arm, fidelity] < 2:
             return ""
         contradicted = self._audits[fidelity].add(growth, value) if self._audits else ""
@@ -142,11 +136,11 @@ class NoiseEvidence:
         return contradicted
 
     def squares(self, arms: IntArray, fidelity: int) -> FloatArray:
-        """Sums of squares around the arms' means, as far as they can be believed, shape (n,).
+        """Return credible sums of squares around the arms' means, shape (n,).
 
-        They are never smaller than a declared scale says. Values of which most repeat the one
-        before are discrete, such as accuracies on few rows: of n equal ones, a share of up to
-        1 - level^(1/n) may still be others, which adds ln(1 / level) usual squared steps. They are
+        They are never smaller than a declared scale says. Values that mostly repeat the one before
+        are discrete, such as accuracies on few rows. Of n equal ones, a share of up to 1 -
+        level^(1/n) may still be others, which adds ln(1 / level) usual squared steps. The sums are
         infinite while all values of each arm are equal.
         """
         seen = self._statistics
@@ -164,11 +158,11 @@ class NoiseEvidence:
         return np.asarray(np.maximum(squares, least))
 
     def squares_of_others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, FloatArray]:
-        """The others' squares, times `MOST_RATIO`^2, and their degrees of freedom, shape (n,) each.
+        """Return the others' squares, times `MOST_RATIO`^2, and degrees of freedom, (n,) each.
 
-        If no arm spreads more than `MOST_RATIO` times as much as another, they are squares of a
-        noise that is at least as large. They say nothing of an arm of which fewer than two values
-        are known, or which spreads more, and discrete ones say too little: the degrees are then 0.
+        If no arm spreads more than `MOST_RATIO` times as much as another, the squares belong to
+        noise that is at least as large. The degrees are 0 for an arm with fewer than two values,
+        for one that spreads more, and for discrete values, about which they say too little.
         """
         squares, _ = self._others(arms, fidelity)
         degrees = credited(self._statistics.counts[:, fidelity])
@@ -179,7 +173,7 @@ class NoiseEvidence:
         return MOST_RATIO**2 * squares, np.where(says, shared, 0.0)
 
     def spread_more(self, arms: IntArray, fidelity: int) -> IntArray:
-        """Which of these arms spread more than `MOST_RATIO` times as much as others, shape (n,)."""
+        """Return which arms spread more than `MOST_RATIO` times as much as others, shape (n,)."""
         if not self.is_estimated_at(fidelity):
             return arms[:0]
         return np.asarray(arms[self._spread_more(arms, fidelity)])
@@ -192,16 +186,13 @@ class NoiseEvidence:
         return spread_more(found, own, of_others, repeats.astype(float), _CONTRADICTED)
 
     def _others(self, arms: IntArray, fidelity: int) -> tuple[FloatArray, IntArray]:
-        """Squares and repeats of all arms but each of these."""
+        """Return squares and repeats of all arms but each of these."""
         squares = self._statistics.squares[:, fidelity]
         repeats = np.maximum(self._statistics.counts[:, fidelity] - 1, 0)
         return squares.sum() - squares[arms], repeats.sum() - repeats[arms]
 
     def variances(self, arms: IntArray) -> FloatArray:
-        """The noise's variances, shape (n, M); guesses where they are estimated, to steer a race.
-
-        A guess leans on the other arms' values, and is infinite where no arm has repeats.
-        """
+        """Return the noise's variances, (n, M), with guesses to steer; infinite without repeats."""
         shape = (len(arms), self._statistics.counts.shape[1])
         found = (
             np.full(shape, np.inf)
@@ -221,7 +212,7 @@ class NoiseEvidence:
         return found
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned, as plain JSON values."""
+        """Return everything learned, as plain JSON values."""
         return {
             "audits": [audit.state_dict() for audit in self._audits],
         }

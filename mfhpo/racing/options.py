@@ -48,7 +48,7 @@ class RaceOptions(TypedDict, total=False):
         Probability of a wrong certificate, in (0, 1). For `MFUCB` and `MFElimination`, which
         certify nothing: probability that one of the intervals fails; it has no part in the choices.
     sigma
-        What is known of the noise: a sub-Gaussian scale, or one for each level, or
+        What is known about the noise: a sub-Gaussian scale, or one for each level, or
         `mfhpo.Bounded` with the bounds of the values, or `mfhpo.Gaussian`. None: estimated.
     budget
         Largest total cost, in the unit of the fidelity's costs. When it is spent, the race ends
@@ -149,10 +149,10 @@ class BlockOptions(TypedDict, total=False):
         blocks, and compared within these (`mfhpo.BlockElimination`). That takes far fewer
         evaluations where the split is a large part of the noise. The certificate is about the mean
         over replicates. Only values at the target are evidence, and nothing is declared of the
-        noise or the bias. Where the replicate has few values, such as five folds, the race ends
-        when all were used, certified or not (at delta 0.05, a race of two arms needs at least six).
-        In Ray its values are those of the search space, or else seeds. None: each evaluation has
-        noise of its own.
+        noise or the bias. If the replicate has few values, such as five folds, the race ends when
+        all were used, certified or not. At delta 0.05, a race of two arms needs at least six. In
+        Ray its values are those of the search space, or else seeds. None: each evaluation has noise
+        of its own.
     """
 
     replicate: str | None
@@ -281,7 +281,7 @@ def runs(policy: type, options: type, **defaults: Any) -> Callable[[ClassT], Cla
 
 
 def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[str, Any]:
-    """All options of a class that `runs` a policy; a TypeError names one that it does not have."""
+    """Return all options of a class that `runs` a policy; TypeError for an unknown one."""
     for name, value in options.items():
         if name not in cls._defaults:
             raise TypeError(f"{cls.__name__}() got an unexpected keyword argument {name!r}")
@@ -291,7 +291,7 @@ def with_defaults(cls: type[_RunsPolicy], options: Mapping[str, Any]) -> dict[st
 
 
 def _keyword_defaults(policy: type) -> dict[str, Any]:
-    """Defaults of what a class and its bases, to which it hands the rest on, take by name."""
+    """Return defaults of the keywords of a class and of the bases that get the rest."""
     found = {}
     for cls in reversed(policy.__mro__):
         if "__init__" not in vars(cls):

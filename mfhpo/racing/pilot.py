@@ -22,12 +22,12 @@ class Pilot:
     fidelities: tuple[int, ...]
 
     def arms(self, active: BoolArray) -> IntArray:
-        """The pilot's arms, shape (min(P, number of active arms),)."""
+        """Return the pilot's arms, shape (min(P, number of active arms),)."""
         chosen = [arm for arm in self.order if active[arm]][: self.n_arms]
         return np.array(chosen, dtype=np.int64)
 
     def missing(self, counts: IntArray, active: BoolArray) -> list[Pull]:
-        """The pulls still to be made, cheapest fidelity first, given counts of shape (K, M)."""
+        """Return the missing pulls, cheapest fidelity first, given counts of shape (K, M)."""
         pulls: list[Pull] = []
         arms = self.arms(active)
         for fidelity in self.fidelities:
@@ -37,7 +37,7 @@ class Pilot:
         return pulls
 
     def next_pull(self, counts: IntArray, seen: IntArray, active: BoolArray) -> Pull:
-        """What to pull next, by the counts that include what is under way, and by those seen."""
+        """Return the next pull, by the counts with what is under way, and by those seen."""
         missing = self.missing(counts, active)
         if missing:
             return missing[0]
@@ -49,7 +49,7 @@ class Pilot:
         return self.missing(seen, active)[0]
 
     def bias(self, evidence: Evidence, active: BoolArray, kind: Kind, level: float) -> Bias:
-        """Bias bounds for all arms of the race, from the pilot's means (see `estimate_bias`)."""
+        """Return bias bounds for all arms, from the pilot's means (see `estimate_bias`)."""
         n_arms, n_fidelities = evidence.counts.shape
         arms = self.arms(active)
         if n_fidelities == 1:

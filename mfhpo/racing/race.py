@@ -1,8 +1,8 @@
 """What all policies that race arms share: pilot, evidence, failures, costs, answers, state.
 
-An arm's radius depends on its own count at a fidelity, so that decisions stay valid when pulls
-arrive late, out of order or never, as long as that says nothing of their values. Where it does,
-whoever runs the race tells the pulls of a pair in the order in which they were begun.
+An arm's radius depends on its own count at a fidelity. So decisions stay valid when pulls arrive
+late, out of order or never, if that says nothing about their values. Otherwise the pulls of a pair
+must be told in the order in which they were begun.
 """
 
 import abc
@@ -149,7 +149,7 @@ class RacingPolicy(Policy):
     _kind: Kind = "max"
 
     def _compared_fidelities(self) -> tuple[int, ...]:
-        """Fidelities whose values are evidence about the target: the union bound is over these."""
+        """Return fidelities that are evidence about the target: the union bound is over these."""
         return tuple(range(self.problem.n_fidelities))
 
     @property
@@ -162,7 +162,7 @@ class RacingPolicy(Policy):
 
     @abc.abstractmethod
     def _needs_pilot(self) -> bool:
-        """Whether something has to be found out by a pilot."""
+        """Tell whether a pilot has to find something out."""
 
     def _estimates_bias(self) -> bool:
         return self.problem.bias is None
@@ -179,7 +179,7 @@ class RacingPolicy(Policy):
         """Take note of a pull with a value, before the rules are applied."""
 
     def _confirms(self, arm: int) -> bool:
-        """Whether all arms are to be compared again, now that this one has another value."""
+        """Tell whether to compare all arms again, now that this one has another value."""
         return False
 
     def _take_note_of_failure(self) -> None:
@@ -196,7 +196,7 @@ class RacingPolicy(Policy):
 
     @abc.abstractmethod
     def _race_pull(self, counts: IntArray, arms: IntArray) -> Pull | None:
-        """The next pull after the pilot, given counts (K, M) that include what is under way."""
+        """Return the next pull after the pilot, given counts (K, M) with pulls under way."""
 
     @property
     def winner(self) -> int | None:
@@ -212,7 +212,7 @@ class RacingPolicy(Policy):
 
     @abc.abstractmethod
     def _reason(self, arm: int | None) -> str:
-        """Why the race is where it is, given the best answer so far."""
+        """Say why the race stands as it does, given the best answer so far."""
 
     def _noise_in_words(self) -> str:
         return self._evidence.assumption
@@ -271,7 +271,6 @@ class RacingPolicy(Policy):
         self._take_value(arm, fidelity, float(observation.value))
 
     def _take_value(self, arm: int, fidelity: int, value: float) -> None:
-        """Learn from a value that was paid for."""
         self.pulls += 1
         contradicted = self._evidence.add(arm, fidelity, value)
         self._take_note(arm)
@@ -310,7 +309,7 @@ class RacingPolicy(Policy):
             self._judge_anew()
 
     def recommend(self) -> Recommendation:
-        """The best answer so far (see `Policy.recommend`)."""
+        """Return the best answer so far (see `Policy.recommend`)."""
         arm, mean, interval, fidelity = self.leader()
         if self.withheld:  # what takes long may be poor: until it ends, nothing is bounded
             interval = (-math.inf, math.inf)
@@ -353,7 +352,7 @@ class RacingPolicy(Policy):
         )
 
     def _lost_leader(self, winner: int) -> int | None:
-        """An arm that left because it failed, and was or would be the best by its values."""
+        """Return an arm that left for its failures, and was or would be the best by its values."""
         compared = self._compared_fidelities()
         return lost_leader(self._evidence, self._roster, self._failures, winner, compared)
 
@@ -385,7 +384,7 @@ class RacingPolicy(Policy):
         return self._piloting
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
-        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""
+        """Return the best answer so far in short (see `Policy.leader`)."""
         if not self._roster.active.any():
             return None, math.nan, (-math.inf, math.inf), 0
         winner = self.winner
@@ -398,11 +397,11 @@ class RacingPolicy(Policy):
         return arm, mean, self.interval(arm), highest
 
     def interval(self, arm: int) -> tuple[float, float]:
-        """Bounds on the arm's mean at the target fidelity, valid at all times with the others."""
+        """Return bounds on an arm's mean at the target, valid at all times with the others."""
         return self._evidence.interval(arm, self.bias)
 
     def summary(self, arm: int, fidelity: int) -> tuple[int, float, float]:
-        """Count, mean and radius of what was observed of an arm at a fidelity."""
+        """Return count, mean and confidence radius of an arm at a fidelity."""
         self._check(Pull(arm, fidelity))
         return self._evidence.summary(arm, fidelity)
 
@@ -446,7 +445,7 @@ class RacingPolicy(Policy):
             self._take_note_of_failure()
 
     def _counted_failures(self, arm: int) -> IntArray:
-        """The failures that may make an arm leave, at each fidelity, shape (M,)."""
+        """Return the failures that may make an arm leave, at each fidelity, shape (M,)."""
         return np.asarray(self._failures[arm])
 
     def _leave_if_failing(self, arm: int, fidelity: int) -> None:
@@ -480,7 +479,7 @@ class RacingPolicy(Policy):
         self._cost_counts[fidelity] += 1
 
     def _paid_for(self, fidelity: int, observation: Observation) -> float | None:
-        """What a pull has cost, None if nobody knows, as of a worker that died; or ValueError."""
+        """Return the cost of a pull, None if nobody knows, as for a dead worker; or ValueError."""
         if observation.cost is not None:
             return float(observation.cost)
         if self.problem.costs is not None:
@@ -490,7 +489,7 @@ class RacingPolicy(Policy):
         return None
 
     def _cost_of(self, fidelity: int) -> float:
-        """Cost of a pull: declared, or the mean of what was paid (0 before the first)."""
+        """Return the cost of a pull: declared, or the mean of what was paid (0 at first)."""
         if self.problem.costs is not None:
             return self.problem.costs[fidelity]
         return float(self._cost_sums[fidelity] / max(1, self._cost_counts[fidelity]))
@@ -505,7 +504,7 @@ class RacingPolicy(Policy):
     # State.
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return {
             "evidence": self._evidence.state_dict(),
             "version": _STATE_VERSION,

@@ -123,31 +123,19 @@ class UserRecommendation(Answer):
 
 
 def never_in_words(epsilon: float) -> str:
-    """What it takes to certify where no number of evaluations will do."""
+    """Say what it takes to certify where no number of evaluations suffices."""
     if epsilon:
         return "more replicates than there are, or a larger epsilon"
     return "no number will do (a tie, or too few replicates); set epsilon above 0"
 
 
 def params_in_words(params: Mapping[str, Any]) -> str:
-    """Return a configuration in one line.
-
-    Examples
-    --------
-    >>> params_in_words({"lr": 0.123456789, "kind": "adam"})
-    "lr=0.12346, kind='adam'"
-    """
+    """Return a configuration in one line."""
     return ", ".join(f"{clean(name)}={short(value)}" for name, value in params.items())
 
 
 def short(value: Any) -> str:
-    """Return a parameter's value as it is shown.
-
-    Examples
-    --------
-    >>> short(0.123456789), short("adam"), len(short("a" * 1_000))
-    ('0.12346', "'adam'", 80)
-    """
+    """Return a parameter's value as it is shown."""
     return f"{value:.5g}" if isinstance(value, float) else cut(repr(value))
 
 

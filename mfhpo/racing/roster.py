@@ -112,7 +112,7 @@ class Roster:
         self._arms = None
 
     def state_dict(self) -> dict[str, Any]:
-        """The arrays as lists."""
+        """Return the arrays as lists."""
         return saved(self, self._arrays)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

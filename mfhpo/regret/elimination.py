@@ -171,7 +171,7 @@ class MFElimination(RewardPolicy):
         return surest_arm(self._evidence, seen if seen.size else arms)
 
     def interval(self, arm: int) -> tuple[float, float]:
-        """Bounds on the arm's mean at the target, from its values there, valid at all times."""
+        """Return bounds on the arm's mean from its values at the target, valid at all times."""
         return self._evidence.interval(arm, None)
 
     @property
@@ -182,7 +182,7 @@ class MFElimination(RewardPolicy):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far (see `Policy.state_dict`)."""
+        """Return what was learned (see `Policy.state_dict`)."""
         return super().state_dict() | {
             "phase": self._phase,
             "assumed": self._assumed if math.isfinite(self._assumed) else None,

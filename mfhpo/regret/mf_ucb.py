@@ -19,9 +19,9 @@ from mfhpo.regret.reward import RewardPolicy
 class MFUCB(RewardPolicy):
     """Play the arm with the highest upper bound, at the cheapest fidelity still worth it.
 
-    The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m, where
-    the radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm
-    is played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
+    The upper bound of an arm is the smallest over the fidelities of mean + radius + zeta_m. The
+    radius is sigma sqrt(2 rho log t / s) after s of t plays, and zeta_m the bias bound. The arm is
+    played at the cheapest fidelity whose radius is at least gamma_m = zeta_m sqrt(lambda_m /
     lambda_(m+1)). Bad arms are thus left at cheap fidelities.
 
     For the reward while it runs: every play earns its arm's target mean times its cost. It
@@ -91,11 +91,11 @@ class MFUCB(RewardPolicy):
                 dearer = m
 
     def _widths(self) -> FloatArray:
-        """Radius of one value, without the root of the logarithm of t, shape (M,)."""
+        """Return radii of one value, without the root of the logarithm of t, shape (M,)."""
         return self._sigmas() * math.sqrt(2.0 * self.rho)
 
     def _terms(self, counts: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Centres and slopes of the upper bounds, (K, M); `counts` includes what is under way."""
+        """Return centres and slopes of the upper bounds, (K, M); `counts` has pulls under way."""
         widths, told = self._widths(), self._evidence.counts
         seen = told > 0
         means = self._evidence.all_means(np.arange(self.problem.n_arms))

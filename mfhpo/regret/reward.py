@@ -102,7 +102,7 @@ class RewardPolicy(RacingPolicy):
         return (*super()._assumptions(), choice)
 
     def _sigmas(self) -> FloatArray:
-        """Noise scale at each fidelity, shape (M,): declared, or the pooled standard deviation."""
+        """Return noise scales, shape (M,): declared, or the pooled standard deviation."""
         return np.array([self._sigma(m) for m in range(self.problem.n_fidelities)])
 
     def _sigma(self, fidelity: int) -> float:
@@ -112,7 +112,7 @@ class RewardPolicy(RacingPolicy):
 
 
 def _radii(noise: Noise, sigmas: list[float] | None, n_fidelities: int) -> list[Radius] | None:
-    """Radii that hold whatever chooses the pulls, shape (M,); None: those of an estimated noise."""
+    """Return radii that hold whatever chooses the pulls, shape (M,); None for estimated noise."""
     if sigmas is not None:
         return [MixtureRadius(sigma) for sigma in sigmas]
     if isinstance(noise, EstimatedNoise):

@@ -25,11 +25,11 @@ _RANDOM_ANEW = 0.4
 def expected_improvement(
     mean: FloatArray, spread: FloatArray, best: float, noise: float = 0.0
 ) -> FloatArray:
-    """How much better than `best` a normal variable is on average; what is worse counts as 0.
+    """Return the expected improvement of normal variables over `best`.
 
     With `noise`, the standard deviation of an observation, the improvement counts for the share of
-    the spread that one observation takes away. Without it, noise draws a search back to the same
-    few places for ever.
+    the spread that one observation removes. Without it, noise draws a search back to the same
+    places.
 
     References
     ----------
@@ -57,20 +57,9 @@ def best_place(
 ) -> tuple[FloatArray, float]:
     """Search the unit cube for the largest merit, at random and then nearby: place and merit.
 
-    Coordinates with an order are drawn at and near the ends of their ranges more often than uniform
-    draws would put them there: the model knows least there, the best value is often there, and
-    random places and small moves hardly ever reach a corner.
-
-    Parameters
-    ----------
-    merit
-        Takes places, shape (n, d), and returns their merits, shape (n,).
-    good
-        Places that are known to be good, shape (m, d); some are tried around them.
-    rng
-        Source of randomness.
-    ordered
-        Which coordinates have an order, shape (d,); in the others all values are as likely.
+    Ordered coordinates are drawn near the ends of their ranges more often than uniformly. The best
+    value is often there, and small moves hardly ever reach a corner. Some places are tried around
+    `good` ones, shape (m, d); `ordered` has shape (d,).
     """
     cube = _Cube(ordered, rng)
     anywhere = rng.random((_RANDOM, good.shape[1]))
@@ -98,7 +87,7 @@ class _Cube:
     rng: np.random.Generator
 
     def moved(self, places: FloatArray, copies: int, step: float, share: float) -> FloatArray:
-        """Copies of places, some coordinates moved a little; those without an order stay."""
+        """Return copies of places with some ordered coordinates moved a little."""
         repeated = np.repeat(places, copies, axis=0)
         chosen = self.rng.random(repeated.shape) < share
         rows = np.arange(len(repeated))
@@ -108,9 +97,9 @@ class _Cube:
         return np.clip(repeated + moves, 0.0, _EDGE)
 
     def partly_anew(self, places: FloatArray, share: float) -> FloatArray:
-        """Some coordinates drawn anew; if they have an order, two thirds of them at or near an end.
+        """Draw some coordinates anew; if they are ordered, two thirds of them at or near an end.
 
-        Half of those are at the end; the others have a distance from it whose order of magnitude is
+        Half of those are at the end. The others have a distance from it whose order of magnitude is
         drawn, for parameters that act by orders of magnitude.
         """
         shape = places.shape

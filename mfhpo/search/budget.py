@@ -116,11 +116,11 @@ class Budget:
         return 1.0 if self.in_evaluations else self._from_scratch[-1]
 
     def cost_at_target(self, n: float | None) -> float | None:
-        """What so many evaluations at the target cost, from scratch; None of None."""
+        """Return the cost of so many evaluations at the target, from scratch; None for None."""
         return None if n is None else n * self._from_scratch[-1]
 
     def is_unknown(self, pull: Pull) -> bool:
-        """Whether nothing but a guess is known about what a pull takes of the budget."""
+        """Tell whether a pull's part of the budget is a mere guess."""
         if self._prices is None or self.in_evaluations:
             return False
         return self._prices.usual.is_unknown(pull.fidelity)
@@ -137,20 +137,10 @@ class Budget:
         worth: float | None,
         point: Point | None = None,
     ) -> float | None:
-        """At what cost to stop a pull, if that is measured (see `Prices.limit`).
+        """Return the cost at which to stop a pull, if it is measured (see `Prices.limit`).
 
-        It is what is left at most, if all that is under way comes to its limits, or twice what is
-        expected. While nothing is known of costs it is a share of the budget, or twice what was not
-        enough.
-
-        Parameters
-        ----------
-        pull, pending
-            What is to be evaluated, and what is under way.
-        worth
-            See `Prices.limit`.
-        point
-            What a new arm is.
+        It is at most what is left if all that is under way reaches its limits, or twice what is
+        expected. While costs are unknown it is a share of the budget, or twice what was not enough.
         """
         if self._prices is None or self.in_evaluations:
             return None
@@ -170,14 +160,13 @@ class Budget:
         return min(limit, most) if most > 0.0 else limit
 
     def may_be_too_dear(self, pull: Pull, pending: Sequence[Pull]) -> bool:
-        """Whether a pull has to wait until one that is under way tells what its level costs."""
+        """Tell whether a pull has to wait until one under way tells what its level costs."""
         if not (self.is_unknown(pull) and any(map(self.is_unknown, pending))):
             return False
         expected = sum(self._expected_cost([pull, *pending]))
         return expected > self.amount - self.spent + _ROUNDING
 
     def _price(self, pulls: Sequence[Pull]) -> list[float]:
-        """What pulls take of the budget, as far as anything is known of their costs."""
         if self.in_evaluations:
             return [1.0] * len(pulls)
         costs = self._expected_cost(pulls)
@@ -186,7 +175,7 @@ class Budget:
         ]
 
     def _expected_cost(self, pulls: Sequence[Pull], point: Point | None = None) -> list[float]:
-        """What pulls cost; 0 while the guess has not even the right unit."""
+        """Return what pulls cost; 0 while the guess has not even the right unit."""
         if self._prices is not None and not self._prices.usual.any_known:
             return [0.0] * len(pulls)
         arms, levels = [pull.arm for pull in pulls], [pull.fidelity for pull in pulls]
@@ -199,7 +188,7 @@ class Budget:
         return [float(cost) for cost in np.array(usual) * times]
 
     def _start_of(self, pull: Pull) -> int:
-        """The level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
+        """Return the level that a pull goes on from; -1 if it begins anew, as all beyond it do."""
         reached = self.reached.get(pull.arm, -1)
         return reached if reached < pull.fidelity else -1
 
@@ -209,25 +198,25 @@ class Budget:
         return float(self.evaluations) if self.in_evaluations else self.cost
 
     def left(self, pending: Sequence[Pull] = ()) -> float:
-        """What is left when all that is under way has been paid."""
+        """Return what is left when all that is under way has been paid."""
         if math.isinf(self.amount):
             return self.amount
         return self.amount - self.spent - sum(self._price(pending))
 
     def fits(self, pull: Pull, pending: Sequence[Pull], kept: float = 0.0) -> bool:
-        """Whether a pull can be paid besides what is under way, and so much is left."""
+        """Tell whether a pull can be paid besides what is under way, and so much is left."""
         left = self.left(pending) - kept
         return self._price([pull])[0] <= left + _ROUNDING and left > _ROUNDING
 
     def affordable(self, pending: Sequence[Pull], kept: float) -> float:
-        """What an arm may take to the target, where costs are measured; else anything."""
+        """Return what an arm may take to the target, if costs are measured; else infinity."""
         if self.in_evaluations or self._prices is None:
             return math.inf
         known = not self._prices.usual.is_unknown(self._search.target)
         return self.left(pending) - kept if known else math.inf
 
     def pays_for(self, n: int, pending: Sequence[Pull]) -> bool:
-        """Whether so many evaluations at the target can be paid besides what is under way."""
+        """Tell whether so many target evaluations can be paid besides what is under way."""
         return n * self.target_price <= self.left(pending) + _ROUNDING
 
     @property
@@ -240,7 +229,7 @@ class Budget:
         return kept if kept + _ROUNDING >= least else 0.0
 
     def kept_for(self, top: int) -> float:
-        """What is kept for a shortlist of so many arms at most, which few replicates may limit."""
+        """Return the part kept for a shortlist of so many arms, which few replicates may limit."""
         if self.most_replicates is None:
             return self.kept
         return min(self.kept, top * self.most_replicates * self.target_price)
@@ -268,10 +257,7 @@ class Budget:
         return ""
 
     def largest_shortlist(self) -> int:
-        """How many arms can be compared twice, or once if these are few.
-
-        Failures are paid for, too: as large a share as at the target until now.
-        """
+        """Return how many arms can be compared twice, or once if few, failures included."""
         size, most = FIRST_LOOK, math.inf
         if self.most_replicates is not None:
             size, most = min(size, self.most_replicates), self.most_replicates
@@ -282,7 +268,7 @@ class Budget:
         return for_one_look if for_one_look < 4 or 2 * size > most else for_one_look // 2
 
     def first_look(self, n: int) -> int:
-        """Evaluations of each of n arms before they are compared for the first time."""
+        """Return the evaluations of each of n arms before their first comparison."""
         # Whoever reads about the race later has to find the same number, so that it must not depend
         # on what was spent, nor on costs that are still being learned.
         most = FIRST_LOOK if self.most_replicates is None else self.most_replicates
@@ -296,7 +282,7 @@ class Budget:
         return LEAST_FIRST_LOOK if self._prices is None else FIRST_LOOK
 
     def state_dict(self) -> dict[str, Any]:
-        """What was paid and learned so far, as plain JSON values."""
+        """Return what was paid and learned, as plain JSON values."""
         return {
             "levels": {str(arm): level for arm, level in self.reached.items()},
             "paid": None if self._prices is None else self._prices.state_dict(),

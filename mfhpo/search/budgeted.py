@@ -111,9 +111,9 @@ class BudgetedSearch(Policy):
     params
         Gives the parameters of an arm, for the certificate.
     chance
-        Ends a search among given arms as soon as its model gives this probability, in (0, 1), that
-        no other of them is better than the leader by more than `epsilon`. That is an estimate:
-        nothing is certified then. None: it goes on until the budget is spent.
+        A probability, in (0, 1). A search among given arms ends once its model is so sure that no
+        other of them is better than the leader by more than `epsilon`. That is an estimate: nothing
+        is certified then. None: it goes on until the budget is spent.
     certifier
         Makes the policy that certifies the shortlist, see `mfhpo.certification`. None: a few
         planned looks, which take the fewest evaluations.
@@ -211,20 +211,12 @@ class BudgetedSearch(Policy):
         self.search.merge(arm)
 
     def agree(self, shortlist: Sequence[int]) -> None:
-        """Compare these arms, whatever was compared until now.
-
-        Workers that end the search at the same moment may draw up different shortlists: whoever
-        runs them says which one holds. What was told of its arms for another one counts.
-        """
+        """Compare these arms, of all the shortlists that workers drew up at the same moment."""
         self.shortlist = tuple(shortlist)
         self._certification = None
 
     def _certifying(self) -> Certification | None:
-        """The race among the shortlist; None as long as nothing was told of it.
-
-        A study that is read again may tell of the shortlist first, and of the search's values
-        later.
-        """
+        """Return the race among the shortlist; None until it was told something."""
         if self._certification is None and any(
             pull.arm in self.shortlist for pull, _ in self._replicates
         ):
@@ -245,7 +237,7 @@ class BudgetedSearch(Policy):
             certification.tell(self._candidate(self.shortlist, pull), value)
 
     def _candidate(self, shortlist: Sequence[int], pull: Replicate) -> Pull:
-        """The pull of the shortlist's race that a replicate is, whose first block is 0."""
+        """Return a replicate's pull in the shortlist's race, whose first block is 0."""
         block = None if pull.block is None else pull.block - _FIRST_BLOCK
         return Pull(shortlist.index(pull.arm), 0, block=block)
 
@@ -278,23 +270,19 @@ class BudgetedSearch(Policy):
         return pulls
 
     def point_of(self, arm: int) -> Point | None:
-        """The configuration that an arm begun by the last `ask` is to be; None for any."""
+        """Return the configuration for an arm begun by the last `ask`; None for any."""
         return self._asked.get(arm)
 
     def fits(self, pull: Pull, pending: Sequence[Pull] = ()) -> bool:
-        """Whether the budget allows a pull besides what is under way."""
+        """Tell whether the budget allows a pull besides what is under way."""
         return self._budget.fits(pull, pending)
 
     def limited(self, pull: Pull, pending: Sequence[Pull] = ()) -> Pull:
-        """A pull that was not asked for, with a limit that stops it only if it hangs."""
+        """Return a pull that was not asked for, with a limit that stops it only if it hangs."""
         return replace(pull, limit=self._budget.limit_for(pull, pending, None))
 
     def is_ahead(self, pending: Sequence[Pull]) -> bool:
-        """Return whether to wait for what is under way, rather than to leave.
-
-        Nothing is left to begin. An evaluation for the certificate that fails leaves its place to
-        another one, and an arm that was given may go on.
-        """
+        """Return whether to wait for what is under way, though the budget pays for more."""
         if self.finished:
             return False
         if not self.shortlist:
@@ -352,7 +340,7 @@ class BudgetedSearch(Policy):
         return max(2, min(self.top, self._budget.largest_shortlist()))
 
     def _search_on(self, pending: Sequence[Pull], kept: float) -> tuple[Pull, Point | None] | None:
-        """The search's next pull, and what its arm is to be if it is new; None if none is left."""
+        """Return the search's next pull, and the configuration of a new arm; None at the end."""
         budget, point = self._budget, None
         self.search.affordable = budget.affordable(pending, kept)
         begun = max([self.begun, *(pull.arm + 1 for pull in pending)])
@@ -373,7 +361,7 @@ class BudgetedSearch(Policy):
         return (replace(step, block=SEARCH_BLOCK) if self._in_blocks else step), point
 
     def _next_candidate(self, shortlist: Sequence[int], pending: Sequence[Pull]) -> Pull | None:
-        """What the shortlist's race wants, with the number of the candidate as its arm."""
+        """Return the next pull of the shortlist's race, with the candidate's number as its arm."""
         certification = self._certifying()
         if len(shortlist) < 2 or (certification is not None and certification.finished):
             return None
@@ -429,9 +417,8 @@ class BudgetedSearch(Policy):
     def chance(self) -> float | None:
         """Return how likely the recommended arm is within epsilon of the best finished one.
 
-        That is the model's estimate, with all values of the search and of the certificate. None
-        without a model, before two arms are finished or epsilon is known, and in blocks: the search
-        sees one of them, which says nothing about the others.
+        It is the model's estimate, with all values. None without a model or epsilon, before two
+        arms are finished, and in blocks, since the search sees one of them.
         """
         arm, certificate = self.leader()[0], self.certificate()
         if arm is None or self._in_blocks:
@@ -449,7 +436,7 @@ class BudgetedSearch(Policy):
         return None if math.isnan(found) else found
 
     def recommend(self) -> Recommendation:
-        """The certified arm, or the best by all that is known so far."""
+        """Return the certified arm, or the best by all that is known so far."""
         certificate = self.certificate()
         arm, mean, interval, fidelity = self.leader()
         epsilon = self._options["epsilon"]
@@ -510,7 +497,7 @@ class BudgetedSearch(Policy):
         return f"{why or 'the search goes on'}; {lucky}"
 
     def findings(self) -> dict[str, Any]:
-        """What an answer says beyond `recommend`: see `UserSearchRecommendation`."""
+        """Return what an answer adds to `recommend`: see `UserSearchRecommendation`."""
         return {
             "tried": self.tried,
             "stopped": self._budget.stopped,
@@ -522,7 +509,7 @@ class BudgetedSearch(Policy):
         }
 
     def certificate(self) -> Certificate | None:
-        """What the shortlist's race says so far; None during the search."""
+        """Return the answer of the shortlist's race so far; None during the search."""
         certification = self._certifying()
         if certification is None:
             return None
@@ -551,7 +538,7 @@ class BudgetedSearch(Policy):
         return replace(answer, finished=finished, reason=reason, conditions=conditions)
 
     def leader(self) -> tuple[int | None, float, tuple[float, float], int]:
-        """Arm, mean, interval at the target and fidelity of the mean of the best answer so far."""
+        """Return the best answer so far in short (see `Policy.leader`)."""
         everything = (-math.inf, math.inf)
         certificate = self.certificate()
         if certificate is not None and certificate.winner is not None:
@@ -640,7 +627,7 @@ class BudgetedSearch(Policy):
         return self._budget.cost
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far, as plain JSON values."""
+        """Return everything learned so far, as plain JSON values."""
         return {
             "search": self.search.state_dict(),
             "version": _STATE_VERSION,
@@ -653,11 +640,7 @@ class BudgetedSearch(Policy):
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a saved state, in a race made with the same arguments.
-
-        Raises ValueError if the state has another number of levels, or its costs were declared and
-        this race's are measured, or the other way round.
-        """
+        """Go on from a saved state; ValueError if levels or kinds of costs differ."""
         if state.get("version") != _STATE_VERSION:
             raise ValueError(
                 "the state was saved by another version of mfhpo; begin the search anew, or go on "

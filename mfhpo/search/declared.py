@@ -80,10 +80,10 @@ class SearchOptions(TypedDict, total=False):
         for, or as many as it pays for, at random. The model says which go up, and the certificate
         is about the finalists. None: the search begins configurations of its own.
     chance
-        Ends a search among `candidates` once its model gives this probability, such as .95, that no
-        other of them is better than the leader by more than `epsilon`, which has to be given. That
-        is an estimate, and nothing is certified then. A `replicate` has no part in it, because the
-        search sees one of them alone. None: the search goes on until the budget is spent.
+        A probability such as .95. A search among `candidates` ends once its model is so sure that
+        no other of them is better than the leader by more than `epsilon`, which has to be given.
+        That is an estimate, and nothing is certified then. A `replicate` has no part in it, because
+        the search sees one of them alone. None: the search goes on until the budget is spent.
     replicate
         Name of the parameter that sets the split or the seed. The objective asks for it, as for the
         fidelity, and the search decides it: its own evaluations all have the same one, so that what
@@ -195,10 +195,7 @@ class DeclaredSearch:
         kind: type[SearchPolicy] = ModelSearch,
         certifier: MakeCertifier | None = None,
     ) -> BudgetedSearch:
-        """Make the race over these levels, with one level as long as none is known.
-
-        For `certifier` see `BudgetedSearch`.
-        """
+        """Make the race over these levels, with one level as long as none is known."""
         costs = self.fidelity.guessed_costs(levels) if levels else (1.0,)
         space, points = self._given
         if points and not space.parameters and not isinstance(self.candidates, int):
@@ -228,18 +225,9 @@ class DeclaredSearch:
 def makes_shortlist(options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None) -> bool:
     """Return whether cheap levels choose which of some arms are compared at the target.
 
-    They do in a race for the best arm where nothing is declared about their bias, and the budget
-    does not pay for comparing all at the target. What that takes was measured (the evidence page on
-    certificates): about four evaluations of each, or two where the noise is declared.
-
-    Parameters
-    ----------
-    options
-        Of the race, by name: see `mfhpo.racing.options.BestArmOptions`.
-    n_arms
-        How many arms there are.
-    costs
-        Of an evaluation at each level; None while they are unknown or measured.
+    They do if nothing is declared about their bias, and the budget does not pay for comparing all
+    `n_arms` there: about four evaluations of each, or two with a declared noise (measured on the
+    evidence page on certificates). `costs` are None while unknown or measured.
     """
     if not _may_shortlist(options, n_arms, costs):
         return False
@@ -275,10 +263,7 @@ def shortlisting_race(
     replicate: str | None = None,
     certifier: MakeCertifier | None = None,
 ) -> BudgetedSearch:
-    """Make the race of a user's `BestArmOptions` in which cheap levels choose the finalists.
-
-    For `replicate` see `SearchOptions`, for `certifier` see `BudgetedSearch`.
-    """
+    """Make the race of `BestArmOptions` in which cheap levels choose the finalists."""
     sigma: SigmaLike = declaration.noise
     if isinstance(sigma, SubGaussian):
         sigma = sigma.at(len(levels) - 1, len(levels))
@@ -297,12 +282,7 @@ def certifier_of(
     options: Mapping[str, Any],
     sign: float,
 ) -> MakeCertifier:
-    """Return what makes a policy for finalists, with a user's options for all levels.
-
-    For `make`, `sign` and `options` see `mfhpo.racing.declaration.Declaration.rehearse`. What is
-    about cheap levels has no part in it, and neither has `measure`, because all values are at the
-    target.
-    """
+    """Return what makes a policy for finalists at the target, with a user's options."""
     own = {**options, "budget": None}
 
     def certifier(problem: Problem, **rest: Any) -> Policy:
@@ -314,11 +294,7 @@ def certifier_of(
 def cheap_levels_in_words(
     options: Mapping[str, Any], n_arms: int, costs: Sequence[float] | None, certifier: str
 ) -> str:
-    """Return what cheap levels are used for, in words; empty where users have declared that.
-
-    For the arguments see `makes_shortlist`; `certifier` names the policy, and "" stands for the
-    usual one.
-    """
+    """Say what cheap levels are used for (see `makes_shortlist`); empty if declared."""
     if not _may_shortlist(options, n_arms, costs):
         return ""
     assert costs is not None
@@ -405,10 +381,7 @@ def configurations_of(
 
 
 def _restore_integers(rows: Sequence[dict[str, Any]]) -> None:
-    """Make integers of a column's floats if it lacks values and all of them are whole.
-
-    A DataFrame has no integers beside missing values.
-    """
+    """Make integers of a column's whole floats, which a DataFrame makes beside missing values."""
     for name in {name for row in rows for name in row}:
         values = [row[name] for row in rows if name in row]
         are_whole = all(isinstance(value, float) and value.is_integer() for value in values)
@@ -423,7 +396,7 @@ def space_of(configurations: Sequence[Mapping[str, Any]]) -> tuple[SearchSpace, 
 
     A number's place is its rank among the values that occur. Other values are choices without an
     order. What never varies, and choices that no two configurations share, such as names, say
-    nothing of other configurations and are left out.
+    nothing about other configurations and are left out.
 
     Examples
     --------

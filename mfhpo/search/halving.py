@@ -21,11 +21,11 @@ class HalvingSearch(SearchPolicy):
     """Promotes the best third of each level, whenever an arm is among it.
 
     The promotions are those of asynchronous successive halving (Li et al., A system for massively
-    parallel hyperparameter tuning, MLSys 2020), but for the first arms, which go up as in any
-    search (see `initial`). Arms are drawn by whoever asks. They begin at the lowest level that can
-    be relied on: a level is skipped while its rank correlation with the next one is below 0.2. It
-    is Spearman's, over the arms that were evaluated at both, taken together with four arms' worth
-    of a correlation of one half, since a few arms say little.
+    parallel hyperparameter tuning, MLSys 2020). The first arms go up as in any search (see
+    `initial`). Arms are drawn by whoever asks. They begin at the lowest level that can be relied
+    on: a level is skipped while its rank correlation with the next one is below 0.2. It is
+    Spearman's, over the arms that were evaluated at both. Since a few arms say little, it counts
+    four more with a correlation of one half.
 
     Arms that are given go up as `next_of_given` says, by their values.
 
@@ -50,7 +50,7 @@ class HalvingSearch(SearchPolicy):
         return self._promotion(grace, pending) or Begin(grace, None)
 
     def grace_level(self) -> int:
-        """The level at which new arms begin."""
+        """Return the level at which new arms begin."""
         for level in range(self.lowest, self.target):
             if self.agreement(level) >= _LEAST_AGREEMENT:
                 return level
@@ -75,26 +75,13 @@ def next_of_given(
     pending: Sequence[Pull],
     expected: _Expected,
 ) -> Pull | None:
-    """Return the next step of successive halving among given arms, as `plan_for_given` has it.
+    """Return the next step of successive halving among given arms (see `plan_for_given`), or None.
 
     Successive halving (Karnin, Koren and Somekh, Almost optimal exploration in multi-armed bandits,
     ICML 2013) keeps one half of each level and spends as much on each; here the budget decides what
     is kept. With several workers, an arm goes up while others are under way at its level, if it is
-    among the same share of those that have ended. After the plan the rest goes up, the best first.
-
-    Parameters
-    ----------
-    search
-        Knows the arms.
-    pending
-        What is under way.
-    expected
-        Returns how good some arms are that have come to a level: the larger, the better.
-
-    Returns
-    -------
-    Pull
-        None where nothing is left, or where only what is under way can say what is next.
+    among the same share of those that have ended. After the plan the rest goes up, by what is
+    `expected` of arms at a level.
     """
     plan = plan_for_given(search)
     out = search._unfit | search._stops.keys()

@@ -56,7 +56,7 @@ def warp(places: FloatArray, exponents: FloatArray) -> tuple[FloatArray, FloatAr
 
 
 def five_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Matérn kernel of 5/2, and 3/5 of its derivative by a log scale.
+    """Return the Matérn kernel of 5/2, and 3/5 of its derivative by a log scale.
 
     The derivative is for each unit of the squared scaled difference, also below.
     """
@@ -69,7 +69,7 @@ def five_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def three_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Matérn kernel of 3/2, and a fifth of its derivative by a log scale."""
+    """Return the Matérn kernel of 3/2, and a fifth of its derivative by a log scale."""
     decay = -distance
     np.exp(decay, out=decay)
     kernel = distance + 1.0
@@ -78,10 +78,7 @@ def three_halves(distance: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def both_kernels(squares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Matérn kernel of 5/2, and that of 3/2 for a fifth of the scales, of `squared_distances`.
-
-    One exponential, which takes longest, serves both. The squares are overwritten.
-    """
+    """Return the Matérn kernels of 5/2, and of 3/2 for a fifth of the scales, in place."""
     smooth, distance, decay = _smooth(squares)
     rough = distance
     rough *= FINER
@@ -94,7 +91,7 @@ def both_kernels(squares: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def smooth_kernel(squares: FloatArray) -> FloatArray:
-    """The Matérn kernel of 5/2 of `squared_distances`, which are overwritten."""
+    """Return the Matérn kernel of 5/2 of `squared_distances`, which are overwritten."""
     return _smooth(squares)[0]
 
 
@@ -111,13 +108,13 @@ def _smooth(squares: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
-    """Distances times the square root of 5, shape (n, m)."""
+    """Return distances times the square root of 5, shape (n, m)."""
     squares = squared_distances(features, others, scales)
     return np.sqrt(squares, out=squares)
 
 
 def squared_distances(features: FloatArray, others: FloatArray, scales: FloatArray) -> FloatArray:
-    """Squared distances times 5, shape (n, m)."""
+    """Return squared distances times 5, shape (n, m)."""
     left, right = np.sqrt(5.0) * features / scales, np.sqrt(5.0) * others / scales
     squares: FloatArray = -2.0 * left @ right.T
     squares += (left**2).sum(axis=1)[:, None]

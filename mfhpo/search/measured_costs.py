@@ -15,7 +15,7 @@ class MeasuredCosts:
 
     Evaluations from scratch tell the cost of their level, and those that go on from a checkpoint
     the cost of the steps that they add. The mean of each step is taken before steps are added up,
-    since the arms that go up may be dearer or cheaper than those that stay behind.
+    since the arms that go up may be unlike the others.
 
     Parameters
     ----------
@@ -52,21 +52,20 @@ class MeasuredCosts:
         return bool(self._paid)
 
     def count(self, level: int) -> int:
-        """How many evaluations at a level were paid for."""
+        """Return how many evaluations at a level were paid for."""
         return sum(count for (_, end), (count, _) in self._paid.items() if end == level)
 
     def is_unknown(self, level: int) -> bool:
-        """Whether a level's cost is a mere guess: only a single lower level was paid for."""
+        """Tell whether a level's cost is a mere guess: only a single lower level was paid for."""
         paid = {level for _, level in self._paid}
         return len(paid) == 1 and level > max(paid)
 
     def costs(self) -> tuple[float, ...]:
-        """The cost of an evaluation from scratch at each level, increasing.
+        """Return the cost of an evaluation from scratch at each level, increasing.
 
-        Between levels that were paid for, and below them, the guess is scaled as it has to be for
-        these. Above them the last scale holds too, unless a straight line through the two highest
-        ends lower: where evaluations have to be set up first, dear levels cost less than the guess
-        says.
+        Between and below levels that were paid for, the guess is scaled to match them. Above them
+        the last scale holds, unless a straight line through the two highest ends lower: with a cost
+        of setting up, dear levels cost less than the guess.
         """
         if self._costs is None:
             self._costs = self._worked_out()
@@ -83,7 +82,7 @@ class MeasuredCosts:
         return tuple((costs * (1.0 + 1e-9 * np.arange(len(costs)))).tolist())
 
     def _completed(self, known: FloatArray, guess: FloatArray) -> FloatArray:
-        """What is known, NaN where nothing is, completed by a guess, both of shape (levels,)."""
+        """Return known costs, with NaN completed by a guess, both of shape (levels,)."""
         seen = np.flatnonzero(~np.isnan(known))
         places = np.log(self._guess)
         scales = np.interp(places, places[seen], known[seen] / guess[seen])
@@ -93,7 +92,7 @@ class MeasuredCosts:
         return np.maximum(completed, _LEAST)
 
     def from_scratch(self, level: int) -> float:
-        """The cost of an evaluation that begins anew at a level, and so is set up only once."""
+        """Return the cost of an evaluation that begins anew at a level, set up only once."""
         costs = self.costs()
         if not self._continues or not self._paid:
             return costs[level]
@@ -111,7 +110,7 @@ class MeasuredCosts:
         return np.array([self._mean_of_step(level) for level in range(len(self._guess))])
 
     def _mean_of_step(self, level: int) -> float:
-        """What the step to a level costs, if need be by its share of several; NaN if unknown."""
+        """Return the cost of the step to a level, maybe by its share of several; NaN if unknown."""
         mean = self._mean(level, level - 1)
         if not math.isnan(mean):
             return mean
@@ -131,7 +130,7 @@ class MeasuredCosts:
 
 
 def _on_line(known: FloatArray, guess: FloatArray, place: float) -> float:
-    """What the line through the two highest known costs says about a larger guess, or infinity."""
+    """Extrapolate a cost from the two highest known ones, or return infinity."""
     seen = np.flatnonzero(~np.isnan(known))
     if len(seen) < 2:
         return math.inf

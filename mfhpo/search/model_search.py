@@ -50,7 +50,7 @@ class _View:
     best: float
 
     def improvement(self, means: FloatArray, spreads: FloatArray) -> FloatArray:
-        """What may be gained at the target, less what noise hides of it."""
+        """Return the possible gain at the target, less what noise hides."""
         return expected_improvement(means, spreads, self.best, self.process.target_noise)
 
 
@@ -63,9 +63,9 @@ class ModelSearch(SearchPolicy):
     never stopped for good: one that is left waits until nothing better is in sight (freezing and
     thawing: Swersky, Snoek and Adams, Freeze-thaw Bayesian optimization, arXiv 1406.3896, 2014).
 
-    Each new arm is chosen under freshly sampled model parameters (Thompson sampling), which also
-    say until the next arm what to go on with, so that the search keeps testing its own beliefs. The
-    most probable parameters say which finished arm is best.
+    Each new arm is chosen under freshly sampled model parameters (Thompson sampling), so that the
+    search keeps testing its own beliefs. The same sample also says what to go on with until the
+    next arm. The most probable parameters say which finished arm is best.
 
     Arms that are given go up as `mfhpo.search.halving.next_of_given` says, by what the model
     expects of them.
@@ -171,7 +171,7 @@ class ModelSearch(SearchPolicy):
 
     @one_thread()
     def leader(self) -> int | None:
-        """The finished arm with the best mean by the model, which evens out its noise."""
+        """Return the finished arm with the best mean by the model, which evens out its noise."""
         known = self._known_finished()
         if not known:
             return super().leader()
@@ -180,7 +180,7 @@ class ModelSearch(SearchPolicy):
 
     @one_thread()
     def contenders(self, most: int) -> list[int]:
-        """The finished arms whose interval by the model reaches the leader's, at most so many."""
+        """Return the finished arms whose model interval reaches the leader's, at most so many."""
         known = self._known_finished()
         if not known:
             return super().contenders(most)
@@ -253,10 +253,10 @@ class ModelSearch(SearchPolicy):
         return bool(self._finished and self.space.parameters and self._points)
 
     def _known_level(self, pending: Sequence[Pull]) -> int:
-        """The level that stands for the target: the highest with enough values, -1 without any.
+        """Return the level that stands for the target: the highest with enough values, or -1.
 
-        Many workers wait long for the target's first values, and would begin far too much meanwhile
-        if a model without them had to say what is good there.
+        Without it, many workers would begin far too much while they wait for the target's first
+        values.
         """
         if not pending:
             return self.target if self._can_model else -1
@@ -268,7 +268,7 @@ class ModelSearch(SearchPolicy):
         return -1
 
     def _known_finished(self) -> list[int]:
-        """Places of the finished arms in the most probable model's view; none without a model."""
+        """Return the finished arms in the most probable model's view; none without a model."""
         if not self._can_model:
             return []
         finished = set(self.finished_arms())
@@ -293,7 +293,7 @@ class ModelSearch(SearchPolicy):
         return [float(mean) for mean in means]
 
     def _see_by_draw(self, pending: Sequence[Pull], begun: int, top: int) -> _View:
-        """What the model says by which the next arm is chosen."""
+        """Return the sampled model by which the next arm is chosen."""
         key = (self._changes, tuple(pending), begun)
         if self._drawn_view is None or self._drawn_view[0] != key:
             # The same random numbers for every step until the next arm is begun.
@@ -336,9 +336,9 @@ class ModelSearch(SearchPolicy):
         return _View(process, features, arms, means, spreads, best)
 
     def _fit(self, top: int) -> LevelProcess:
-        """The model, fitted anew whenever there are so many more values, or others have new scores.
+        """Return the model, fitted anew after so many more values, or new scores of others.
 
-        When that is depends on the history alone, so that a search that is replayed goes on alike.
+        The times of fits depend on the history alone, so that a replayed search goes on alike.
         """
         self._told_so_far.read(self._history)
         n = len(self._history)
@@ -360,7 +360,7 @@ class ModelSearch(SearchPolicy):
     def _new_arm(
         self, view: _View, begun: int, rng: np.random.Generator
     ) -> tuple[FloatArray | None, float]:
-        """A new arm's place in the unit cube, None for any, and its gain for a usual cost."""
+        """Return a new arm's place in the unit cube, None for any, and its gain at usual cost."""
         known = set(_keys(view.features))
 
         def merit(cube: FloatArray) -> FloatArray:
@@ -382,11 +382,11 @@ class ModelSearch(SearchPolicy):
     def _level(
         self, view: _View, features: FloatArray, lowest: int, arms: Sequence[int] = ()
     ) -> int:
-        """The level at which to evaluate next.
+        """Return the level at which to evaluate next.
 
-        Where evaluations go on from the last one, it is the next one. Where they begin from
-        scratch, it is the level by which most is gained for the cost, if many such arms are
-        evaluated there and only the best of them at the target.
+        It is the next one if evaluations continue earlier ones. Otherwise it is the level that
+        gains most for its cost, if many such arms are evaluated there and only the best at the
+        target.
         """
         top = view.process.n_levels - 1
         if self.continues or lowest >= top:
@@ -410,5 +410,4 @@ class ModelSearch(SearchPolicy):
 
 
 def _keys(features: FloatArray) -> list[bytes]:
-    """One key for each row, the same for rows that are the same."""
     return [row.tobytes() for row in np.round(features, _DIGITS) + 0.0]

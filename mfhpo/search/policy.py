@@ -182,7 +182,7 @@ class SearchPolicy(abc.ABC):
         return sum(n * self.price_from(level - 1, level) for level, n in counts)
 
     def _first_counts(self) -> list[int]:
-        """How many of the first arms are evaluated at each level, from the lowest one on."""
+        """Return how many of the first arms are evaluated at each level, from the lowest on."""
         least = min(_FIRST_EVERYWHERE, math.ceil(self._initial / _REDUCTION))
         counts = [self._initial]
         for _ in range(self.lowest, self.target):
@@ -217,10 +217,7 @@ class SearchPolicy(abc.ABC):
         self._given = tuple(order.tolist())
 
     def next_given(self, pending: Sequence[Pull]) -> int | None:
-        """Return a given arm without a value that is not under way; None if there is none.
-
-        One that was stopped at a limit is only taken again as long as no arm has a value.
-        """
+        """Return a given arm without value or pull; stopped ones only before any value."""
         lost = {pull.arm for pull in pending} | self._unfit
         if any(self._values):
             lost |= self._stops.keys()
@@ -228,7 +225,7 @@ class SearchPolicy(abc.ABC):
         return min(fresh, key=lambda arm: self._stops.get(arm, 0), default=None)
 
     def another(self, begun: int, pending: Sequence[Pull]) -> Pull | None:
-        """Another arm at the lowest level, of `begun` so far; None if all given ones are known."""
+        """Return another arm at the lowest level, after `begun`; None if no given one is left."""
         arm = self.next_given(pending) if self._given else begun
         return None if arm is None else Pull(arm, self.lowest)
 
@@ -287,16 +284,13 @@ class SearchPolicy(abc.ABC):
 
     @abc.abstractmethod
     def ask(self, begun: int, pending: Sequence[Pull] = ()) -> Begin | Pull | None:
-        """Return what to evaluate next, of `begun` arms so far; asking changes nothing.
-
-        None where nothing is left of the arms that were given.
-        """
+        """Return what to evaluate next, after `begun` arms; None if no given arm is left."""
 
     def leader(self) -> int | None:
-        """The arm to recommend now: the best at the highest level that any was evaluated at.
+        """Return the arm to recommend now: the best at the highest level with a value.
 
-        Several workers begin more than the first arms before any is at the target. Below it, the
-        best of a few is then no match for the best of many at the level before.
+        Below the target, the best of a few is no match for the best of many at the level before.
+        Several workers begin more than the first arms before any is at the target.
         """
         many = len(self._values[self.lowest]) > self._initial
         for level in range(self.target, -1, -1):
@@ -307,7 +301,7 @@ class SearchPolicy(abc.ABC):
         return None
 
     def contenders(self, most: int) -> list[int]:
-        """The finished arms that may be the best, the leader first: 2 to `most`, if there are."""
+        """Return finished arms that may be the best, the leader first: at most `most`."""
         finished = self.finished_arms()
         return sorted(finished, key=lambda arm: (-self.mean(arm, self.target), arm))[:most]
 
@@ -322,45 +316,37 @@ class SearchPolicy(abc.ABC):
     ) -> float:
         """Return how likely a finished arm is within epsilon of the best, NaN without a model.
 
-        Parameters
-        ----------
-        arm, epsilon
-            The arm, and the tolerance.
-        among_given
-            Whether the best of all given arms is meant, instead of the finished ones.
-        fresh
-            More values at the target, by arm, that the search was not told.
-        at_least
-            What is asked for: less than that may be found with less computing.
+        `among_given` compares it with all given arms. `fresh` has more target values by arm. A
+        result below `at_least` may be computed more coarsely.
         """
         return math.nan
 
     def mean(self, arm: int, fidelity: int) -> float:
-        """Mean of an arm's values at a level; NaN without any."""
+        """Return the mean of an arm's values at a level; NaN without any."""
         return float(np.mean(self._values[fidelity].get(arm, [math.nan])))
 
     def count(self, arm: int, fidelity: int) -> int:
-        """Number of an arm's values at a level."""
+        """Return the number of an arm's values at a level."""
         return len(self._values[fidelity].get(arm, ()))
 
     def finished_arms(self) -> list[int]:
-        """The arms that have a value at the target, in their order, without those that left."""
+        """Return the arms with a value at the target, in their order, without those that left."""
         return list(self._finished)
 
     def level_of(self, arm: int) -> int:
-        """The highest level at which an arm has a value, or -1."""
+        """Return the highest level at which an arm has a value, or -1."""
         for level in range(self.target, -1, -1):
             if arm in self._values[level]:
                 return level
         return -1
 
     def cost_from(self, arm_level: int, fidelity: int) -> float:
-        """What an evaluation costs for an arm that has come to a level, -1 for a new arm."""
+        """Return the cost of an evaluation after a level, -1 for a new arm."""
         done = self.costs[arm_level] if self.continues and arm_level >= 0 else 0.0
         return self.costs[fidelity] - done
 
     def price_from(self, arm_level: int, fidelity: int) -> float:
-        """The same, or 1 where evaluations are counted: what steps are weighed by."""
+        """Return `cost_from`, or 1 where evaluations are counted, to weigh steps."""
         return 1.0 if self._counts_evaluations else self.cost_from(arm_level, fidelity)
 
     def dearness(
@@ -370,10 +356,7 @@ class SearchPolicy(abc.ABC):
         end: int | IntArray,
         arms: Sequence[int] = (),
     ) -> FloatArray:
-        """How many times the usual cost it takes to bring configurations to a level: see `Prices`.
-
-        All 1 where costs are declared, or evaluations counted.
-        """
+        """Return how many usual costs it takes to reach a level (see `Prices`); else 1."""
         if self.prices is None:
             return np.ones(len(features))
         self.prices.learn(self.space, self._points, self._changes)
@@ -386,7 +369,7 @@ class SearchPolicy(abc.ABC):
         ends: Sequence[int],
         point: Point | None = None,
     ) -> FloatArray:
-        """The same of arms, that of new ones at a point; 1 for those that nobody knows."""
+        """Return the `dearness` of arms, new ones at a point; 1 for unknown ones."""
         found = np.ones(len(arms))
         points = [self._points.get(arm, point) for arm in arms]
         known = [(i, each) for i, each in enumerate(points) if each is not None]
@@ -402,11 +385,11 @@ class SearchPolicy(abc.ABC):
         return found
 
     def knows(self, arm: int) -> bool:
-        """Whether somebody has said which configuration an arm is."""
+        """Tell whether an arm's configuration is known."""
         return arm in self._points
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything learned so far, as plain JSON values."""
+        """Return everything learned so far, as plain JSON values."""
         return {
             "points": {str(arm): dict(point) for arm, point in self._points.items()},
             "levels": len(self.costs),
@@ -459,10 +442,7 @@ class SearchPolicy(abc.ABC):
             self._unknown.add(arm)
 
     def _first_arms(self, begun: int, pending: Sequence[Pull]) -> Begin | Pull | None:
-        """The next step of the beginning: random arms, of which fewer and fewer go up.
-
-        None when that is over, or waits for what is under way.
-        """
+        """Return the next step of the beginning: random arms, fewer at each level; or None."""
         if begun < self._initial:
             return Begin(self.lowest, None)
         # Arms that failed, were stopped or are too dear are replaced by the next ones, if any.
@@ -495,10 +475,10 @@ class SearchPolicy(abc.ABC):
         return Begin(self.lowest, None) if len(first) < self._initial else None
 
     def _next_up(self, arms: list[int], above: list[int], level: int) -> int:
-        """Which of the first arms at a level goes up: the best of those that are not far dearer.
+        """Return which of the first arms goes up: the best one that is not far dearer.
 
-        Where prices differ, it is the cheapest once one that is as good has gone: any arm shows how
-        far levels agree.
+        If prices differ, it is the cheapest once an equally good one has gone, because any arm
+        shows how far levels agree.
         """
         near = self._not_far_dearer(arms, level)
         best = max(near, key=lambda arm: (self.mean(arm, level), -arm))
@@ -513,10 +493,7 @@ class SearchPolicy(abc.ABC):
         return min(arms, key=cheapest_first)
 
     def _not_far_dearer(self, arms: list[int], level: int) -> list[int]:
-        """Those of some arms at a level whose next step is not far dearer than usual; all, if none.
-
-        At first any arm shows how far levels agree. One that runs away would take most of the time.
-        """
+        """Return the arms at a level whose next step is not far dearer than usual, or all."""
         known = [arm for arm in self._values[level] if arm in self._points]
         if self.prices is None or not known:
             return arms
@@ -526,7 +503,7 @@ class SearchPolicy(abc.ABC):
         return [arm for arm in arms if arm not in dear] or arms
 
     def _too_dear(self, arms: Iterable[int]) -> set[int]:
-        """The arms with a value below the target that cannot be brought there any more."""
+        """Return arms with a value below the target that can no longer be brought there."""
         if self.prices is None or math.isinf(self.affordable):
             return set()
         levels = {arm: self.level_of(arm) for arm in arms if arm in self._points}
@@ -542,7 +519,7 @@ class SearchPolicy(abc.ABC):
         return found
 
     def _promotion(self, lowest: int, pending: Sequence[Pull]) -> Pull | None:
-        """The next step of an arm that is among the best third of its level; None without any."""
+        """Return the next step of an arm among the best third of its level, or None."""
         busy = {pull.arm for pull in pending}
         for level in range(self._highest_open(pending) - 1, lowest - 1, -1):
             out = self._unfit | self._stops.keys()
@@ -555,11 +532,10 @@ class SearchPolicy(abc.ABC):
         return None
 
     def _highest_open(self, pending: Sequence[Pull]) -> int:
-        """The highest level at which several workers may evaluate yet; the target for a single one.
+        """Return the highest level that several workers may use yet; the target for one worker.
 
-        They would all be busy with what was best of very few arms for as long as the first
-        evaluations there take. So first half as much is spent on the levels below as it costs each
-        worker to evaluate one arm there: half the time that this takes them.
+        Otherwise the best of very few arms would keep them all busy during the first evaluations
+        there. So half the cost of one arm per worker is spent on the levels below first.
         """
         most = self._most_at_first / 2.0  # the other half is for the target
         highest, below = self.lowest, 0.0

@@ -92,10 +92,7 @@ class Prices:
         self._numbers: BoolArray = np.zeros(0, dtype=np.bool_)
 
     def add(self, arm: int, start: int, level: int, cost: float, stopped: bool = False) -> None:
-        """Note what an evaluation has cost that went on from the level `start`, -1 for none.
-
-        One that was `stopped` has a limit, and not a cost.
-        """
+        """Note an evaluation's cost from level `start`, -1 for none; a limit if `stopped`."""
         self._paid.append((arm, start, level, cost, stopped))
         if stopped:
             self._stopped[arm, level] = max(cost, self._stopped.get((arm, level), 0.0))
@@ -146,17 +143,9 @@ class Prices:
         end: int | IntArray,
         arms: Sequence[int] = (),
     ) -> FloatArray:
-        """How many times the usual cost it takes to bring configurations to a level, shape (n,).
+        """Return how many usual costs it takes to bring configurations from `start` to `end`, (n,).
 
-        Parameters
-        ----------
-        features
-            Of the configurations, shape (n, d).
-        start, end
-            Levels that they have come to, -1 for none, and that they are brought to: one for all,
-            or shape (n,).
-        arms
-            Which arms they are, if they were begun.
+        `features` have shape (n, d); `start` is -1 for new ones; `arms` are those that were begun.
         """
         if self._effects is None:
             return np.ones(len(features))
@@ -193,18 +182,10 @@ class Prices:
         return max(self._stopped.values(), default=0.0)
 
     def limit(self, pull: Pull, expected: float, worth: float | None) -> float:
-        """At what cost an evaluation is to be stopped.
+        """Return the cost at which an evaluation is to be stopped.
 
-        Parameters
-        ----------
-        pull
-            What is evaluated.
-        expected
-            What that is expected to cost.
-        worth
-            What its end is worth, as a multiple of `expected`: how many times more is gained for
-            each unit of cost by it than by what would be done in its place. None: so much that
-            only one that hangs is to be stopped.
+        `worth` is what its end is worth, as a multiple of its `expected` cost: how much more it
+        gains per unit of cost than another step. None stops only evaluations that hang.
         """
         ended = self._multiples[self._ended]
         multiple = _LIMIT_AT_FIRST
@@ -216,11 +197,11 @@ class Prices:
         return max(multiple * expected, BEYOND * stopped_at)
 
     def limit_of_any(self, level: int) -> float:
-        """The same of a configuration that is drawn at random; infinite while nothing was paid.
+        """Return the `limit` of a configuration drawn at random; infinite while nothing was paid.
 
-        Another one would tell as much. Those that were drawn first show what is usual: later ones
-        are chosen to be cheap. Their median is not moved by the few that run away, but by many that
-        are stopped, where the first ones were unusually cheap.
+        Another one would tell as much. The first draws show usual costs, since later ones are
+        chosen to be cheap. A few runaway costs do not move their median; many stopped ones would,
+        if the first ones were unusually cheap.
         """
         here = (
             BEYOND * cost if stopped else cost
@@ -231,7 +212,7 @@ class Prices:
         return _LIMIT_OF_ANY * float(np.median(costs)) if costs else np.inf
 
     def _best_multiple(self, worth: float) -> float:
-        """The multiple of what is expected that gains most as a limit, at least the least one."""
+        """Return the multiple of the expected cost that gains most as a limit."""
         order = np.lexsort((~self._ended, self._multiples))
         multiples, ended = self._multiples[order], self._ended[order]
         left = np.cumprod(1.0 - ended / np.arange(len(ended), 0, -1.0))
@@ -259,7 +240,7 @@ class Prices:
         return np.array([logs[start, level] for _, start, level, *_ in payments])
 
     def state_dict(self) -> list[list[float]]:
-        """What was paid so far, as plain JSON values."""
+        """Return what was paid so far, as plain JSON values."""
         return [list(payment) for payment in self._paid]
 
     def load_state_dict(self, state: Sequence[Sequence[float]]) -> None:
@@ -273,5 +254,5 @@ class Prices:
 
 
 def _basis(features: FloatArray, numbers: BoolArray) -> FloatArray:
-    """The features, and the squares of numbers: very small and very large ones may both be dear."""
+    """Return the features, and squares of numbers: both ends of a range may be dear."""
     return np.hstack([features, 2.0 * (features[:, numbers] - _MIDDLE) ** 2])

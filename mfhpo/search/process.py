@@ -50,7 +50,7 @@ class LevelData:
     counts: IntArray | int = 1
 
     def by_level(self) -> LevelData:
-        """The same in the order of levels: those of the target are the last rows."""
+        """Return the rows in the order of levels: those of the target come last."""
         order = np.argsort(self.levels, kind="stable")
         counts = np.broadcast_to(self.counts, len(order))[order]
         return LevelData(self.features[order], self.levels[order], self.values[order], counts)
@@ -129,10 +129,10 @@ class LevelProcess:
         self._root = self._root_of_covariance(data, indicators)
 
     def drawn(self, rng: np.random.Generator) -> LevelProcess:
-        """A process, not conditioned yet, with parameters drawn from their posterior.
+        """Draw a process, not conditioned yet, with parameters from their posterior.
 
-        That is Laplace's approximation, or the prior if nothing was fitted. The most probable
-        parameters alone make a model too sure of itself: it would never try what they say does not
+        It uses Laplace's approximation, or the prior if nothing was fitted. The most probable
+        parameters alone make a model too sure of itself: it would never try what seems not to
         matter.
         """
         other = copy(self)
@@ -160,7 +160,7 @@ class LevelProcess:
         self._weights = self._inverse_factor.T @ (self._inverse_factor @ data.values)
 
     def at_target(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean and standard deviation at the target level, without noise, for shape (n, d)."""
+        """Return mean and standard deviation at the target, without noise, for shape (n, d)."""
         blocks = np.array_split(features, self._ends_of_blocks(len(features)))
         means, spreads = zip(*map(self._block_at_target, blocks), strict=True)
         return np.concatenate(means), np.concatenate(spreads)
@@ -184,7 +184,7 @@ class LevelProcess:
         return across @ self._weights, np.sqrt(np.maximum(variance, 1e-10))
 
     def expected(self, features: FloatArray, levels: IntArray) -> FloatArray:
-        """Means of configurations at levels, shape (n,)."""
+        """Return means of configurations at levels, shape (n,)."""
         means: FloatArray = self._covariance(self._warped(features), levels) @ self._weights
         return means
 
@@ -196,10 +196,10 @@ class LevelProcess:
     def learnt_at(
         self, features: FloatArray, levels: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What observing configurations at levels would tell about the target, shape (n,) each.
+        """Return what observing configurations at levels would tell about the target, (n,) each.
 
-        The mean at the target now, the standard deviation of that mean once the observation is
-        made, and the standard deviation of the target that would still be left.
+        These are the mean at the target now, the standard deviation of that mean after the
+        observation, and the standard deviation of the target that would be left.
         """
         target = self.n_levels - 1
         features = self._warped(features)
@@ -234,7 +234,7 @@ class LevelProcess:
         return centre, spreads**-2.0
 
     def _unpacked(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
-        """Scales, the factors of the smooth and the rough part over levels, noise, own part."""
+        """Return scales, the factors of the smooth and rough parts over levels, noise, own part."""
         smooth = np.zeros((self.n_levels, self.n_levels))
         rough = np.zeros((self.n_levels, self.n_levels))
         smooth[self._triangle] = parameters[self._smooth_at]
@@ -244,10 +244,7 @@ class LevelProcess:
         return scales, smooth, rough, noise, np.exp(np.clip(parameters[self._own_at], -_FAR, _FAR))
 
     def _root_of_covariance(self, data: LevelData, indicators: FloatArray) -> FloatArray:
-        """The symmetric root of the parameters' covariance, in units of the prior's spreads.
-
-        The curvature is taken to be nowhere less than the prior's: a fit may have ended early.
-        """
+        """Return the root of the parameters' covariance, which is at most the prior's."""
         spreads = self._precision**-0.5
         here = self._parameters
         slopes = self._loss(here, data, indicators)[1]
@@ -267,15 +264,12 @@ class LevelProcess:
         return warped
 
     def _half(self, across: FloatArray) -> FloatArray:
-        """Covariances (n, m) in terms of independent data (m, n): products explain variance."""
+        """Return covariances (n, m) in terms of independent data (m, n), for variances."""
         half: FloatArray = dtrmm(1.0, self._inverse_factor, across.T, lower=1)
         return half
 
     def _covariance(self, features: FloatArray, levels: IntArray | int) -> FloatArray:
-        """Covariance of values with those of the data, without noise; features are warped.
-
-        Levels are one for all, or shape (n,).
-        """
+        """Return the covariance of values with the data, without noise; features are warped."""
         data = self._data
         squares = squared_distances(features, data.features, self._scales)
         covariance, rough = both_kernels(squares)
@@ -291,21 +285,19 @@ class LevelProcess:
         return covariance
 
     def _covariance_of_data(self) -> FloatArray:
-        """Covariance of the data's values, without noise."""
         features, levels = self._data.features, self._data.levels
         ends = self._ends_of_blocks(len(levels))
         blocks = zip(np.array_split(features, ends), np.array_split(levels, ends), strict=True)
         return np.vstack([self._covariance(*block) for block in blocks])
 
     def _ends_of_blocks(self, n: int) -> range:
-        """Where to divide so many rows, to be asked for their covariance with the data."""
+        """Return where to divide so many rows whose covariance with the data is asked for."""
         size = max(1, _BLOCK // len(self._data.levels))
         return range(size, n, size)
 
     def _loss(
         self, parameters: FloatArray, data: LevelData, indicators: FloatArray
     ) -> tuple[float, FloatArray]:
-        """Minus the log posterior density of the parameters, and its gradient."""
         scales, smooth, rough, noise, own_values = self._unpacked(parameters)
         features = data.features.copy()
         features[:, self._numbers], by_a, by_b = warp(
@@ -366,7 +358,7 @@ class LevelProcess:
 def _own_part(
     features: FloatArray, others: FloatArray, own: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The target's own part of the covariance, and 3/5 of its change by a log scale."""
+    """Return the target's own part of the covariance, and 3/5 of its change by a log scale."""
     covariance, change = five_halves(distances(features, others, own[:-1]))
     covariance *= own[-1] ** 2
     change *= own[-1] ** 2
@@ -380,14 +372,14 @@ def _add_noise(covariance: FloatArray, noise: FloatArray, counts: IntArray | int
 def _by_scales(
     features: FloatArray, scales: FloatArray, spread: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The loss's derivatives by the logarithms of scales, and minus those by scaled features."""
+    """Return the loss's derivatives by log scales, and minus those by scaled features."""
     scaled = features / scales
     away = scaled * spread.sum(axis=1)[:, None] - spread @ scaled
     return (scaled * away).sum(axis=0), away
 
 
 def _factor(covariance: FloatArray) -> FloatArray:
-    """The Cholesky factor, with more on the diagonal where rounding leaves it none."""
+    """Return the Cholesky factor, with more on the diagonal where rounding breaks it."""
     jitter = _JITTER
     while True:
         try:

@@ -12,7 +12,7 @@ from mfhpo.racing.recommendation import UserRecommendation, cut, params_in_words
 class UserSearchRecommendation(UserRecommendation):
     """Which of the configurations that a search has tried to be content with, and how sure that is.
 
-    What the other fields say of a certificate is about the shortlist alone.
+    What the other fields say about a certificate is about the shortlist alone.
 
     Parameters
     ----------
@@ -73,22 +73,10 @@ class UserSearchRecommendation(UserRecommendation):
 
 
 def chance_in_words(chance: float) -> str:
-    """Return a model's estimate of a probability as it is printed.
-
-    Examples
-    --------
-    >>> chance_in_words(0.934), chance_in_words(0.9999)
-    ('0.93', 'more than 0.99')
-    """
+    """Return a model's estimate of a probability as it is printed."""
     return "more than 0.99" if chance >= 0.995 else f"{chance:.2f}"
 
 
 def left_in_words(left: Mapping[str, int]) -> str:
-    """Return in words where configurations were left.
-
-    Examples
-    --------
-    >>> left_in_words({"left at epochs=1": 40, "left at epochs=9": 8, "not tried": 12})
-    '40 left at epochs=1, 8 left at epochs=9, 12 not tried'
-    """
+    """Return in words where configurations were left."""
     return ", ".join(f"{n} {where}" for where, n in left.items())

@@ -39,7 +39,7 @@ class Rows:
     told: IntArray
 
     def most_telling(self, most: int) -> Rows:
-        """The rows to keep if there are too many."""
+        """Return the rows to keep if there are too many."""
         chosen = self.places_of_most_telling(most)
         return Rows(
             self.arms[chosen],
@@ -50,13 +50,13 @@ class Rows:
         )
 
     def places_of_most_telling(self, most: int) -> IntArray:
-        """The places of the rows to keep if there are too many, in increasing order.
+        """Return the places of the rows to keep if there are too many, increasing.
 
-        An arm's value at its highest level says nearly all about the target. Half of the rows are
-        those of them that were told last: a search that does not see what it has begun begins it
-        again. The others are of the arms that came furthest, the best of these first. Of arms that
-        did not come so far, those told last are preferred, for their best are merely their
-        luckiest. A few arms keep their lower values, to show how levels go together.
+        An arm's value at its highest level says nearly all about the target. Half of the kept rows
+        are the latest of those, since a search that does not see what it began begins it again. The
+        others are of the arms that came furthest, the best first. Of arms that came less far the
+        latest are kept, because their best are merely their luckiest. A few arms keep lower values,
+        to show how levels go together.
         """
         if len(self.values) <= most:
             return np.arange(len(self.values))
@@ -105,10 +105,7 @@ class Told:
         self._sums = np.zeros(_MOST_TOLD)
 
     def read(self, history: Sequence[tuple[int, int, float | None]]) -> None:
-        """Take in what is new in a history of arms, levels and values.
-
-        It is the same one each time, but may have grown. An arm without a value failed for good.
-        """
+        """Take in what is new in a growing history; arms without a value failed for good."""
         for arm, level, value in history[self._n_read :]:
             self._n_read += 1
             key = (arm, _FAILED) if value is None else (arm, level)
@@ -121,10 +118,7 @@ class Told:
             self._counts[place] += 1
 
     def rows(self, n_levels: int, without: Collection[int] = ()) -> Rows:
-        """The rows of so many levels, the lowest ones, and not of arms that are left out.
-
-        An arm that failed for good counts as the worst value at the last of them.
-        """
+        """Return rows of the lowest levels; failed arms get the worst value at the last."""
         return self._rows(self._in_order(n_levels, without), n_levels)
 
     def scale(self, level: int, without: Collection[int] = ()) -> Scale:
@@ -134,7 +128,6 @@ class Told:
         return Scale.of(self._sums[here] / self._counts[here])
 
     def _in_order(self, n_levels: int, without: Collection[int]) -> IntArray:
-        """The places of these rows, by level, and of the arms that failed."""
         n = len(self._places)
         used = self._levels[:n] < n_levels
         if without:
@@ -169,13 +162,7 @@ class Told:
 
 
 def scores(values: FloatArray) -> FloatArray:
-    """Return minus each value's gap to the best one, large gaps shortened: see `Scale`.
-
-    Examples
-    --------
-    >>> scores(np.array([0.1, 0.5, 0.8, 0.9])).round(2).tolist()
-    [-1.47, -0.34, 0.71, 1.11]
-    """
+    """Return minus each value's gap to the best one, large gaps shortened: see `Scale`."""
     return Scale.of(values).scores(values)
 
 
@@ -212,14 +199,7 @@ class Scale:
         return scaled
 
     def values(self, scores: FloatArray) -> FloatArray:
-        """Return the values that have these scores.
-
-        Examples
-        --------
-        >>> values = np.array([0.1, 0.5, 0.8, 0.9])
-        >>> Scale.of(values).values(scores(values)).round(6).tolist()
-        [0.1, 0.5, 0.8, 0.9]
-        """
+        """Return the values that have these scores."""
         shortened = self.mean - self.spread * scores
         beyond = np.minimum(np.expm1(np.clip(shortened - _HOPELESS, 0.0, 5.0)), _MOST_BEYOND)
         found: FloatArray = self.best - self.near * np.expm1(

@@ -11,7 +11,7 @@ from ray.tune.utils import flatten_dict
 
 
 def loses_nothing_by_a_pause(trial: Trial, result: Mapping[str, Any]) -> bool:
-    """Return whether a trial that is paused after its result goes on from there.
+    """Return whether a trial that pauses after this result goes on from there.
 
     A class is saved by the pause itself, if it has ``save_checkpoint``. A training function cannot
     go back to a result without a checkpoint.
@@ -25,18 +25,18 @@ def loses_nothing_by_a_pause(trial: Trial, result: Mapping[str, Any]) -> bool:
 
 
 def saved_metrics(trial: Trial) -> dict[str, Any]:
-    """The result that a trial had reported when it was last saved; empty without a checkpoint."""
+    """Return the result at a trial's last checkpoint; empty without one."""
     saved = trial.latest_checkpoint_result
     return flatten_dict(saved.metrics) if saved and saved.metrics else {}
 
 
 def saved_seconds(trial: Trial) -> float:
-    """Seconds of training that a trial's checkpoint holds, which its later results count again."""
+    """Return the seconds in a trial's checkpoint, which its later results count again."""
     return float(saved_metrics(trial).get(TIME_TOTAL_S, 0.0))
 
 
 def can_be_saved(trial: Trial) -> bool:
-    """Whether Ray may be asked to save a trial: a class that cannot be saved would fail."""
+    """Return whether Ray may be asked to save a trial: a class that cannot be saved would fail."""
     return _is_function(trial) or (
         trial.get_trainable_cls().save_checkpoint is not Trainable.save_checkpoint
     )

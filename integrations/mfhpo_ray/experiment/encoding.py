@@ -9,14 +9,14 @@ from ray import cloudpickle
 
 
 def encode(value: Any) -> dict[str, Any]:
-    """A value, which may hold tuples, functions or classes, as plain JSON."""
+    """Return a value as plain JSON; it may hold tuples, functions or classes."""
     if _is_plain(value):
         return {"plain": value}
     return {"pickled": base64.b64encode(cloudpickle.dumps(value)).decode()}
 
 
 def decode(content: dict[str, Any]) -> Any:
-    """The value that was encoded."""
+    """Return the value that was encoded."""
     if "plain" in content:
         return content["plain"]
     return cloudpickle.loads(base64.b64decode(content["pickled"]))
@@ -29,7 +29,7 @@ def differ(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether JSON gives back the same value, of the same type."""
+    """Return whether JSON gives back the same value, of the same type."""
     if type(value) is dict:
         return all(type(name) is str and _is_plain(part) for name, part in value.items())
     if type(value) is list:

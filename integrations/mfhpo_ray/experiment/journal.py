@@ -31,7 +31,7 @@ class Journal:
 
     @classmethod
     def of(cls, trial: Trial) -> Journal | None:
-        """The journal of the run that a trial belongs to, the same after ``Tuner.restore``.
+        """Return the journal of a trial's run, the same after ``Tuner.restore``.
 
         None for a trial that is stored nowhere.
         """
@@ -46,7 +46,7 @@ class Journal:
 
     @classmethod
     def newest(cls, filesystem: pyarrow.fs.FileSystem, experiment: str) -> Journal | None:
-        """The journal of the last run of an experiment, given its path; None if it has none."""
+        """Return the journal of the last run of the experiment at a path; None if it has none."""
         parent = posixpath.join(str(experiment), _FOLDER)
         folders = [entry.path for entry in _listed(filesystem, parent) if not entry.is_file]
         return cls(filesystem, max(folders)) if folders else None
@@ -64,7 +64,7 @@ class Journal:
         self._filesystem.move(draft, path)
 
     def read(self) -> dict[str, dict[str, Any]]:
-        """All records, by name."""
+        """Return all records, by name."""
         return {
             posixpath.basename(entry.path)[: -len(_SUFFIX)]: self._read(entry.path)
             for entry in _listed(self._filesystem, self.folder)
@@ -72,7 +72,7 @@ class Journal:
         }
 
     def read_one(self, name: str) -> dict[str, Any] | None:
-        """The record of that name, or None."""
+        """Return the record of that name, or None."""
         path = posixpath.join(self.folder, name + _SUFFIX)
         return self._read(path) if self._filesystem.get_file_info(path).is_file else None
 
@@ -100,7 +100,7 @@ def _listed(filesystem: pyarrow.fs.FileSystem, folder: str) -> list[pyarrow.fs.F
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has no word for: NumPy as plain numbers and lists, anything else by name."""
+    """Return NumPy's values as plain numbers and lists, anything else by name."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray):

@@ -15,7 +15,7 @@ _MOST_IN_A_ROW = 10
 
 
 def was_lost(trial: Trial) -> bool:
-    """Whether a trial failed because its process, or the node that it ran on, was gone.
+    """Return whether a trial failed because its process or its node was gone.
 
     A process that crashes looks the same as a node that is lost.
     """
@@ -29,16 +29,15 @@ def was_lost(trial: Trial) -> bool:
 
 
 def is_tried_again(trial: Trial) -> bool:
-    """Whether Ray queues a trial again of whose failure a scheduler is told now.
+    """Return whether Ray queues the failed trial again.
 
-    It gives up one that has failed before it was running, as while its process was being reset,
-    however many failures it may have.
+    It gives up one that failed before it was running, whatever its number of failures.
     """
     return trial.status == Trial.ERROR and bool(trial.should_recover())
 
 
 def with_losses(answer: Recommendation, n_lost: int) -> Recommendation:
-    """An answer with the condition under which evaluations may be left out, if any were."""
+    """Return an answer with the condition under which lost evaluations may be left out."""
     if not n_lost:
         return answer
     condition = (
@@ -55,7 +54,7 @@ class Losses:
         self._in_a_row: Counter[int] = Counter()
 
     def excuse(self, arm: int) -> bool:
-        """Whether one more loss is not to be counted as a failure of the arm."""
+        """Return whether one more loss does not count as a failure of the arm."""
         self._in_a_row[arm] += 1
         return self._in_a_row[arm] <= _MOST_IN_A_ROW
 

@@ -14,14 +14,8 @@ def check_aim(metric: Any, mode: Any) -> None:
     check_choice("mode", mode, (None, "max", "min"))
 
 
-def check_key(name: str, value: Any) -> None:
-    """Raise TypeError for what is no key of a configuration or of a result."""
-    if not isinstance(value, str) or not value:
-        raise TypeError(f"{name} must be a key, such as 'seed' or 'train/seed', got {value!r}.")
-
-
 def as_number(value: Any) -> float | None:
-    """A number as a float, also that of an array or a tensor of one element; else None.
+    """Return a number, or an array or tensor of one element, as a float; None for anything else.
 
     >>> as_number(np.float32(0.5)), as_number("0.5"), as_number(True), as_number(None)
     (0.5, None, None, None)

@@ -28,7 +28,7 @@ class WaitedFor:
     n_held: int  # how many pulls of its arm and fidelity have ended and wait for it
 
     def in_words(self, labels: Labels) -> str:
-        """Which trial it is, and how many wait for it."""
+        """Return which trial it is, and how many wait for it."""
         trial = "a trial" if self.trial_id is None else f"trial {self.trial_id}"
         return (
             f"{trial} of {labels.arm(self.pull.arm)} at {labels.fidelity(self.pull.fidelity)} "
@@ -39,7 +39,7 @@ class WaitedFor:
 def with_waiting(
     answer: Recommendation, waits: Iterable[WaitedFor], labels: Labels
 ) -> Recommendation:
-    """Return an answer that names the trials which hold back others, if any do."""
+    """Return an answer that names the trials for which others wait, if there are any."""
     waits = sorted(waits, key=lambda each: -each.n_held)
     if answer.finished or not waits:
         return answer
@@ -54,7 +54,7 @@ def with_waiting(
 
 
 def is_spent(policy: Policy, held_cost: float) -> bool:
-    """Whether the race would be over if what waits to be told, and was paid for, were told."""
+    """Return whether the results that wait, once told, would end the race."""
     policy.held_cost = held_cost
     finished = policy.finished
     policy.held_cost = 0.0
@@ -67,9 +67,8 @@ class OpenPulls:
     Parameters
     ----------
     in_order
-        Whether the pulls of one arm and fidelity, those for a certificate apart from those of a
-        search, are told in the order in which they were begun, by `InOrder`; else as they end. The
-        replicate of a pull is its ticket.
+        Whether pulls of one arm and fidelity are told in the order in which they were begun; else
+        as they end. Those for a certificate are apart from a search's.
     """
 
     def __init__(self, in_order: bool) -> None:
@@ -79,7 +78,7 @@ class OpenPulls:
         self._most_under_way = 0
 
     def __len__(self) -> int:
-        """Number of pulls under way."""
+        """Return the number of pulls under way."""
         return len(self._under_way)
 
     @property
@@ -89,12 +88,12 @@ class OpenPulls:
 
     @property
     def trial_ids(self) -> list[str]:
-        """The trials that evaluate a pull."""
+        """Trials that evaluate a pull."""
         return list(self._under_way)
 
     @property
     def unannounced(self) -> list[str]:
-        """The trials of a restored state of which nothing was heard since."""
+        """Trials of a restored state that have not shown since that they run."""
         return [
             trial_id
             for trial_id, begun in self._under_way.items()
@@ -103,17 +102,17 @@ class OpenPulls:
 
     @property
     def pending(self) -> list[Pull]:
-        """All pulls that the policy has not been told of."""
+        """Pulls that the policy was not told about."""
         held = [ended.pull for ended in self.held]
         return [*(begun.pull for begun in self._under_way.values()), *held]
 
     @property
     def held(self) -> list[Ended]:
-        """What has ended and waits for earlier pulls."""
+        """Pulls that have ended and wait for earlier ones."""
         return [ended for order in self._orders.values() for _, ended in order.held]
 
     def get(self, trial_id: str) -> UnderWay | None:
-        """The pull that a trial evaluates, or None."""
+        """Return the pull that a trial evaluates, or None."""
         return self._under_way.get(trial_id)
 
     def begin(self, trial_id: str, pull: Pull, now: float) -> int:
@@ -125,13 +124,13 @@ class OpenPulls:
         return replicate
 
     def is_full(self, pull: Pull) -> bool:
-        """Whether so many pulls of this kind wait for an earlier one that no more should begin."""
+        """Return whether too many pulls of this kind wait for an earlier one to begin another."""
         order = self._orders.get(_kind_of(pull))
         return order is not None and len(order.held) >= most_held(self._most_under_way)
 
     @property
     def waited_for(self) -> list[WaitedFor]:
-        """For each arm and fidelity, the first pull that holds back others which have ended."""
+        """First pulls, by arm and fidelity, that hold back others which have ended."""
         trial_ids = {
             (_kind_of(begun.pull), begun.replicate): trial_id
             for trial_id, begun in self._under_way.items()
@@ -146,9 +145,8 @@ class OpenPulls:
     def end(self, ended: Ended) -> list[Ended]:
         """Note that a pull has ended, and return those that are to be told now, in order.
 
-        One without a value waits for its turn too: failures that are quicker than values would
-        make an arm look as if it failed more often than it does. After a restart, another trial
-        may have begun the same pull again: it is dropped.
+        Failures wait for their turn too: quick ones would make an arm look worse than it is. After
+        a restart, another trial may have begun the same pull again: it is dropped.
         """
         for trial_id, begun in list(self._under_way.items()):
             if begun.pull == ended.pull and begun.replicate == ended.replicate:
@@ -171,14 +169,14 @@ class OpenPulls:
     # After a restart.
 
     def foresee(self, ends: Collection[Ended]) -> None:
-        """Begin all pulls that must have been begun before some that have ended."""
+        """Begin all pulls that were begun before some that have ended."""
         for ended in ends:
             order = self._orders[_kind_of(ended.pull)]
             while order.begun <= ended.replicate:
                 order.begin()
 
     def drop_lost(self) -> tuple[list[Pull], list[Ended]]:
-        """Drop pulls that no trial evaluates: these, and what is to be told now."""
+        """Drop the pulls that no trial evaluates; return them, and what is to be told now."""
         kept = {(_kind_of(begun.pull), begun.replicate) for begun in self._under_way.values()}
         lost: list[Pull] = []
         released = []
@@ -191,7 +189,7 @@ class OpenPulls:
         return lost, _in_turn(released)
 
     def state_dict(self) -> dict[str, Any]:
-        """All of it, as plain JSON values."""
+        """Return the state as plain JSON values."""
         return {
             "under_way": {name: begun.state_dict() for name, begun in self._under_way.items()},
             "most_under_way": self._most_under_way,

@@ -31,19 +31,13 @@ class Prices:
             raise ValueError(f"prices={shown(prices)} make everything free; give one above 0.")
 
     def of(self, resources: Mapping[str, float]) -> float:
-        """What a second costs that holds these resources."""
+        """Return the price of a second with these resources."""
         if self._prices is None:
             return 1.0
         return float(sum(self._prices.get(name, 0.0) * n for name, n in resources.items()))
 
-    def per_second(self, trial: Trial) -> float:
-        """What a second of a trial costs."""
-        if self._prices is None:
-            return 1.0
-        return self.of(required_resources(trial))
-
 
 def required_resources(trial: Trial) -> dict[str, float]:
-    """What a trial holds while it runs, by the resource's name."""
+    """Return what a trial holds while it runs, by the resource's name."""
     request: Any = trial.placement_group_factory
     return {} if request is None else dict(request.required_resources)

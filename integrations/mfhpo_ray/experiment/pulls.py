@@ -30,7 +30,7 @@ class UnderWay:
     owed: float = 0.0  # seconds of attempts that failed, and that Ray tried again
 
     def took(self, result: Mapping[str, Any], now: float) -> float:
-        """Seconds that it took: as its result says, or as is known of it, or since it began."""
+        """Return the seconds by the last result, by earlier ones, or by the clock."""
         seconds = as_number(result.get("time_total_s"))
         if seconds is None:
             seconds = self.seconds
@@ -40,12 +40,12 @@ class UnderWay:
         return max(0.0, now - self.since) if seconds is None else seconds
 
     def state_dict(self) -> dict[str, Any]:
-        """What outlasts a restart, as plain JSON values."""
+        """Return what outlasts a restart, as plain JSON values."""
         return {**_pull_to_record(self.pull), "replicate": self.replicate, "owed": self.owed}
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any], now: float) -> UnderWay:
-        """What was saved; its trial begins anew."""
+        """Return what was saved; its trial begins anew."""
         pull, replicate = _pull_from_record(state), int(state["replicate"])
         return cls(pull, replicate, now, restored=True, owed=float(state["owed"]))
 
@@ -62,7 +62,7 @@ class Ended:
     result: dict[str, Any]  # what the trial had reported last
 
     def to_record(self) -> dict[str, Any]:
-        """The record for the journal."""
+        """Return the record for the journal."""
         return {
             "number": self.number,
             **_pull_to_record(self.pull),
@@ -76,7 +76,7 @@ class Ended:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Ended:
-        """What the record says."""
+        """Return the pull of a record."""
         return cls(
             number=int(record["number"]),
             pull=_pull_from_record(record),
@@ -88,7 +88,7 @@ class Ended:
 
 
 def scalars(result: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers and texts of a flat result, without the configuration."""
+    """Return the numbers and texts of a flat result, without the configuration."""
     plain = {name: native(value) for name, value in result.items()}
     return {
         name: value
@@ -117,7 +117,7 @@ def _pull_from_record(record: Mapping[str, Any]) -> Pull:
 def replicate_seed(
     seed: int, arm: int, fidelity: int, r: int, *, n_arms: int, n_fidelities: int
 ) -> int:
-    """The seed of an arm's r-th pull at a fidelity, from 0 to 2**31 - 1.
+    """Return the seed of an arm's r-th pull at a fidelity, from 0 to 2**31 - 1.
 
     No two pulls of a race share one, before 2**31 divided by the number of pairs of arms and
     fidelities were begun of one pair.

@@ -36,7 +36,8 @@ class Luckiest:
     config: Config
 
     def __str__(self) -> str:
-        return f"{self.metric}={self.value:.5g} of {_listed(self.config)}; a single noisy value"
+        config = params_in_words(_flat(self.config))
+        return f"{self.metric}={self.value:.5g} of {config}; a single noisy value"
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class _BesideLuckiest:
 
     @property
     def config(self) -> Config:
-        """The configuration, without what the search sets and constants of ``param_space``.
+        """Configuration without the constants of ``param_space`` and what the search sets.
 
         That of a scheduler is without the replicate's key alone.
         """
@@ -72,8 +73,7 @@ class _BesideLuckiest:
 class TuneRecommendation(_BesideLuckiest, UserRecommendation):
     """Which configuration to be content with, and how sure that is.
 
-    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and `luckiest`: what
-    ``ResultGrid.get_best_result`` hands over, None unless it was asked for with the results.
+    The fields are those of `mfhpo.racing.recommendation.UserRecommendation`, and `luckiest`.
     """
 
 
@@ -81,8 +81,7 @@ class TuneRecommendation(_BesideLuckiest, UserRecommendation):
 class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
     """Which of the configurations that a search has tried to be content with, and how sure that is.
 
-    The fields are those of `mfhpo.search.recommendation.UserSearchRecommendation`, and the
-    `luckiest` of `TuneRecommendation`.
+    The fields are those of `mfhpo.search.recommendation.UserSearchRecommendation`, and `luckiest`.
     """
 
     _words = "best result"
@@ -103,12 +102,7 @@ class TuneSearchRecommendation(TuneRecommendation, UserSearchRecommendation):
 class TuneLimitRecommendation(_BesideLuckiest, UserLimitRecommendation):
     """Which configuration to run, for how long, and the gain of that.
 
-    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and:
-
-    Parameters
-    ----------
-    luckiest
-        See `TuneRecommendation`.
+    The fields are those of `mfhpo.censored.recommendation.UserLimitRecommendation`, and `luckiest`.
     """
 
 
@@ -121,10 +115,10 @@ def recommendation(what: Any) -> Answer:
     Parameters
     ----------
     what
-        A searcher or a scheduler of this package; or the results of ``Tuner.fit``, also those that
-        ``Tuner.restore(...).get_results()`` reads on another machine: the answer is in the
-        experiment's storage, at most five seconds old while the race runs, if the experiment was
-        run with one of our schedulers, as ``search.scheduler()``.
+        A searcher or a scheduler of this package; or the results of ``Tuner.fit``, or of
+        ``Tuner.restore(...).get_results()`` on another machine. Our schedulers, as
+        ``search.scheduler()``, write the answer to the experiment's storage. While the race runs,
+        it is at most five seconds old.
 
     Returns
     -------
@@ -154,7 +148,7 @@ def recommendation(what: Any) -> Answer:
 
 
 def to_record(answer: Answer, metric: str, mode: str, names: Collection[str]) -> dict[str, Any]:
-    """Return the record of an answer for the journal, with the `names` that `Luckiest` shows."""
+    """Return an answer's record for the journal, with the `names` that `Luckiest` shows."""
     return {"answer": encode(answer), "metric": metric, "mode": mode, "names": list(names)}
 
 
@@ -179,7 +173,7 @@ def _of_results(results: ResultGrid) -> Answer:
 
 
 def _journal_of(results: ResultGrid) -> Journal | None:
-    """The journal of the run that these are the results of; several may have had its name."""
+    """Return the journal of the run that gave these results; several may share its name."""
     analysis = getattr(results, "_experiment_analysis", None)
     for trial in analysis.trials if analysis is not None else ():
         if trial.storage is not None:
@@ -203,7 +197,3 @@ def _luckiest(results: ResultGrid, answer: Answer, record: Mapping[str, Any]) ->
 def _flat(config: Mapping[str, Any]) -> Config:
     flat: Config = flatten_dict(dict(config))
     return flat
-
-
-def _listed(config: Mapping[str, Any]) -> str:
-    return params_in_words(_flat(config))

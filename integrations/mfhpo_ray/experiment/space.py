@@ -35,7 +35,7 @@ _PLACEHOLDERS = ("__fn_ph", "__ref_ph")
 
 
 def find(config: Mapping[str, Any], name: str) -> Any:
-    """The value of a key; nested keys are joined by ``"/"``."""
+    """Return the value of a key; nested keys are joined by ``"/"``."""
     if name in config:
         return config[name]
     found: Any = config
@@ -47,7 +47,7 @@ def find(config: Mapping[str, Any], name: str) -> Any:
 
 
 def has(config: Mapping[str, Any], name: str) -> bool:
-    """Whether there is such a key."""
+    """Return whether there is such a key."""
     try:
         find(config, name)
     except KeyError:
@@ -64,7 +64,7 @@ def assign(config: Config, name: str, value: Any) -> None:
 
 
 def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
-    """A copy without some keys; a dictionary that they leave empty goes, too."""
+    """Return a copy without some keys, and without the dictionaries that they leave empty."""
     left = dict(config)
     for name in names:
         if name in left:
@@ -79,7 +79,7 @@ def without(config: Mapping[str, Any], names: Collection[str]) -> Config:
 
 
 def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
-    """The part of a configuration that has these keys, as far as it has them."""
+    """Return the part of a configuration that has these keys, as far as it has them."""
     part: Config = {}
     for name in names:
         if has(config, name):
@@ -88,21 +88,18 @@ def picked(config: Mapping[str, Any], names: Collection[str]) -> Config:
 
 
 def fingerprint(config: Mapping[str, Any]) -> str:
-    """A text that equal configurations share."""
+    """Return a text that equal configurations share."""
     return repr(sorted(flatten_dict(dict(config)).items(), key=lambda item: str(item[0])))
 
 
-# Open parts.
-
-
 def is_open(value: Any) -> bool:
-    """Whether a value is, or contains, something that Tune has to draw."""
+    """Return whether Tune has to draw a value, or a part of it."""
     _, domains, grids = parse_spec_vars({"value": value})
     return bool(domains or grids)
 
 
 def open_names(space: Mapping[str, Any]) -> list[str]:
-    """The keys whose values Tune has to draw; of lists and tuples, the keys of the whole."""
+    """Return the keys whose values Tune has to draw; for lists and tuples, the whole's key."""
     return list(dict.fromkeys("/".join(map(str, path)) for path in _open_paths(space)))
 
 
@@ -124,7 +121,7 @@ def check_grids(space: Mapping[str, Any]) -> None:
 
 
 def open_part(space: Mapping[str, Any], config: Mapping[str, Any]) -> Config:
-    """What a configuration drawn from a space has beyond the space's constants."""
+    """Return what a configuration has beyond the constants of its space."""
     part: Config = {}
     for path in _open_paths(space):
         source, target = config, part
@@ -148,9 +145,6 @@ def _open_paths(space: Mapping[str, Any]) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(paths))
 
 
-# Placeholders.
-
-
 def with_values_of(config: Config, result: Mapping[str, Any], prefix: str = "config/") -> Config:
     """Replace Tune's placeholders for objects by what a trial really ran with, by its result."""
     shown: Config = {}
@@ -171,11 +165,8 @@ def _is_placeholder(value: Any) -> bool:
     return is_marked or any(map(_is_placeholder, value))
 
 
-# Levels.
-
-
 def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The levels of a fidelity: those declared, or those that the space suggests.
+    """Return the declared levels of a fidelity, or those that the space suggests.
 
     Geometric ones between the bounds of a range; the categories, in their order, of a choice or a
     grid.
@@ -202,7 +193,7 @@ def levels_of(fidelity: Fidelity, space: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def replicates_of(name: str, space: Mapping[str, Any]) -> Sequence[Any]:
-    """The values of a replicate: those that the space has, or seeds if these have no end."""
+    """Return the values of a replicate in the space, or seeds if there is no end of them."""
     domain = find(space, name) if has(space, name) else None
     values = _values(domain) if isinstance(domain, Domain) else _categories(domain)
     return range(_N_SEEDS) if values is None else values
@@ -229,7 +220,7 @@ def _categories(domain: Any) -> Sequence[Any] | None:
 
 
 def bounds_of(domain: Float | Integer) -> tuple[float, float, float | None]:
-    """Least and largest value of a range, and their distance if they are multiples of it."""
+    """Return the least and largest value of a range, and the step between values or None."""
     low, high, step = domain.lower, domain.upper, step_of(domain)
     if isinstance(domain, Integer) and step in (None, 1):
         return low, high - 1, None  # only where values are quantised is the upper bound one
@@ -240,7 +231,7 @@ def bounds_of(domain: Float | Integer) -> tuple[float, float, float | None]:
 
 
 def step_of(domain: Domain) -> float | None:
-    """What the values of a domain are multiples of, or None."""
+    """Return the number whose multiples a domain holds, or None."""
     sampler = domain.get_sampler()
     return sampler.q if isinstance(sampler, Quantized) else None
 
@@ -263,9 +254,6 @@ def _shown(domain: Any) -> str:
     if isinstance(domain, Domain):
         return f"{type(domain).__name__} {domain.domain_str}"
     return repr(domain)
-
-
-# Configurations.
 
 
 def draw_configs(space: Mapping[str, Any], n: int, seed: int) -> list[Config]:
@@ -309,7 +297,7 @@ def _completed(config: Config, functions: Sequence[tuple[Any, Domain]]) -> Confi
 
 
 def _values(domain: Domain) -> Sequence[Any] | None:
-    """All values of a domain, or None if there is no end of them."""
+    """Return all values of a domain, or None if there is no end of them."""
     if isinstance(domain, Categorical):
         # A domain among the categories is drawn from in turn.
         return None if any(map(is_open, domain.categories)) else domain.categories

@@ -1,8 +1,7 @@
 """Limits of time on running trials, kept from the loop of Tune's controller.
 
-Tune itself cannot end a step that hangs. What runs at every turn of its loop, about ten times a
-second, is ``choose_trial_to_run`` of the scheduler: from there a trial is stopped and its process
-killed.
+Tune itself cannot end a step that hangs. Its loop calls the scheduler's ``choose_trial_to_run``
+about ten times a second: from there a trial is stopped and its process killed.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _RUN_SECONDS = "time_since_restore"  # Tune's: what this run has trained, withou
 
 
 def finite_limit(name: str, value: Any) -> float | None:
-    """A limit in seconds as `check_limit` returns it; what is infinite is no limit."""
+    """Return a limit in seconds, checked; None for no limit or an infinite one."""
     limit = check_limit(name, value)
     return None if limit is None or math.isinf(limit) else limit
 
@@ -57,10 +56,10 @@ class TimeLimits:
     A scheduler calls `set` in ``on_trial_add``, `enforce` in ``choose_trial_to_run``, `exceeded` in
     ``on_trial_result``, `settle` in ``on_trial_complete``, and `forget` whenever a trial has ended.
 
-    A trial's clock starts when the loop sees it RUNNING, so that the start of its process, with the
-    ``setup`` of a class, is free; and starts again when it runs again. At each report the clock is
-    set to what the trial itself says that it has trained in this run (``time_since_restore``), so
-    that a slow driver is not charged. A trial whose last result is there is not ended.
+    A trial's clock starts whenever the loop sees it RUNNING; the start of its process, with the
+    ``setup`` of a class, is free. Each report sets the clock to what the trial says that it has
+    trained in this run (``time_since_restore``), so that a slow driver is not charged. A trial
+    whose last result is there is not ended.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -75,8 +74,7 @@ class TimeLimits:
     def enforce(self, tune_controller: TuneController) -> None:
         """Start the clocks of trials that run by now, and end those beyond their limits.
 
-        A trial that is ended here is TERMINATED at once, its last result says what it is censored
-        at, and its process is killed.
+        A trial that is ended here is TERMINATED at once, with its limit in its last result.
         """
         now = self._clock()
         running = {
@@ -98,7 +96,7 @@ class TimeLimits:
                 stop_at_once(tune_controller, trial, {CENSORED_KEY: watch.limit})
 
     def exceeded(self, trial: Trial, result: Mapping[str, Any]) -> bool:
-        """Whether a trial that reports is beyond its limit: the scheduler then returns STOP."""
+        """Return whether a trial that reports is beyond its limit; the scheduler then stops it."""
         watch = self._watches.get(trial.trial_id)
         if watch is None:
             return False
@@ -112,7 +110,7 @@ class TimeLimits:
         return True
 
     def seconds(self, trial: Trial) -> float:
-        """Seconds that a trial has run: as it says if it ended by itself, else by its clock."""
+        """Return a trial's seconds: its own count if it ended by itself, else the clock's."""
         watch = self._watches.get(trial.trial_id)
         if watch is not None and watch.ended_after is not None:
             return watch.ended_after
@@ -122,7 +120,7 @@ class TimeLimits:
         return float(result.get(TIME_TOTAL_S, 0.0))
 
     def seconds_of_all_runs(self, trial: Trial) -> float:
-        """Seconds that a trial has run, with those of the checkpoint that it went on from."""
+        """Return a trial's seconds with those in the checkpoint that it went on from."""
         watch = self._watches.get(trial.trial_id)
         if watch is not None and watch.began is None:
             return watch.saved  # a last result is that of an earlier run
@@ -131,7 +129,7 @@ class TimeLimits:
         return watch.saved + self.seconds(trial)
 
     def seconds_of_failed_attempt(self, trial: Trial) -> float:
-        """Seconds that a failed trial has run and that the results of its next run do not count."""
+        """Return the seconds of a failed run that the results of the next run do not count."""
         return max(0.0, self.seconds_of_all_runs(trial) - saved_seconds(trial))
 
     def settle(self, trial: Trial) -> float | None:
@@ -177,7 +175,7 @@ def stop_at_once(
 
 
 def unwrapped(tune_controller: TuneController) -> Any:
-    """Tune's controller itself: schedulers get a wrapper that warns of what it does not list."""
+    """Return Tune's controller itself; the wrapper warns about attributes that it does not list."""
     return getattr(tune_controller, "_tune_controller", tune_controller)
 
 
@@ -186,7 +184,7 @@ def _has_ended(trial: Trial) -> bool:
 
 
 def _has_answered(tune_controller: TuneController, trial: Trial) -> bool:
-    """Whether the process has sent what was not looked at yet, or its last result before that."""
+    """Return whether the process has sent a result that Tune has not read, or its last one."""
     if _has_ended(trial):
         return True
     controller = unwrapped(tune_controller)
@@ -199,7 +197,7 @@ def _has_answered(tune_controller: TuneController, trial: Trial) -> bool:
 
 
 def _note(trial: Trial, note: Mapping[str, Any]) -> None:
-    """Add to the last result, and leave there what keeps Tune from asking a process that hangs."""
+    """Add to the last result, so that Tune does not ask a process that hangs."""
     result = trial.run_metadata.last_result
     if not result.keys() - {TRIAL_ID}:
         result = {"config": trial.config, **_first_result(trial)}
@@ -208,7 +206,7 @@ def _note(trial: Trial, note: Mapping[str, Any]) -> None:
 
 
 def _first_result(trial: Trial) -> dict[str, Any]:
-    """What Tune knows of a trial that has not reported, as host and process, if it is there."""
+    """Return what Tune knows about a trial before its first report, such as its host."""
     known = trial._default_result_or_future
     if isinstance(known, ray.ObjectRef):
         if not ray.wait([known], timeout=0)[0]:
@@ -221,7 +219,7 @@ def _first_result(trial: Trial) -> dict[str, Any]:
 
 
 def give_folder(trial: Trial) -> None:
-    """Give a trial that may never report the folder, and the file of results, that Ray expects."""
+    """Give a trial that may never report the folder and the results file that Ray expects."""
     if trial.storage is not None and ray.is_initialized():
         trial.init_local_path()
         if trial.local_path is not None:

@@ -1,8 +1,7 @@
 """What our schedulers share: they hold trials back, and decide which one to start or go on with.
 
-Ray starts whatever is PENDING, in the order of arrival. A scheduler that is to decide sets what
-arrives to PAUSED, and names the trial to start in `choose_trial_to_run`, which Ray calls at every
-step of its loop.
+Ray starts whatever is PENDING, in the order of arrival. So these schedulers set what arrives to
+PAUSED. `choose_trial_to_run`, which Ray calls at every step of its loop, names the trial to start.
 """
 
 from __future__ import annotations
@@ -59,7 +58,26 @@ class Entry(NamedTuple):
 
 
 class ArmScheduler(FIFOScheduler, abc.ABC):
-    """Runs trials that are replicates of arms: who starts, who goes on, who stops."""
+    """Runs trials that are replicates of arms: who starts, who goes on, who stops.
+
+    Parameters
+    ----------
+    replicate
+        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
+        ones.
+    arms
+        Number of arms, where a search algorithm suggests them one at a time; None: its number of
+        samples. The search ends with the first suggestion beyond them. Not needed with random
+        search and grids.
+    mode
+        "max" or "min". None: as ``TuneConfig`` says.
+    metric
+        What to optimise. None: as ``TuneConfig`` says. A trial that ends without it has failed.
+    limit
+        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
+        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
+        slot, and the race, for ever.
+    """
 
     # Decisions are about single results.
     _supports_buffered_results = False
@@ -114,7 +132,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     @abc.abstractmethod
     def recommendation(self) -> Answer:
-        """The best answer so far."""
+        """Return the best answer so far."""
 
     @abc.abstractmethod
     def _open(self, n_arms: int, search: Any) -> None:
@@ -126,7 +144,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     @abc.abstractmethod
     def _next(self) -> Run | None:
-        """The run to start or to go on with, marked with what it is granted; None if none is."""
+        """Return the run to start or resume, marked with what it is granted; None for none."""
 
     @abc.abstractmethod
     def _grant_first(self, run: Run) -> None:
@@ -146,7 +164,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     @abc.abstractmethod
     def _on_retry(self, run: Run) -> None:
-        """Learn that a run failed for which its arm is not to blame, or that Ray tries again."""
+        """Learn that a run failed without its arm's fault, or that Ray tries it again."""
 
     def _on_timeout(self, run: Run, limit: float) -> None:
         """Learn that a run was stopped at its time limit."""
@@ -162,7 +180,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
 
     @abc.abstractmethod
     def _is_out(self, arm: int) -> bool:
-        """Whether an arm is not in the race (any more)."""
+        """Return whether an arm is not in the race, or not any more."""
 
     # What Tune calls.
 
@@ -281,7 +299,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._leave(self._runs[trial])
 
     def choose_trial_to_run(self, tune_controller: TuneController) -> Trial | None:
-        """The trial to start or to resume, if there is room for one."""
+        """Return the trial to start or resume, if there is room for one."""
         search = tune_controller.search_alg
         self._notice_ends()
         self._time_limits.enforce(tune_controller)
@@ -310,7 +328,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return chosen.trial
 
     def debug_string(self) -> str:
-        """What Tune prints of the scheduler."""
+        """Return the scheduler's line in Tune's report."""
         return f"Using {type(self).__name__}: {self._runs.n_arms} arms, {len(self._busy)} busy"
 
     # What subclasses use.
@@ -320,7 +338,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             raise ValueError("there is nothing to recommend yet: no trial was started.")
 
     def _without_more(self, answer: AnswerT, nothing_is_left: bool) -> AnswerT:
-        """An answer that says so where no trials are left that could change it."""
+        """Return an answer that says so if no trials are left to change it."""
         if answer.finished or not (self._closed or nothing_is_left):
             return answer
         reason = f"no replicates are left to tell: {answer.reason}"
@@ -331,7 +349,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         return -1.0 if self._mode == "min" else 1.0
 
     def _value(self, result: Mapping[str, Any]) -> float | None:
-        """The metric in a result, larger is better; None if it is missing or no number."""
+        """Return a result's metric, larger is better; None if it is missing or no number."""
         value = as_number(result.get(str(self._metric)))
         return None if value is None else self._sign * value
 
@@ -362,7 +380,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
             self._notebook.write_answer(answer, self._metric, self._mode, names)
 
     def _room(self) -> float:
-        """How many trials the cluster has room for at once; infinite if that is not known."""
+        """Return how many trials the cluster can run at once; infinite if that is not known."""
         now = self._clock()
         if now - self._slots_known_at > _CLUSTER_PERIOD:
             self._slots_known_at = now
@@ -394,8 +412,6 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
                 self._doom(run)
         self._stop_doomed(tune_controller)
         self._note_answer()
-
-    # Helpers.
 
     def _now(self) -> float:
         return self._clock()
@@ -478,7 +494,7 @@ class ArmScheduler(FIFOScheduler, abc.ABC):
         self._doomed = patient
 
     def _has_room(self, search: Any) -> bool:
-        """Whether another trial may be started: Ray must not be told more than fit."""
+        """Return whether another trial may be started: Ray must not be told more than fit."""
         if not self._busy:
             return True
         room = min(most_at_once(search), self._room())

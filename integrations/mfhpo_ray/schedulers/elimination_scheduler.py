@@ -38,10 +38,10 @@ class MFEliminationScheduler(ArmScheduler):
     """Stops a trial when another one is surely better, by bounds on what curves still gain.
 
     The counterpart of `mfhpo_optuna.MFEliminationPruner`. With declared bounds, it stops no trial
-    that would have ended above all the others, and the race ends when no other arm's bounds reach
-    the best one. Without them it is a heuristic, and never certifies. A hundred configurations with
-    one trial each will do. Where there are replicates, an arm is the configuration without their
-    key. It loses all its trials at once, and those that were waiting never start.
+    that would have ended above all the others. The race ends when no other arm's bounds reach the
+    best one. Without bounds it is a heuristic, and never certifies. One trial of each configuration
+    will do. With replicates, an arm is the configuration without their key. It loses all its trials
+    at once, and those that were waiting never start.
 
     Parameters
     ----------
@@ -58,14 +58,6 @@ class MFEliminationScheduler(ArmScheduler):
     n_startup_trials
         Nothing is stopped before this many trials have come to a level. None: 0 with bounds, 10
         without.
-    replicate, arms, metric, mode, limit
-        See `mfhpo_ray.IISEScheduler`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of another kind or out of range, the bounds grow with the level, or no
-        level is left to judge trials at before the last one.
 
     Notes
     -----
@@ -74,13 +66,12 @@ class MFEliminationScheduler(ArmScheduler):
     * The order. Where trials pause at no cost, all come to the first level. From there on, the one
       that may get highest goes first; in the heuristic, all trials come to a level before any goes
       on. A trial that would begin anew after a pause runs on until it is stopped.
-    * Replicates. With bounds, an arm's second trial starts only when its first has come to its end
-      and left open whether the arm is the best. In the heuristic all replicates count, by their
-      mean at the last level to which all that have begun have come.
-    * What counts against an arm: all that others have shown, unless all their trials failed. A
-      trial fails that crashes for good, runs into its `limit`, or reports a value that is no finite
-      number, at which it is stopped.
-    * Where a trial that has ended contradicts the bounds beyond the noise, a
+    * Replicates. With bounds, an arm's second trial starts only if its first has ended and the arm
+      may still be the best. The heuristic compares means of replicates, at the last level to which
+      all that have begun have come.
+    * Failures. A trial fails that crashes for good, runs into its `limit`, or reports a value that
+      is no finite number. An arm whose every trial failed counts against no other.
+    * Contradictions. Where a trial that has ended contradicts the bounds beyond the noise, a
       `mfhpo.BiasContradictedWarning` says so. The bound is widened as far as needed, and nothing is
       certified any more.
     * After a crash of the driver, ``Tuner.restore`` goes on with everything observed. The cost of
@@ -145,7 +136,7 @@ class MFEliminationScheduler(ArmScheduler):
         self._make_race(1.0)  # raises for what is wrong before any trial runs
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, or ValueError before any trial."""
+        """Return the best answer so far; ValueError before any trial."""
         self._check_open()
         nothing_is_left = self._all_known and self._runs.all_over
         finished = self._closed or self._over or nothing_is_left
@@ -278,8 +269,6 @@ class MFEliminationScheduler(ArmScheduler):
         super()._leave(run)
         self._resting = [other for other in self._resting if other is not run]
 
-    # What is observed.
-
     @property
     def _all_known(self) -> bool:
         """Whether no other arms will come."""
@@ -337,7 +326,7 @@ class MFEliminationScheduler(ArmScheduler):
         return self._written.setdefault(run.trial.trial_id, {"observed": [], **empty})
 
     def _standing(self, arm: int) -> int:
-        """The level that all of an arm's runs have come to, of those that have begun."""
+        """Return the level that all runs of an arm that have begun have come to."""
         begun = [run.reached for run in self._runs.of(arm) if run.reached >= 0]
         return min(begun, default=self._last)
 
@@ -356,7 +345,7 @@ class MFEliminationScheduler(ArmScheduler):
             race.fail(arm)
 
     def _was_cut_short(self, run: Run) -> bool:
-        """Whether a trial was ended before a restart, by a time budget or a stopper of Tune's.
+        """Return whether a time budget or a stopper of Tune ended a trial before a restart.
 
         That says nothing against its arm.
         """
@@ -374,8 +363,6 @@ class MFEliminationScheduler(ArmScheduler):
                     self._write(run, record)
             self._doom_arm(arm)
 
-    # Whose turn it is.
-
     def _queue(self, arm: int) -> None:
         if self._is_open:
             self._turns.add(arm)
@@ -389,12 +376,10 @@ class MFEliminationScheduler(ArmScheduler):
                 self._resting.append(run)
 
     def _without_slot(self) -> list[Run]:
-        """Runs that were chosen and wait for another one to leave its slot."""
+        """Return the chosen runs that wait for another one to leave its slot."""
         if not self._busy or len(self._busy) <= self._room() < math.inf:
             return []
         return [run for run in self._busy.values() if run.trial.status == Trial.PENDING]
-
-    # What is shown.
 
     def _warn_of_contradiction(self, run: Run, contradicted: Sequence[int]) -> None:
         curve = self._sign * self._curves[run.trial.trial_id]

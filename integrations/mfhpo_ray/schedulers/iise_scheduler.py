@@ -41,10 +41,10 @@ class IISEScheduler(ArmScheduler):
 
     A trial is one replicate of an arm: the arm is the configuration without the replicate's key.
     Trials run to a level of `time_attr` and pause there; `mfhpo.IISE` decides which one to start,
-    to resume or to stop. The trials of an arm that leaves the race are stopped if they run; those
-    that wait stay until the end, in case that values contradict the declared bias. The race ends
-    when one arm is left, or the leader is within `epsilon` of all others, or no replicates are left
-    to tell. What `recommendation` guarantees is what `IISESearch` does.
+    to resume or to stop. When an arm leaves the race, its running trials are stopped. Those that
+    wait stay until the end, in case that values contradict the declared bias. The race ends when
+    one arm is left, the leader is within `epsilon` of all others, or no replicates are left. What
+    `recommendation` guarantees is what `IISESearch` does.
 
     Parameters
     ----------
@@ -59,21 +59,6 @@ class IISEScheduler(ArmScheduler):
         level. A trial that goes on from a checkpoint is charged with the increment.
     prices
         See `mfhpo_ray.searchers.options.FidelitySearchOptions`. No other scheduler is needed.
-    replicate
-        The keys of the configuration in which the replicates of an arm differ, "a/b" for nested
-        ones.
-    arms
-        Number of arms, where a search algorithm suggests them one at a time; None: its number of
-        samples. The search ends with the first suggestion beyond them. Not needed with random
-        search and grids.
-    mode
-        "max" or "min". None: as ``TuneConfig`` says.
-    metric
-        What to optimise. None: as ``TuneConfig`` says. A trial that ends without it has failed.
-    limit
-        Seconds that a trial may run from one start or resumption on, above 0. One that is stopped
-        there, also if it hangs, has failed. None: no limit, so that a trial which hangs holds its
-        slot, and the race, for ever.
     seed
         Of the pilot.
     **options
@@ -84,18 +69,15 @@ class IISEScheduler(ArmScheduler):
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range; when the trials are known, if an arm has too
-        few replicates to estimate what was not declared.
+        For wrong arguments; when the trials are known, if an arm has too few replicates to estimate
+        what was not declared.
 
     Notes
     -----
     Each configuration needs replicates: ``{"seed": tune.grid_search(list(range(20)))}`` gives it
-    twenty. Where the noise is estimated, nothing is certified before the winner has 17 values (at
-    ``delta=0.05``).
-
-    Trials that save checkpoints go on where they paused. The others begin anew at each level, which
-    costs more, and is counted. No more trials are started than the cluster has room for: one that
-    grows on demand is not asked to.
+    twenty. Where the noise is estimated, the certificate needs 17 values of the winner (at
+    ``delta=0.05``). Trials that save checkpoints go on where they paused. The others begin anew at
+    each level, which costs more, and is counted. A cluster that grows on demand is not asked to.
 
     Values of an arm at a level count in the order in which its trials were sent there, as in
     `IISESearch`. After a crash of the driver, ``Tuner.restore`` goes on with everything observed.
@@ -145,7 +127,7 @@ class IISEScheduler(ArmScheduler):
         self._lost: set[str] = set()
 
     def recommendation(self) -> TuneRecommendation:
-        """The best answer so far, or ValueError if no trial was started yet."""
+        """Return the best answer so far; ValueError before any trial."""
         self._check_open()
         race = self._race
         answer = with_losses(race.policy.recommend(), len(self._lost))
@@ -153,8 +135,6 @@ class IISEScheduler(ArmScheduler):
         answer = with_waiting(answer, race.in_order.waited_for, race.policy.labels)
         config = self._runs.config(answer.arm)
         return TuneRecommendation.of(answer, self._sign, config, self._levels[answer.fidelity])
-
-    # The policy, and whether there are replicates enough for it.
 
     def _make_policy(self, n_arms: int, replicates: int | None) -> BestArmPolicy:
         if replicates is not None:
@@ -166,7 +146,7 @@ class IISEScheduler(ArmScheduler):
         return make_elimination(problem, self._sign, options)
 
     def _undeclared(self) -> list[str]:
-        """What has to be estimated from replicates."""
+        """Return the names of what has to be estimated from replicates."""
         needs_bias = self._options["variant"] not in ("se", "mfe")
         missing = {
             "sigma": isinstance(self._declaration.noise, EstimatedNoise),
@@ -261,7 +241,7 @@ class IISEScheduler(ArmScheduler):
             self._lost = self._lost_trials(alive)
 
     def _lost_trials(self, alive: Collection[str]) -> set[str]:
-        """The trials that had not come to a level, and that Ray does not run again."""
+        """Return the trials that had not come to a level, and that Ray does not run again."""
         known: set[str] = set()
         awaited: set[tuple[str, int]] = set()
         there: set[tuple[str, int]] = set()
@@ -355,8 +335,6 @@ class IISEScheduler(ArmScheduler):
             self._race.policy.stop_measuring()
         super()._close(tune_controller)
 
-    # What is observed.
-
     def _observe(self, run: Run, result: Mapping[str, Any], last: int) -> bool:
         """Tell the policy of a run at its level; return whether it gave no value.
 
@@ -405,7 +383,7 @@ class IISEScheduler(ArmScheduler):
         self._race.take_in(released)
 
     def _sweep(self) -> None:
-        """Have the runs stopped that are under way for arms that have left the race."""
+        """Stop the running trials of arms that have left the race."""
         for run in self._race.sweep(self._busy.values()):
             self._doom(run)
         if self._over:

@@ -44,18 +44,18 @@ class LevelOrder:
 
     @property
     def held(self) -> list[Pull]:
-        """What has arrived and waits for earlier runs."""
+        """Pulls that have arrived and wait for earlier runs."""
         return list(self._n_held.elements())
 
     @property
     def held_cost(self) -> float:
-        """What was paid for that."""
+        """Cost of these pulls."""
         held = (arrived for pull in self._n_held for _, arrived in self._orders[pull].held)
         return sum(arrived.observation.cost or 0.0 for arrived in held)
 
     @property
     def waited_for(self) -> list[WaitedFor]:
-        """For each arm and level, the first run that holds back others which have arrived."""
+        """First runs, by arm and level, that hold back others which have arrived."""
         found = []
         for pull, n_held in self._n_held.items():
             run = self._on_their_way[pull][self._orders[pull].awaited[0]]
@@ -63,7 +63,7 @@ class LevelOrder:
         return found
 
     def is_full(self, pull: Pull, n_workers: int) -> bool:
-        """Whether so many wait for an earlier run that no more should be sent to this level."""
+        """Return whether too many wait for an earlier run to send another to this level."""
         return self._n_held[pull] >= most_held(n_workers)
 
     def send(self, run: Run, level: int) -> None:
@@ -72,7 +72,7 @@ class LevelOrder:
         self._hand_out(run, pull, self._orders[pull].begin())
 
     def place(self, run: Run, pull: Pull) -> Place:
-        """Where a run stands that has just come to a level; it may not have been sent there."""
+        """Return the place of a run that has come to a level; it may not have been sent there."""
         if pull not in self._tickets.get(run.trial.trial_id, {}):
             self.send(run, pull.fidelity)
         ticket = self._tickets[run.trial.trial_id][pull]
@@ -151,11 +151,11 @@ class LevelOrder:
             yield arrived
 
     def has_ticket(self, run: Run) -> bool:
-        """Whether a run is known to be on its way."""
+        """Return whether a run is known to be on its way."""
         return run.trial.trial_id in self._tickets
 
     def next_to_be_sent_again(self) -> tuple[Run, int] | None:
-        """A run that was on its way when the driver died, and its level; None if none can go."""
+        """Return a run that was on its way when the driver died, and its level; None for none."""
         self._to_be_sent_again = [run for run in self._to_be_sent_again if self.has_ticket(run)]
         for run in self._to_be_sent_again:
             if run.waits:

@@ -65,7 +65,7 @@ class LevelRace:
         return order
 
     def go_on(self, run: Run, busy: Collection[Run]) -> int | None:
-        """The level that a run is sent to which has just come to one; None if it is to pause."""
+        """Return the level to which a run at rest goes on; None if it is to pause."""
         # A run goes on when its value counts: else the quick ones would be the first at the next
         # level, too.
         order = None if run.held else self._order(busy, run)
@@ -94,7 +94,7 @@ class LevelRace:
             self._ladder.put(run)
 
     def sweep(self, busy: Collection[Run]) -> list[Run]:
-        """The runs to stop, of arms that have left the race: those under way, and held back.
+        """Return the runs to stop of arms that have left the race: under way, or held back.
 
         Those that wait do so until the end: an arm that is put back needs them.
         """
@@ -112,7 +112,7 @@ class LevelRace:
         self._seen[pull.arm, pull.fidelity] += observation.has_value
 
     def _order(self, busy: Collection[Run], at_rest: Run | None) -> Order | None:
-        """What the policy wants next, and the run that it falls to, maybe the one `at_rest`."""
+        """Return what the policy wants next and the run for it, maybe the one `at_rest`."""
         held = self.in_order.held
         if held and is_spent(self.policy, self.in_order.held_cost):
             return None
@@ -144,7 +144,7 @@ class LevelRace:
     def _substitute(
         self, level: int, under_way: Sequence[Pull], n_busy: int, at_rest: Run | None
     ) -> Order | None:
-        """The arm seen least often, where no trials are left for what the policy asks."""
+        """Choose the arm seen least often, where no trials are left for what the policy asks."""
         coming = self._seen.copy()
         for pull in under_way:
             coming[pull.arm, pull.fidelity] += 1
@@ -181,12 +181,12 @@ class Ladder:
             self._numbers[run.arm, following] += 1
 
     def with_runs_below(self, arms: IntArray, level: int) -> IntArray:
-        """Those of some arms that may have a run for `furthest_below`, shape (n,)."""
+        """Return the arms that may have a run for `furthest_below`, shape (n,)."""
         chosen: IntArray = arms[self._numbers[arms, : level + 1].any(axis=1)]
         return chosen
 
     def furthest_below(self, arm: int, level: int, at_rest: Run | None) -> Run | None:
-        """Of an arm's waiting runs below a level, and the one `at_rest`, the furthest."""
+        """Return the furthest of an arm's waiting runs below a level, and the one `at_rest`."""
         for following in range(level, -1, -1):
             found = None
             over = []

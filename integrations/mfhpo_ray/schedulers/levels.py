@@ -10,7 +10,7 @@ from mfhpo.identification.curves.curves import check_steps
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_ray.experiment.checkpoints import saved_metrics
-from mfhpo_ray.experiment.prices import Prices
+from mfhpo_ray.experiment.prices import Prices, required_resources
 from mfhpo_ray.schedulers.runs import Run
 
 _LEVEL_RATIO = 3.0  # of a geometric level to the one before
@@ -48,7 +48,7 @@ def levels_with_bounds(
 
 
 def time_in(result: Mapping[str, Any], name: str) -> float:
-    """How far a trial has come by a result."""
+    """Return how far a trial has come by a result."""
     if name not in result:
         raise ValueError(
             f"time_attr={name!r} is not in a trial's result, which has {sorted(result)}; "
@@ -79,7 +79,7 @@ class Meter:
         run.seconds = float(result.get("time_total_s", 0.0))
 
     def pay(self, run: Run) -> float:
-        """What a run has cost, as far as it has reported; it is paid then."""
+        """Return what a run has cost as far as it has reported; it is paid then."""
         owed, run.owed = run.owed, 0.0
         if run.began_at is None:
             return owed
@@ -87,7 +87,7 @@ class Meter:
         run.began_at, run.began_with = run.shown, run.seconds
         if self._costs is None:
             seconds = max(0.0, run.seconds - seconds_before)
-            return owed + seconds * self._prices.per_second(run.trial)
+            return owed + seconds * self._prices.of(required_resources(run.trial))
         # Linear between the levels.
         marks, costs = (0.0, *self._levels), (0.0, *self._costs)
         cost, paid = (float(np.interp(time, marks, costs)) for time in (run.shown, before))

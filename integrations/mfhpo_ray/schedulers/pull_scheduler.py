@@ -34,13 +34,12 @@ class PullScheduler(FIFOScheduler):
 
     Its limits hold for trials that hang, too: in a loop, in C code, before their first report, deaf
     to signals. A trial that is ended for its time is TERMINATED, counts as no error, and frees its
-    slot within a second; its last result has the limit as ``"mfhpo/censored_at"``.
+    slot within a second. Its last result has the limit as ``"mfhpo/censored_at"``.
 
     Use it with random search, with Optuna's searcher or with those of this package, which make it
     by ``search.scheduler()``. A trial that is ended before it reported has a result without the
-    metric, on which other searchers, such as HEBO's, may fail. With a search of this package, it
-    writes observations to the experiment's storage at once, and runs no pull again that had been
-    observed.
+    metric, on which other searchers, such as HEBO's, may fail. A search of this package writes
+    observations to the experiment's storage at once, so that no pull runs twice.
 
     Parameters
     ----------
@@ -55,15 +54,13 @@ class PullScheduler(FIFOScheduler):
     Raises
     ------
     TypeError, ValueError
-        If `limit` is not a positive number or `limit_key` not the name of a key; for a trial's own
-        limit, when the trial is added.
+        For wrong arguments; for a trial's own limit, when the trial is added.
 
     Notes
     -----
     A limit is kept to about 0.1 seconds, while the driver is not busy otherwise. A trial that
-    reports beyond its limit is stopped as by any scheduler; one that does not report is killed,
-    without ``finally`` or ``atexit``, and its children with it. The clock starts again when a trial
-    runs again, after a failure or ``Tuner.restore``.
+    reports beyond its limit is stopped as by any scheduler. One that does not report is killed with
+    its children, without ``finally`` or ``atexit``. The clock starts again when a trial runs again.
 
     Examples
     --------
@@ -142,7 +139,7 @@ class PullScheduler(FIFOScheduler):
             self._stop_all(tune_controller)
 
     def debug_string(self) -> str:
-        """One line for Tune's own report of its progress."""
+        """Return the scheduler's line in Tune's report."""
         limit = "without a limit" if self._limit is None else f"for {self._limit:g} s"
         return (
             f"First in, first out; trials may run {limit}; "

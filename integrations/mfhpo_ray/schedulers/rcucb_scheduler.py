@@ -29,29 +29,18 @@ class RCUCBScheduler(ArmScheduler):
 
     For when the trials themselves count, and their time: see `RCUCBSearch`. A trial is one
     replicate of an arm: the arm is the configuration without the replicate's key. A trial beyond
-    its limit is stopped, also if it hangs: see `PullScheduler`. Where a search algorithm suggests
-    the trials, each starts at once, with the largest limit, and neither arm nor limit is chosen:
-    use `RCUCBSearch` instead.
+    its limit is stopped, also if it hangs: see `PullScheduler`. With a search algorithm, each trial
+    starts at once, with the largest limit: use `RCUCBSearch` instead.
 
     Parameters
     ----------
     limits
         See `RCUCBSearch`.
-    replicate, metric, mode
-        See `IISEScheduler`.
-    arms
-        See `IISEScheduler`. To let the arms be repeated without end, use `RCUCBSearch`.
     **options
         See `mfhpo.censored.options.RCUCBOptions`. Without `horizon`, the experiment ends when all
-        trials were run. The last ones are of arms that are not worth it: what an experiment gains
-        depends on ending it, or on replicates enough. Trials that run when the `horizon` is reached
-        may end, or run into their limits, and count as well: without these slow ones, the answer
-        would take arms for quicker than they are. Those without a limit are stopped.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of another kind or out of range.
+        trials were run, the last ones of poor arms. So end it, or give replicates enough. Trials
+        that run when the `horizon` is reached may end, or run into their limits, and count as well.
+        Without these slow ones, arms would look too quick. Those without a limit are stopped.
 
     Examples
     --------
@@ -82,7 +71,7 @@ class RCUCBScheduler(ArmScheduler):
         self._owed = 0.0  # seconds of attempts that failed, and that Ray tried again
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best arm, limit and gain so far, or ValueError before any trial."""
+        """Return the best arm, limit and gain so far; ValueError before any trial."""
         self._check_open()
         nothing_is_left = self._complete and self._runs.all_over
         answer = self._without_more(self._policy.recommend(), nothing_is_left)
@@ -129,7 +118,7 @@ class RCUCBScheduler(ArmScheduler):
             self._close(tune_controller)
 
     def _may_end(self, run: Run) -> bool:
-        """Whether a trial runs, and has a limit: one without might be waited for without end."""
+        """Return whether a trial runs with a limit; one without might never end."""
         _, limit = self._granted.get(run.trial.trial_id, (run, None))
         return limit is not None and run.trial.status == Trial.RUNNING
 

@@ -14,7 +14,7 @@ _PARTS = 10_000  # of a resource: to these Ray rounds what it counts
 
 
 def searchers_of(search: Any) -> Iterator[Any]:
-    """The searcher below a search algorithm and what it wraps, the outermost first."""
+    """Yield the searchers that a search algorithm wraps, the outermost first."""
     searcher = getattr(search, "searcher", None)
     while searcher is not None:
         yield searcher
@@ -22,18 +22,18 @@ def searchers_of(search: Any) -> Iterator[Any]:
 
 
 def suggests(search: Any) -> bool:
-    """Whether a search algorithm suggests trials one at a time, rather than listing them."""
+    """Return whether a search algorithm suggests trials one at a time instead of listing them."""
     return next(searchers_of(search), None) is not None
 
 
 def live_trials(search: Any) -> set[str]:
-    """The trials that a limiter counts as under way; a new set where nothing limits them."""
+    """Return the trials that a limiter counts as under way; a new set without a limiter."""
     limiter = _limiter_of(search)
     return set() if limiter is None else limiter.live_trials
 
 
 def most_at_once(search: Any) -> float:
-    """``max_concurrent_trials``; infinite for no limit."""
+    """Return ``max_concurrent_trials``; infinite for no limit."""
     if isinstance(search, BasicVariantGenerator):
         return search.max_concurrent or math.inf
     limiter = _limiter_of(search)
@@ -41,7 +41,7 @@ def most_at_once(search: Any) -> float:
 
 
 def slots_for(trial: Trial) -> float:
-    """How many trials like this one fit into the cluster, at least one."""
+    """Return how many trials like this one fit into the cluster, at least one."""
     if not ray.is_initialized():
         return math.inf
     there = ray.cluster_resources()

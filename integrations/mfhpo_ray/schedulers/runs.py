@@ -85,15 +85,15 @@ class Runs:
         return list(dict.fromkeys(name for arm in self.configs for name in flatten_dict(arm)))
 
     def config(self, arm: int | None) -> dict[str, Any]:
-        """The configuration of an arm; empty for one that is not there (yet)."""
+        """Return the configuration of an arm; empty for one that is not there yet."""
         return {} if arm is None or arm >= self.n_arms else self.configs[arm]
 
     def label(self, arm: int) -> str:
-        """How messages name an arm."""
+        """Return the name of an arm in messages."""
         return f"arm {arm} {self.config(arm)}"
 
     def of(self, arm: int) -> list[Run]:
-        """The runs of an arm that are not over."""
+        """Return the runs of an arm that are not over."""
         return self._by_arm[arm] if arm < self.n_arms else []
 
     def add(self, trial: Trial) -> Run:
@@ -104,7 +104,7 @@ class Runs:
         return run
 
     def sort(self) -> None:
-        """Number arms, and order runs, as their trials were made, also in a restored experiment."""
+        """Order arms and runs as their trials were made, also in a restored experiment."""
         made = sorted(self._by_trial.values(), key=_number)
         order = list(dict.fromkeys(run.arm for run in made))
         order += [arm for arm in range(self.n_arms) if arm not in order]
@@ -122,7 +122,7 @@ class Runs:
             self._by_arm[run.arm].remove(run)
 
     def arm(self, config: Mapping[str, Any]) -> int:
-        """The arm of a configuration; a new one if it was not seen before."""
+        """Return the arm of a configuration; a new one if it was not seen before."""
         flat = flatten_dict(dict(config))
         kept = sorted(flat.keys() - self._replicate_keys)
         key = repr({name: native(flat[name]) for name in kept})
@@ -134,7 +134,7 @@ class Runs:
 
 
 def _number(run: Run) -> float:
-    """The number that Tune gives a trial, in its tag."""
+    """Return the number that Tune gives a trial, in its tag."""
     number = (run.trial.experiment_tag or "").split("_")[0]
     return float(number) if number.isdigit() else math.inf
 

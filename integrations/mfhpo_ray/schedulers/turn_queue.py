@@ -36,12 +36,12 @@ class TurnQueue:
             self.add(arm)
 
     def first(self) -> Run | None:
-        """Whose turn it is; None if nothing waits."""
+        """Return the run whose turn it is; None if nothing waits."""
         turn = self._first_turn()
         return None if turn is None else turn.run
 
     def goes_first(self, run: Run, chosen: Iterable[Run]) -> bool:
-        """Whether a run that has just come to its level goes on before all that wait.
+        """Return whether a run that has just come to its level goes on before all that wait.
 
         Those that were `chosen`, and wait for a slot, come first if they are equals.
         """
@@ -66,7 +66,7 @@ class TurnQueue:
         return None
 
     def _turn(self, arm: int, at_rest: Run | None = None) -> _Turn | None:
-        """The run of an arm that is to go on first, `at_rest` among them; None if none can."""
+        """Return the turn of an arm's first run, maybe the one `at_rest`; None if none can go."""
         if arm not in self._race.active:
             return None
         waiting = [

@@ -31,7 +31,7 @@ def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
 
 
 def _native(value: Any) -> Any:
-    """A copy of nested dictionaries, lists and tuples, in which NumPy's numbers are Python's."""
+    """Return a copy of nested containers with Python's numbers for NumPy's."""
     if isinstance(value, Mapping):
         return {name: _native(part) for name, part in value.items()}
     if type(value) in (list, tuple):
@@ -55,25 +55,25 @@ class Arms:
         return len(self._configs)
 
     def is_known(self, arm: int) -> bool:
-        """Whether the arm's configuration is drawn."""
+        """Return whether the arm's configuration is drawn."""
         return arm in self._configs
 
     def config(self, arm: int) -> Config:
-        """A copy of the arm's configuration, to suggest; empty before it is drawn."""
+        """Return a copy of the arm's configuration, to suggest; empty before it is drawn."""
         return copy.deepcopy(self._configs.get(arm, {}))
 
     def shown(self, arm: int) -> Config:
-        """The arm's configuration with the objects that Tune puts in the place of placeholders."""
+        """Return the arm's configuration with the objects behind Tune's placeholders."""
         return self._shown.get(arm, self._configs.get(arm, {}))
 
     def encoded(self, arm: int) -> dict[str, Any]:
-        """The arm's configuration as plain JSON."""
+        """Return the arm's configuration as plain JSON."""
         if arm not in self._encoded:
             self._encoded[arm] = encode(self._configs[arm])
         return self._encoded[arm]
 
     def equal_to(self, config: Config) -> int | None:
-        """The first arm with this configuration, or None."""
+        """Return the first arm with this configuration, or None."""
         return self._arms.get(fingerprint(config))
 
     def adopt(self, arm: int, config: Config) -> None:
@@ -91,7 +91,7 @@ class Arms:
                 self._shown[arm] = shown
 
     def state_dict(self) -> dict[str, Any]:
-        """The configurations as plain JSON values."""
+        """Return the configurations as plain JSON values."""
         arms = range(1 + max(self._configs, default=-1))
         return {
             "configs": [self.encoded(arm) if self.is_known(arm) else None for arm in arms],
@@ -100,7 +100,7 @@ class Arms:
 
     @classmethod
     def from_state_dict(cls, state: Mapping[str, Any]) -> Arms:
-        """The arms whose `state_dict` was saved."""
+        """Return the arms whose `state_dict` was saved."""
         arms = cls()
         for arm, config in enumerate(state["configs"]):
             if config is not None:

@@ -64,49 +64,30 @@ class IISESearch(DeclaredSearch):
     trials, and the certificate names it. Trials must be noisy in the way that matters: draw a new
     split and initial state from ``config["seed"]`` in each.
 
-    A small `budget` changes what cheap levels do. If it does not pay for four evaluations of each
-    configuration at the target, and neither `bias` nor `variant` is given, cheap levels choose at
-    most four finalists, and the claim is about these. They are evaluated again, and the answer is a
+    A small `budget` changes what cheap levels do, if neither `bias` nor `variant` is given. Small
+    means fewer than four evaluations of each configuration at the target. Cheap levels then choose
+    at most four finalists, which are evaluated again, and the claim is about these. The answer is a
     `TuneSearchRecommendation`. All are compared where costs are measured.
-
-    Parameters
-    ----------
-    fidelity
-        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
-        that also declares levels, costs or bias. Levels that are not declared come from the domain
-        of that name in the search space: geometric between the bounds of a range, or the categories
-        of a choice in their order. Measured costs are ``time_total_s`` of a trial's last result.
-        Here and in the search space ``"train/epochs"`` is the key ``epochs`` of the dictionary
-        ``train``.
-    arms
-        The configurations to compare: how many to draw from the search space; or a list of
-        configurations. A finite space with fewer configurations is raced whole.
-    **options
-        See `mfhpo.racing.options.IISEOptions`, `mfhpo.racing.options.BlockOptions` and
-        `mfhpo_ray.searchers.options.FidelitySearchOptions`.
 
     Raises
     ------
     ValueError, TypeError
-        For arguments out of range, or of another kind; for what depends on the search space, when
-        the Tuner hands that over, or in the first suggestion.
+        For wrong arguments; those that depend on the search space are checked once it is known.
     RuntimeError
         In the second suggestion, if `prices` are given without the search's scheduler.
 
     Notes
     -----
     ``num_samples=-1`` lets the race go on until it is over; a number ends it earlier, and
-    `recommendation` answers all the same. Schedulers that stop trials early, such as ASHA, falsify
-    the values.
+    `recommendation` answers all the same. Schedulers that stop trials early falsify the values.
 
-    Evaluations of one configuration at one level count in the order in which they were begun, those
-    that fail too: else the quick ones would bias their mean. So the race waits for slow ones, and
-    names them in the answer and in the log. Give trials a limit, ``search.scheduler(limit=...)``:
-    one that is stopped there counts in its turn. A trial whose process or node dies is left out.
+    Evaluations of one configuration at one level count in the order in which they began, failures
+    included: else the quick ones would bias their mean. So the race waits for slow ones, and names
+    them in the answer and in the log. Give trials a limit, ``search.scheduler(limit=...)``: one
+    that is stopped there counts in its turn. A trial whose process or node dies is left out.
 
     With its scheduler, nothing is lost when the driver dies: ``Tuner.restore(...).fit()`` goes on
-    where it stopped. With another scheduler, what was observed in the last ten seconds or so is
-    evaluated again.
+    where it stopped. With another scheduler, the last ten seconds or so are evaluated again.
     """
 
     def __init__(
@@ -128,14 +109,6 @@ class MFGradSearch(DeclaredSearch):
 
     What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
     restarts. With ``stop="published"`` delta is not proven.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
-    **options
-        See `mfhpo.racing.options.MFGradOptions` and
-        `mfhpo_ray.searchers.options.FidelitySearchOptions`.
     """
 
     def __init__(
@@ -152,23 +125,9 @@ class MFLUCBSearch(DeclaredSearch):
     "B" picks the levels that pay), or to repeat published results. Else `MFSearch` usually needs
     less.
 
-    What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler and
-    restarts. What is said of the two best means only chooses levels: if it is wrong the race is
-    dearer, and the certificate as good.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESearch`.
-    **options
-        See `mfhpo.racing.options.MFLUCBOptions` and
-        `mfhpo_ray.searchers.options.FidelitySearchOptions`.
-
-    Raises
-    ------
-    ValueError, TypeError, RuntimeError
-        As `IISESearch` does; for bias bounds of kind "order"; for a bound on the means that has no
-        part in `explore`; and if `second_no_worse_than` is not worse than `best_no_better_than`.
+    What it guarantees: the same as `IISESearch`, which also describes trials, space, scheduler,
+    errors and restarts. What is declared about the two best means only chooses levels. If it is
+    wrong, the race is dearer, and the certificate as good. Bias bounds of kind "order" are refused.
     """
 
     def __init__(
@@ -189,31 +148,14 @@ class MFSearch(DeclaredSearch):
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
     `IISESearch` describes. With the other aims nothing is certified, and the run ends when the
-    budget is spent.
+    budget is spent. An option that has no part in the aim is refused. For an example see
+    `IISESearch`.
 
     Parameters
     ----------
-    fidelity, arms
-        See `IISESearch`.
     **options
-        See `mfhpo.racing.options.ChoiceOptions` and
-        `mfhpo_ray.searchers.options.FidelitySearchOptions`. Without `measure`, the winner for
-        "best arm" gets 10 evaluations.
-
-    Raises
-    ------
-    ValueError, TypeError, RuntimeError
-        As `IISESearch` does, and for an option that has no part in the aim.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> from mfhpo_ray import MFSearch
-    >>> space = {"x": tune.uniform(-1, 1), "epochs": tune.randint(1, 28)}
-    >>> search = MFSearch("epochs", arms=8, metric="loss", mode="min", space=space, seed=0)
-    >>> config = search.suggest("trial_0")
-    >>> search.choice.policy.__name__
-    'MFTopTwo'
+        See `mfhpo.racing.options.ChoiceOptions`. Without `measure`, the winner for "best arm" gets
+        10 evaluations.
     """
 
     def __init__(
@@ -225,7 +167,7 @@ class MFSearch(DeclaredSearch):
 
     @property
     def choice(self) -> PolicyChoice:
-        """Which policy was chosen, and why; ValueError before the first suggestion."""
+        """Chosen policy and the reason; ValueError before the first suggestion."""
         if self._choice is None:
             raise ValueError(
                 "no policy is chosen yet: it is, with the number of arms and levels, in the first "

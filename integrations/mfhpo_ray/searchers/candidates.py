@@ -6,7 +6,7 @@ from typing import Any
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_instance
-from mfhpo.search import Numeric, OneOf, Point
+from mfhpo.search import Point
 from mfhpo_ray.experiment.encoding import decode, differ, encode
 from mfhpo_ray.experiment.space import (
     Config,
@@ -44,7 +44,7 @@ class Candidates:
 
     @property
     def space(self) -> dict[str, Any]:
-        """All that is known of the search space."""
+        """Search space as far as it is known."""
         return {**(self._space or {}), **self._tuner_space}
 
     @property
@@ -65,7 +65,7 @@ class Candidates:
         return self._space is None or not names
 
     def make(self, seed: int, while_drawing: Any) -> Arms:
-        """The arms, drawn if they come from a space.
+        """Return the arms, drawn if they come from a space.
 
         The first key that the search sets has the value `while_drawing` meanwhile.
         """
@@ -84,7 +84,7 @@ class Candidates:
         return Arms(drawn if self._space is not None else [open_part(rest, arm) for arm in drawn])
 
     def _to_draw_from(self, what: str, remedy: str) -> tuple[Config, Config]:
-        """The space, and the same without what the search sets."""
+        """Return the space, and the same without what the search sets."""
         space = self._tuner_space if self._space is None else self._space
         rest = without(space, self._keys)
         if not open_names(rest):
@@ -114,24 +114,19 @@ class OpenCandidates(Candidates):
     def __init__(self, space: Mapping[str, Any] | None, keys: Sequence[str]) -> None:
         super().__init__(1, space, keys)
         self._state: dict[str, Any] = {}
-        self._parameters = Parameters({})
+        self.parameters = Parameters({})
         self._open: Config | None = None
 
     def make(self, seed: int, while_drawing: Any) -> Arms:
-        """Settle for the space as it is known now; no arm is drawn yet. See `Candidates`."""
+        """Keep the space as it is known now; no arm is drawn yet. See `Candidates`."""
         space, _ = self._to_draw_from("configurations", "the search a space=...")
         values = dict(zip(self._keys, (while_drawing, seed), strict=False))
         owned = {name: values.get(name) for name in self._keys if has(space, name)}
         self._settle(space, owned, self._space is None)
         return Arms()
 
-    @property
-    def kinds(self) -> dict[str, Numeric | OneOf]:
-        """The parameters of the space that a model can place."""
-        return self._parameters.kinds
-
     def draw(self, arm: int, point: Point | None, seed: int, arms: Arms) -> Config:
-        """A configuration at a point; or anywhere, unlike those so far if there is one."""
+        """Return a configuration at a point; without one, a new one if there is any."""
         config = first = self._drawn(point, [seed, arm])
         attempt = 0
         while point is None and arms.equal_to(config) is not None and attempt < _MOST_DRAWS:
@@ -139,12 +134,8 @@ class OpenCandidates(Candidates):
             config = self._drawn(None, [seed, arm, attempt])
         return first if arms.equal_to(config) is not None else config
 
-    def point_of(self, config: Config) -> Point:
-        """Where a configuration lies."""
-        return self._parameters.point_of(config)
-
     def state_dict(self) -> dict[str, Any]:
-        """The space, as plain JSON values; a restored experiment may not hand it over again."""
+        """Return the space as plain JSON values; Tune may not hand it over again."""
         return self._state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -153,12 +144,12 @@ class OpenCandidates(Candidates):
 
     def _settle(self, space: Config, owned: Config, from_tuner: bool) -> None:
         self._state = {"space": encode(space), "owned": encode(owned), "from_tuner": from_tuner}
-        self._parameters = Parameters(space, owned)
+        self.parameters = Parameters(space, owned)
         # The Tuner has the constants of its space, which may be large.
         self._open = without(space, self._keys) if from_tuner else None
 
     def _drawn(self, point: Point | None, key: list[int]) -> Config:
-        config = self._parameters.draw(point, key)
+        config = self.parameters.draw(point, key)
         return config if self._open is None else open_part(self._open, config)
 
 

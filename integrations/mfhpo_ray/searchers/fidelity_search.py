@@ -48,9 +48,8 @@ _MOST_ARMS = 1 << 16
 class FidelitySearch(PolicySearch[Policy]):
     """Runs a policy that chooses arms and levels of a fidelity.
 
-    What is declared is declared in the unit and the direction of the metric, and is mirrored for
-    one that is minimised. Options are tried at once, so that wrong ones raise here. The policy may
-    be a `BudgetedSearch`, which evaluates its finalists anew.
+    Declarations have the unit and direction of the metric, and are mirrored for one that is
+    minimised. Options are tried at once, so that wrong ones raise here.
     """
 
     def __init__(
@@ -71,22 +70,19 @@ class FidelitySearch(PolicySearch[Policy]):
         super().__init__(arms=arms, owned=self._fidelity.name, replicate=replicate, **host)
         self._prices = Prices(prices, self._fidelity.costs)
         self._has_prices = prices is not None
-        self._levels: tuple[Any, ...] = tuple(self._fidelity.levels or ())
+        self._levels = tuple(self._fidelity.levels or ())
         self._options = dict(options)
         self._n_stopped = 0
         signs = (1.0, -1.0) if self._mode is None else (self._sign,)
         self._declaration.rehearse(self._make, self._options, self._levels, signs)
         self._check_budget()
 
-    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
-        return self._policy_for(problem, sign, options)
-
     @abc.abstractmethod
-    def _policy_for(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         """Make the policy; `sign` is -1 for a metric that is minimised: values are mirrored."""
 
     def recommendation(self) -> TuneRecommendation:
-        """Return the best answer so far, or raise ValueError if the race has not begun.
+        """Return the best answer so far; ValueError before the race has begun.
 
         Of a `BudgetedSearch` it is a `TuneSearchRecommendation`.
         """
@@ -170,10 +166,6 @@ class FidelitySearch(PolicySearch[Policy]):
         self._n_stopped += is_stopped and self._is_of_a_mean(ended.pull)
         super()._tell(policy, ended)
 
-    @property
-    def _n_fidelities(self) -> int:
-        return len(self._levels)
-
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         levels = levels_of(self._fidelity, space)
         self._fidelity.costs_of(levels)  # raises where costs are left to levels that are no numbers
@@ -189,11 +181,8 @@ class FidelitySearch(PolicySearch[Policy]):
         return self._levels[-1]
 
     def _labels(self) -> Labels:
-        return Labels(
-            arm=self._arm_label,
-            fidelity=lambda m: f"{self._fidelity.name}={self._levels[m]!r}",
-            value=self._label_of_value,
-        )
+        name = self._fidelity.name
+        return replace(super()._labels(), fidelity=lambda m: f"{name}={self._levels[m]!r}")
 
     def _details(self) -> dict[str, Any]:
         return {
@@ -243,8 +232,20 @@ def _with_findings(race: BudgetedSearch, answer: TuneRecommendation) -> TuneSear
 class DeclaredSearch(FidelitySearch):
     """Runs the policy that `mfhpo.racing.options.runs` names.
 
-    Where nothing is declared about cheaper levels, and the budget does not pay for comparing all
-    arms at the target, it runs a `BudgetedSearch`, and the policy compares the finalists.
+    Where cheaper levels have no declared bias, a budget may not pay for comparing all arms at the
+    target. Then it runs a `BudgetedSearch`, and the policy compares the finalists.
+
+    Parameters
+    ----------
+    fidelity
+        The key of the configuration that the search is to set: its name, or a `mfhpo.Fidelity`
+        that also declares levels, costs or bias. Else levels come from the search space: geometric
+        ones of a range, or the categories of a choice in their order. Measured costs are
+        ``time_total_s`` of a trial's last result. Here and in the search space ``"train/epochs"``
+        is the key ``epochs`` of the dictionary ``train``.
+    arms
+        The configurations to compare: how many to draw from the search space; or a list of
+        configurations. A finite space with fewer configurations is raced whole.
     """
 
     _policy_class: Callable[..., Policy]
@@ -282,7 +283,17 @@ class DeclaredSearch(FidelitySearch):
 
     def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
         if self._makes_shortlist(problem.n_arms):
-            return self._shortlisting_race(sign, options["seed"])
+            return shortlisting_race(
+                self._declaration,
+                self._options,
+                self._described_arms(),
+                self._levels,
+                seed=options["seed"],
+                sign=sign,
+                params=self._params,
+                replicate=self._replicate,
+                certifier=self._certifier(sign),
+            )
         if self._replicate is None:
             return self._policy_for(problem, sign, options)
         return make_block_elimination(problem, options)
@@ -301,19 +312,6 @@ class DeclaredSearch(FidelitySearch):
     @property
     def _with_bias(self) -> dict[str, Any]:
         return {**self._options, "bias": self._declaration.bias, "sigma": self._declaration.noise}
-
-    def _shortlisting_race(self, sign: float, seed: int) -> BudgetedSearch:
-        return shortlisting_race(
-            self._declaration,
-            self._options,
-            self._described_arms(),
-            self._levels,
-            seed=seed,
-            sign=sign,
-            params=self._params,
-            replicate=self._replicate,
-            certifier=self._certifier(sign),
-        )
 
     def _described_arms(self) -> list[Config]:
         """Return what a model may learn from: the arms' scalars by key, or nothing but names."""

@@ -52,9 +52,9 @@ class FidelitySearchOptions(SearchOptions, total=False):
     Parameters
     ----------
     prices
-        What a second of a trial costs for each unit of a resource that it holds, such as
-        ``{"CPU": 1, "GPU": 20}``, where costs are measured; what is not named is free. It needs
-        ``scheduler=search.scheduler()``. None: a second costs 1.
+        Price of a second by unit of a resource, such as ``{"CPU": 1, "GPU": 20}``, where costs are
+        measured; what is not named is free. It needs ``scheduler=search.scheduler()``. None: a
+        second costs 1.
     """
 
     prices: Mapping[str, float] | None

@@ -33,17 +33,9 @@ class Parameters:
     """What a search space leaves open, by name, and the configurations that come of its places.
 
     Nested keys are joined by ``"/"``. What is open within a category has the index of the category
-    in its name. Functions, and domains that Tune does not have, are drawn without a model. The
-    values in `owned` are no part of the configurations: functions may look at them. `kinds` says
-    what each parameter is to a model.
-
-    Examples
-    --------
-    >>> from ray import tune
-    >>> svm, tree = {"kind": "svm", "C": tune.uniform(0, 10)}, {"kind": "tree"}
-    >>> parameters = Parameters({"model": tune.choice([svm, tree]), "seed": 0})
-    >>> parameters.draw({"model": 0.0, "model[0]/C": 0.25}, key=[0])
-    {'model': {'kind': 'svm', 'C': 2.5}, 'seed': 0}
+    in its name: ``"model[0]/C"``. Functions, and domains that Tune does not have, are drawn without
+    a model. The values in `owned` are no part of the configurations: functions may look at them.
+    `kinds` says what each parameter is to a model.
     """
 
     def __init__(self, space: Mapping[str, Any], owned: Mapping[str, Any] | None = None) -> None:
@@ -53,7 +45,7 @@ class Parameters:
         self._collect(self._space, "")
 
     def draw(self, point: Point | None, key: list[int]) -> Config:
-        """The configuration at a point; what the point lacks is drawn at random.
+        """Return the configuration at a point; what the point lacks is drawn at random.
 
         The key makes the draw repeatable, but for functions.
         """
@@ -69,7 +61,7 @@ class Parameters:
         return config
 
     def point_of(self, config: Mapping[str, Any]) -> Point:
-        """Where a configuration lies; constants of the space may be missing in it."""
+        """Return the point of a configuration, which may lack constants of the space."""
         return self._places(self._space, config, "", whole=False) or {}
 
     def _collect(self, part: Any, name: str) -> None:
@@ -118,7 +110,7 @@ class Parameters:
         return domain.sample(random_state=rng)
 
     def _places(self, part: Any, value: Any, name: str, whole: bool) -> dict[str, float] | None:
-        """The places of a value in a part of the space, None if it is none of its values."""
+        """Return the places of a value in a part of the space; None if it is none of its values."""
         domain = _domain_of(part)
         if isinstance(domain, Categorical):
             for index, category in enumerate(domain.categories):
@@ -151,7 +143,7 @@ class Parameters:
 
 
 def _domain_of(part: Any) -> Domain | None:
-    """The domain that Tune takes this for: itself, a grid or an expression; None for others."""
+    """Return the domain of a part: itself, a grid's or an expression's; None for others."""
     if isinstance(part, Domain):
         return part
     if not isinstance(part, Mapping) or set(part) not in ({"grid_search"}, {"eval"}):
@@ -171,11 +163,8 @@ def _below(name: str, key: Any) -> str:
     return f"{name}/{key}" if name else str(key)
 
 
-# Between the values of a domain and their places.
-
-
 def kind_of(domain: Domain) -> Numeric | OneOf | None:
-    """What a domain is to a model; None if there is nothing to choose, or no model of it."""
+    """Return the kind of a domain for a model; None without a choice or without a model."""
     if isinstance(domain, Categorical):
         n = len(domain.categories)
         return OneOf(n) if n > 1 else None
@@ -193,7 +182,7 @@ def kind_of(domain: Domain) -> Numeric | OneOf | None:
 
 
 def place_of(value: Any, domain: Float | Integer) -> float | None:
-    """Where a number lies in its domain, from 0 to 1; None if it is none of its values.
+    """Return a number's place in its domain, from 0 to 1; None if it is none of its values.
 
     A place is the share of the draws that Tune's own sampling has below the value. Whole numbers
     are in the middle of what is rounded to them.
@@ -219,7 +208,7 @@ def place_of(value: Any, domain: Float | Integer) -> float | None:
 
 
 def value_at(place: float, domain: Domain) -> Any:
-    """The value at a place, or of the index of a category; a uniform place gives Tune's draws."""
+    """Return the value at a place; the place of a category is its index."""
     if isinstance(domain, Categorical):
         return domain.categories[min(int(place), len(domain.categories) - 1)]
     place = min(max(place, 0.0), _BELOW_1)
@@ -250,7 +239,7 @@ def _stepwise(domain: Float | Integer) -> Numeric:
 
 
 def _steps(domain: Integer) -> tuple[int, int, int]:
-    """First and last of the whole numbers that are drawn, and what they are multiplied by."""
+    """Return the first and last whole number of a range, and the factor of both."""
     low, high, given = bounds_of(domain)
     step = 1 if given is None else int(given)
     return round(low / step), round(high / step), step

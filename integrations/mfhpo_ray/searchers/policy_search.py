@@ -40,15 +40,15 @@ _ANSWER_PERIOD = 5.0
 class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     """Runs a policy: each trial is one pull, and the run ends by itself.
 
-    The values of an arm at a level are told in the order in which their trials were begun. See the
-    notes of `IISESearch`, and `SearchOptions` for the arguments; `owned` is the key of the
-    configuration, besides those of the seed and the replicate, that the search itself sets.
+    See `SearchOptions` for the arguments; `owned` is the key of the configuration, besides those of
+    the seed and the replicate, that the search itself sets.
     """
 
     # Whether an arm's pulls at a fidelity are told in the order in which they were begun.
     _in_order = True
     # Whether trials that still run when the search has finished are stopped.
     stops_surplus = True
+    _levels: tuple[Any, ...] = (None,)  # of the fidelity
 
     def __init__(
         self,
@@ -104,43 +104,41 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
 
     @abc.abstractmethod
     def _settings(self, pull: Pull) -> Any:
-        """The value of the owned key."""
+        """Return the value of the owned key."""
 
     @abc.abstractmethod
     def _observed(
         self, trial_id: str, begun: UnderWay, value: float | None, seconds: float, stopped_at: Any
     ) -> Observation:
-        """What came back from a pull, in the unit and the direction of the metric."""
+        """Return what a pull gave, in the unit and the direction of the metric."""
 
     @abc.abstractmethod
     def _answer(self, policy: PolicyT) -> Answer:
-        """The policy's answer in the terms of the user."""
-
-    @property
-    @abc.abstractmethod
-    def _n_fidelities(self) -> int:
-        """Number of fidelities, once the policy is made."""
+        """Return the policy's answer in the terms of the user."""
 
     def _look_up_levels(self, space: Mapping[str, Any]) -> None:
         """Find what the search owns in the search space."""
 
     def _while_drawing(self) -> Any:
-        """Value of the owned key while configurations are drawn, whose functions may use it."""
+        """Return the owned key's value while configurations are drawn; functions may use it."""
         return None
 
     def _labels(self) -> Labels:
-        """How messages name arms and levels."""
-        return Labels(arm=self._arm_label, value=self._label_of_value)
+        """Return how messages name arms and levels."""
+        return Labels(
+            arm=lambda arm: f"arm {arm} {self._arms.shown(arm)}",
+            value=lambda value: self._sign * value + 0.0,  # the sum makes 0 of -0
+        )
 
     def _details(self) -> dict[str, Any]:
-        """What the policy is made of beyond the arms, as plain JSON values."""
+        """Return what the policy is made of beyond the arms, as plain JSON values."""
         return {}
 
     def _load_details(self, state: Mapping[str, Any]) -> None:
         """Take up what `_details` had saved, before the policy is made."""
 
     def _is_of_a_mean(self, pull: Pull) -> bool:
-        """Whether the answer is about the mean of values of such pulls."""
+        """Return whether the answer is about the mean of values of such pulls."""
         return True
 
     def _check_companion(self) -> None:
@@ -151,13 +149,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def scheduler(self, limit: float | None = None) -> PullScheduler:
         """Return the scheduler to run the search with: ``scheduler=search.scheduler()``.
 
-        A trial that is stopped at `limit` seconds gives no value: means are those of the trials
-        that end in time, and the answer says how many did not. See `PullScheduler`.
+        A trial that is stopped at `limit` seconds gives no value, and the answer says how many were
+        stopped. See `PullScheduler`.
         """
         return PullScheduler(limit=limit)
 
     def recommendation(self) -> Answer:
-        """The best answer so far, or ValueError if the race has not begun."""
+        """Return the best answer so far; ValueError before the race has begun."""
         return self._answer(self._made_policy())
 
     # What Tune calls.
@@ -165,7 +163,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def set_search_properties(
         self, metric: str | None, mode: str | None, config: dict[str, Any], **spec: Any
     ) -> bool:
-        """Take metric, mode and search space; False if something to draw is not the search's."""
+        """Take metric, mode and space; False if the search does not draw all that is open."""
         check_aim(metric, mode)
         check_dictionaries("config", [config], "a search space of Tune")
         self._take("metric", metric)
@@ -192,7 +190,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return True
 
     def suggest(self, trial_id: str) -> Any:
-        """The configuration of the next pull, with the values of all keys that the search sets.
+        """Return the configuration of the next pull, with all keys that the search sets.
 
         ``FINISHED`` when the race is over; None if there is none now.
         """
@@ -224,14 +222,13 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     ) -> None:
         """Tell the policy what came back from a pull.
 
-        A trial that the search does not know is ignored. One without a result that did not fail was
-        stopped before it ran, and observed nothing.
+        Ignore an unknown trial. One that neither failed nor has a result was stopped before it ran.
         """
         begun = self._open.get(trial_id)
         if begun is None or self._policy is None:
             return
         if result is None and not error:
-            self._drop([trial_id])
+            self._tell_released(self._open.drop([trial_id]))
             return
         result = {} if result is None else result
         seconds = begun.took(result, self._clock())
@@ -276,7 +273,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         self._write_answer(policy, urgent=True)
 
     def warn_of_stop(self, what: str) -> None:
-        """Warn of what the ``stop`` of the ``RunConfig`` is."""
+        """Warn about the ``stop`` of the ``RunConfig``, named by `what`."""
         self._warn_once(
             "stop",
             f"RunConfig(stop={what}) may end trials early, whose last result then counts as what "
@@ -293,7 +290,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             begun.resources = dict(resources)
 
     def limit_of(self, trial_id: str) -> float | None:
-        """After how many seconds the search wants a trial to be stopped; None for no limit."""
+        """Return the seconds after which the search wants a trial stopped; None for no limit."""
         return None
 
     def note_seconds(self, trial_id: str, seconds: float) -> None:
@@ -310,7 +307,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             begun.seconds = None
 
     def completed(self, trial_id: str) -> Mapping[str, Any] | None:
-        """The last result of a trial that ended before a restart, or None."""
+        """Return the last result of a trial that ended before a restart, or None."""
         record = self._notebook.records.get(trial_id)
         return None if record is None else record["result"]
 
@@ -322,8 +319,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
     def lose(self, trial_id: str) -> None:
         """Drop a pull whose process or node has died: it is no failure of its arm.
 
-        An arm whose pulls are lost time and again takes its processes down itself: they count as
-        failed.
+        Pulls that an arm loses time and again count as failed: it takes its processes down itself.
         """
         begun = self._open.get(trial_id)
         if begun is not None and self._losses.excuse(begun.pull.arm):
@@ -338,10 +334,8 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         """Whether the race is over."""
         return self._policy is not None and self._is_over(self._policy)
 
-    # State.
-
     def get_state(self) -> dict[str, Any]:
-        """Everything learned so far, as plain JSON values."""
+        """Return everything learned so far, as plain JSON values."""
         state: dict[str, Any] = {
             "search": type(self).__name__,
             "metric": self._metric,
@@ -413,8 +407,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if saved["state"]["policy"] is not None:
             self.set_state(saved["state"])
 
-    # Beginning.
-
     def _begin(self, arms: Arms | None = None) -> PolicyT:
         """Make the policy, now that arms and direction are known."""
         for name, value in (("metric", self._metric), ("mode", self._mode)):
@@ -443,8 +435,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             )
         setattr(self, f"_{name}", own or value)
 
-    # Asking and telling.
-
     @property
     def _sign(self) -> float:
         return -1.0 if self._mode == "min" else 1.0
@@ -457,12 +447,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             )
         return self._policy
 
-    def _arm_label(self, arm: int) -> str:
-        return f"arm {arm} {self._arms.shown(arm)}"
-
-    def _label_of_value(self, value: float) -> float:
-        return self._sign * value + 0.0  # the sum makes 0 of -0
-
     def _is_over(self, policy: PolicyT) -> bool:
         if self._over and not self._announced_end:
             self._announced_end = True
@@ -470,7 +454,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         return self._over
 
     def _next_pull(self, policy: PolicyT) -> Pull | None:
-        """The next pull that may begin; where too many wait, what is wanted besides those."""
+        """Return the next pull that may begin, besides those of which too many wait."""
         pending = self._open.pending
         passed_over: list[Pull] = []
         while True:
@@ -485,7 +469,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             passed_over.append(pull)
 
     def _wanted_pull(self, policy: PolicyT, pending: Sequence[Pull]) -> Pull | None:
-        """What the policy wants next, or None if there is none now."""
+        """Return what the policy wants next, or None if there is none now."""
         pulls = policy.ask(1, pending)
         return pulls[0] if pulls else None
 
@@ -504,7 +488,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             pull.fidelity,
             replicate,
             n_arms=len(self._arms),
-            n_fidelities=self._n_fidelities,
+            n_fidelities=len(self._levels),
         )
 
     def _assign_replicate(self, config: Config, pull: Pull) -> None:
@@ -513,7 +497,7 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
             assign(config, self._replicate, self._replicates[chosen])
 
     def _value(self, trial_id: str, result: Mapping[str, Any]) -> float | None:
-        """The metric, or None if it is missing, no number or not finite."""
+        """Return the metric; None if it is missing, no number or not finite."""
         reported = result.get(str(self._metric))
         value = as_number(reported)
         if value is None and reported is not None:
@@ -562,9 +546,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if self._policy is not None and not self._policy.finished:
             lost = [begun.pull for name in trial_ids if (begun := self._open.get(name))]
             self._n_lost += sum(map(self._is_of_a_mean, lost))
-        self._drop(trial_ids)
-
-    def _drop(self, trial_ids: Iterable[str]) -> None:
         self._tell_released(self._open.drop(trial_ids))
 
     def _tell_released(self, released: Iterable[Ended]) -> None:
@@ -606,8 +587,6 @@ class PolicySearch(Searcher, abc.ABC, Generic[PolicyT]):
         if not seen.failed:
             self._losses.forget(ended.pull.arm)
         self._over = policy.finished
-
-    # The journal.
 
     def _write_answer(self, policy: PolicyT, urgent: bool) -> None:
         now = self._clock()

@@ -27,6 +27,11 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 
     Values are maximised inside; a declared range is mirrored with them. Options are tried at once,
     so that wrong ones raise here and not in the first trial.
+
+    Parameters
+    ----------
+    arms
+        See `IISESearch`.
     """
 
     # All that ends counts, however long it took: what was stopped counts, too.
@@ -63,7 +68,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         return PullScheduler(limit_key=self._owned)
 
     def recommendation(self) -> TuneLimitRecommendation:
-        """The best arm, limit and gain so far, or ValueError before any suggestion."""
+        """Return the best arm, limit and gain so far; ValueError before any suggestion."""
         return self._answer(self._made_policy())
 
     # What its scheduler calls.
@@ -102,10 +107,6 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         params = {} if answer.arm is None else dict(self._arms.shown(answer.arm))
         return TuneLimitRecommendation.of(answer, self._sign, params)
 
-    @property
-    def _n_fidelities(self) -> int:
-        return 1
-
     def _details(self) -> dict[str, Any]:
         return {"owed": self._owed}
 
@@ -122,11 +123,10 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
 class RCUCBSearch(LimitSearch):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
-    When to use it: when the trials themselves count, and their time, such as in a service that
-    trains a model for whatever data come next: a trial that runs beyond its limit is stopped and
-    has gained nothing. Good configurations with a good limit are played more and more often. To
-    find the best configuration only, use `MFSearch`. To keep an ordinary experiment from hanging,
-    use `PullScheduler` alone.
+    When to use it: when the trials themselves count, and their time, as in a service that trains
+    models for new data. A trial that runs beyond its limit is stopped and has gained nothing. Good
+    configurations with a good limit are played more and more often. To find the best configuration
+    only, use `MFSearch`. To keep an ordinary experiment from hanging, use `PullScheduler` alone.
 
     The limit is in the configuration of each trial, and kept by the search's scheduler, which stops
     any trial, also one that hangs::
@@ -140,22 +140,19 @@ class RCUCBSearch(LimitSearch):
 
     Parameters
     ----------
-    arms
-        See `IISESearch`.
     limits
-        Time limits in seconds to choose from, positive and increasing; or how many are to be
-        derived from the first durations, equidistant over their interquartile range, 50 at most.
-        None: 10 derived ones. A single limit of 60 seconds is ``limits=[60]``.
+        Time limits in seconds to choose from, positive and increasing. Or how many to derive from
+        the first durations, equidistant over their interquartile range, 50 at most. None: 10
+        derived ones. A single limit of 60 seconds is ``limits=[60]``.
     **options
-        See `mfhpo.censored.options.RCUCBOptions` and
-        `mfhpo_ray.searchers.options.LimitSearchOptions`. Trials that run when the `horizon` is
-        reached may end, or run into their limits, and count as well.
+        See `mfhpo.censored.options.RCUCBOptions`. Trials that run when the `horizon` is reached may
+        end, or run into their limits, and count as well.
 
     Raises
     ------
     TypeError, ValueError
-        For arguments of another kind or out of range; for a charge that is negative or decreases,
-        where limits are derived, at the latest once they are.
+        For wrong arguments; for a charge that is negative or decreases, at the latest once limits
+        are derived.
     """
 
     def __init__(
@@ -184,18 +181,8 @@ class ZoomingRCUCBSearch(LimitSearch):
 
     Parameters
     ----------
-    arms
-        See `IISESearch`.
     longest
         The largest limit, in seconds.
-    **options
-        See `mfhpo.censored.options.ZoomingRCUCBOptions` and
-        `mfhpo_ray.searchers.options.LimitSearchOptions`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `RCUCBSearch` does.
     """
 
     def __init__(

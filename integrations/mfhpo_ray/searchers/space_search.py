@@ -57,8 +57,8 @@ class SpaceSearch(FidelitySearch):
     ----------
     fidelity
         The key of the configuration that sets how dear an evaluation is, such as the number of
-        epochs: its name, or a `mfhpo.Fidelity` with levels and costs (bounds on its bias are not
-        used); see `IISESearch`. None: there is no such key, and each trial is a full evaluation.
+        epochs; see `IISESearch`. It is a name, or a `mfhpo.Fidelity` whose bias is not used. None:
+        there is no such key, and each trial is a full evaluation.
     metric, mode, prices, seed
         See `mfhpo_ray.searchers.options.FidelitySearchOptions`.
     space
@@ -73,28 +73,20 @@ class SpaceSearch(FidelitySearch):
         See `mfhpo.search.SearchOptions`. Trials under way are counted at what they are expected to
         cost.
 
-    Raises
-    ------
-    ValueError, TypeError
-        For arguments out of range, or of another kind; for what depends on the search space, when
-        the Tuner hands that over, or in the first suggestion.
-    RuntimeError
-        In the second suggestion, if `prices` are given without the search's scheduler.
-
     Notes
     -----
-    A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other, and
-    its configuration is given up after three in a row. One whose process or node dies is not, and
-    the configuration is evaluated again.
+    A trial that fails (raises, reports NaN, infinity or no metric) is paid for like any other. Its
+    configuration is given up after three in a row. One whose process or node dies is not paid for,
+    and the configuration is evaluated again.
 
     Where seconds are measured, each trial has a limit, beyond which something else is worth more.
     The search's scheduler keeps it. A configuration that was stopped is evaluated again, with a
     larger limit, once that is worth it.
 
     With `checkpoints`, ``config["training"]`` is the name of the training that a trial goes on
-    with: trials of one configuration at rising levels share it, and each evaluation for the
-    certificate has one of its own. Keep checkpoints under that name, in a folder that all nodes
-    reach and that is the experiment's own, and go on from whatever there is::
+    with. Trials of one configuration at rising levels share it; each evaluation for the certificate
+    has its own. Keep checkpoints under that name, in a folder of the experiment that all nodes
+    reach, and go on from whatever there is::
 
         def train(config):
             path = Path("/shared/my_experiment", config["training"])
@@ -104,7 +96,7 @@ class SpaceSearch(FidelitySearch):
             save(path, model, config["epochs"])
             tune.report({"accuracy": model.accuracy()})
 
-    On saving, restoring and the order in which trials count, see the notes of `IISESearch`.
+    On errors, saving, restoring and the order in which trials count, see `IISESearch`.
     """
 
     _policy_class: Callable[..., BudgetedSearch]
@@ -164,13 +156,13 @@ class SpaceSearch(FidelitySearch):
             self._candidates = OpenCandidates(space, self._keys)
 
     def recommendation(self) -> TuneSearchRecommendation:
-        """The best answer so far, with its certificate as far as there is one; see `IISESearch`."""
+        """Return the best answer so far, with its certificate if there is one."""
         answer = super().recommendation()
         assert isinstance(answer, TuneSearchRecommendation)
         return answer
 
     def limit_of(self, trial_id: str) -> float | None:
-        """Where seconds are measured, those after which something else is worth more."""
+        """Return the seconds after which another trial is worth more, if they are measured."""
         begun = self._open.get(trial_id)
         if begun is None or begun.pull.limit is None:
             return None
@@ -180,9 +172,10 @@ class SpaceSearch(FidelitySearch):
     # What the base asks.
 
     def _make_policy(self, n_arms: int, sign: float) -> BudgetedSearch:
-        race, candidates = self._race(sign, self._seed), self._candidates
+        race = self._declared.race(self._levels, seed=self._seed, sign=sign, params=self._params)
+        candidates = self._candidates
         if isinstance(candidates, OpenCandidates):
-            race.search.space = SearchSpace(candidates.kinds)
+            race.search.space = SearchSpace(candidates.parameters.kinds)
             drawn = Arms()  # each is drawn again when it is begun
             known: set[str] = set()
             for arm in range(race.search.n_given):
@@ -194,12 +187,8 @@ class SpaceSearch(FidelitySearch):
         race.most_blocks = self._most_blocks
         return race
 
-    def _policy_for(
-        self, problem: Problem, sign: float, options: Mapping[str, Any]
-    ) -> BudgetedSearch:
-        return self._race(sign, options["seed"])
-
-    def _race(self, sign: float, seed: int) -> BudgetedSearch:
+    def _make(self, problem: Problem, sign: float, options: Mapping[str, Any]) -> BudgetedSearch:
+        seed = options["seed"]
         return self._declared.race(self._levels, seed=seed, sign=sign, params=self._params)
 
     def _answer(self, policy: Policy) -> TuneRecommendation:
@@ -226,7 +215,8 @@ class SpaceSearch(FidelitySearch):
         return pull
 
     def _describe(self, policy: Policy, arm: int, config: Config) -> None:
-        _as_race(policy).search.describe(arm, self._open_candidates.point_of(config))
+        point = self._open_candidates.parameters.point_of(config)
+        _as_race(policy).search.describe(arm, point)
 
     @property
     def _open_candidates(self) -> OpenCandidates:
@@ -277,7 +267,7 @@ class SpaceSearch(FidelitySearch):
         super()._tell(policy, ended)
 
     def _owner_of(self, arm: int, search: SearchPolicy) -> int:
-        """The first arm with the same configuration that was brought to the target, or this one."""
+        """Return the first arm with this configuration at the target; else this arm."""
         arms = self._arms
         this = fingerprint(arms.config(arm))
         known = search.finished_arms()

@@ -16,8 +16,8 @@ _PRECISION = np.float32
 class DrawnUtilities:
     """Functions drawn from a player's posterior at the target.
 
-    A function is drawn from the prior, by random Fourier features (Rahimi and Recht, NIPS 2007),
-    and moved by what the model learns from the observations less its values there (Wilson et al.,
+    A function is drawn from the prior, by random Fourier features (Rahimi and Recht, NIPS 2007). It
+    is moved by what the model learns from the observations less its values there (Wilson et al.,
     Efficiently sampling functions from Gaussian process posteriors, ICML 2020).
     """
 
@@ -34,20 +34,20 @@ class DrawnUtilities:
         self._moves = model.moves(self._prior_at_observations(rng, n_draws))
 
     def __call__(self, features: FloatArray) -> FloatArray:
-        """Values at points of shape (n, d), shape (n, n_draws)."""
+        """Return values at points of shape (n, d), shape (n, n_draws)."""
         known = self._model.hyperparameters
         prior = known.scales[-1] * self._from_kernel(self._model.top, features)
         drawn: FloatArray = known.offsets[-1] + prior + self._model.moved(features, self._moves)
         return drawn
 
     def _from_kernel(self, kernel: int, features: FloatArray) -> FloatArray:
-        """Functions drawn from one kernel, of unit variance, shape (n, n_draws)."""
+        """Return functions drawn from one kernel of unit variance, shape (n, n_draws)."""
         turns = features.astype(_PRECISION) @ self._frequencies[kernel] + self._phases[kernel]
         drawn: FloatArray = (np.cos(turns) @ self._weights[kernel]).astype(np.float64)
         return drawn
 
     def _prior_at_observations(self, rng: np.random.Generator, n_draws: int) -> FloatArray:
-        """What would have been observed of the prior's functions (Eq. 19), shape (n, n_draws)."""
+        """Return observations of the prior's functions (Eq. 19), shape (n, n_draws)."""
         known = self._model.hyperparameters
         features, levels = self._model.observed
         at_level = self._from_kernel(self._model.top, features)
@@ -64,7 +64,7 @@ class DrawnUtilities:
 
 
 class DrawnGames:
-    """Games drawn from what is believed of all players' utilities.
+    """Games drawn from the beliefs about all players' utilities.
 
     Each player has as many `models` that may be true as all others; `n_draws`, the number of games,
     is a multiple of that number. A player's utility is taken to have at least the scale in
@@ -95,10 +95,7 @@ class DrawnGames:
         self._known = [player for player, (model, *_) in enumerate(models) if model.n]
 
     def dissatisfaction(self, cube: FloatArray, actions: Actions | None = None) -> FloatArray:
-        """What each player would gain by deviating (Eq. 2), shape (n, n_draws, n_players).
-
-        In each player's own unit, at least 0; to `actions`, or those of the game.
-        """
+        """Return players' gains by deviating, in their units (Eq. 2), (n, n_draws, n_players)."""
         actions = self._actions if actions is None else actions
         features = actions.features(cube)
         gains = np.zeros((len(cube), self._n_draws, len(actions)))
@@ -113,19 +110,16 @@ class DrawnGames:
         return gains
 
     def worst(self, cube: FloatArray) -> FloatArray:
-        """The largest dissatisfaction of any player, in their units, over the games, shape (n,).
+        """Return the largest dissatisfaction of any player, in their units, over games, shape (n,).
 
-        Players of whom nothing was observed do not count. It is the mean over games if the models
-        are known, and else the median: models that are far off must not decide alone.
+        Players without observations do not count. It is the mean over games if the models are
+        known, else the median, so that models that are far off do not decide.
         """
         gains = (self.dissatisfaction(cube) / self.units)[:, :, self._known]
         return self._over_games(gains.max(axis=2, initial=0.0))
 
     def worst_of_all_profiles(self) -> FloatArray:
-        """What `worst` says of each of the actions' profiles, in less time, shape (n_profiles,).
-
-        Raises ValueError if the profiles are not all combinations of actions.
-        """
+        """Return `worst` of all combinations of actions, in less time, or raise ValueError."""
         shape = self._actions.shape
         if shape is None:
             raise ValueError("actions must be so few that all their combinations are profiles.")
@@ -142,5 +136,5 @@ class DrawnGames:
 
 
 def _values(utilities: Sequence[DrawnUtilities], features: FloatArray) -> FloatArray:
-    """Of all functions drawn from a player's models at points, shape (n, n_draws)."""
+    """Return all functions drawn from a player's models at points, shape (n, n_draws)."""
     return np.concatenate([drawn(features) for drawn in utilities], axis=1)

@@ -31,17 +31,17 @@ _FLATTER = 0.9
 
 
 def first_guess(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
-    """Hyperparameters at the centre of their priors, in the unit of what was observed."""
+    """Return hyperparameters at the centre of their priors, in the values' unit."""
     layout = Layout(assumptions)
     return _hyperparameters(layout.centre, layout, observations, assumptions)
 
 
 def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters:
-    """Hyperparameters of the largest posterior density, with weak priors.
+    """Return the hyperparameters of the largest posterior density, with weak priors.
 
-    The mean of each level is integrated out, and taken at its posterior mean afterwards. Levels may
-    be of units of their own: their scales have priors with heavy tails, and noise is relative to
-    them. Of many observations, `_MOST` are taken, evenly spread over their order.
+    The mean of each level is integrated out, then set to its posterior mean. Levels may have their
+    own units: scales have heavy-tailed priors, and noise is relative to them. Of many observations,
+    `_MOST` are used, evenly spread over their order.
     """
     some = _some(observations)
     layout = Layout(assumptions)
@@ -52,12 +52,12 @@ def fit(observations: Observations, assumptions: Assumptions) -> Hyperparameters
 def drawn_hyperparameters(
     observations: Observations, assumptions: Assumptions, n_draws: int, rng: np.random.Generator
 ) -> list[Hyperparameters]:
-    """Hyperparameters drawn from what may be believed of them, by one observation or more.
+    """Draw hyperparameters from their posterior, given one observation or more.
 
-    More are drawn than asked for, around those of the largest density, and chosen in proportion to
-    their density over that with which they were drawn (Rubin, Using the SIR algorithm to simulate
-    posterior distributions, Bayesian Statistics 1988); less than in proportion where too few would
-    be chosen. The means of levels are drawn from their posterior, given the rest.
+    More are drawn around those of the largest density, then resampled in proportion to the ratio of
+    densities (Rubin, Using the SIR algorithm to simulate posterior distributions, Bayesian
+    Statistics 1988). The ratios are flattened if too few would be chosen. Means of levels are drawn
+    from their posterior, given the rest.
     """
     some = _some(observations)
     layout = Layout(assumptions)
@@ -80,7 +80,7 @@ def drawn_hyperparameters(
 
 
 def _even(logarithms: FloatArray, least: int) -> FloatArray:
-    """Weights that count for at least so many equal ones: as they are, or to a power below 1."""
+    """Flatten weights by a power until they count for at least so many equal ones."""
     power, logarithms = 1.0, logarithms - logarithms.max()
     while True:
         weights: FloatArray = np.exp(power * logarithms)
@@ -92,7 +92,7 @@ def _even(logarithms: FloatArray, least: int) -> FloatArray:
 def _axes(
     centre: FloatArray, standard: Standardised, layout: Layout, assumptions: Assumptions
 ) -> FloatArray:
-    """Columns whose sum of squares is the covariance of the parameters, by the loss's curvature."""
+    """Return columns whose squares sum to the parameters' covariance, by the loss's curvature."""
 
     def slope(parameters: FloatArray) -> FloatArray:
         return loss_and_gradient(parameters, standard.observations, assumptions, standard.unit)[1]
@@ -137,7 +137,7 @@ def _fitted(standard: Standardised, layout: Layout, assumptions: Assumptions) ->
 
 
 def _starts(observations: Observations, layout: Layout) -> list[FloatArray]:
-    """Where fits begin: the priors' centre, and the levels' own scales if they are unlike."""
+    """Return starts of fits: the priors' centre, and the levels' own scales if these differ."""
     spreads = np.ones(layout.n_scales)
     for level in range(layout.n_scales):
         values = observations.values[observations.levels == level]
@@ -157,7 +157,7 @@ def _hyperparameters(
     assumptions: Assumptions,
     rng: np.random.Generator | None = None,
 ) -> Hyperparameters:
-    """Hyperparameters in the unit of the values, with offsets at their posterior means or drawn."""
+    """Return hyperparameters in the values' unit, with offsets at posterior means or drawn."""
     standard = standardised(observations, assumptions)
     known = unpacked(parameters, layout, assumptions, standard.unit)
     levels, every = observations.levels, np.arange(assumptions.n_levels)

@@ -87,7 +87,7 @@ class Hyperparameters:
         noise: float | npt.ArrayLike,
         n_features: int,
     ) -> Hyperparameters:
-        """Those of the paper: one rate for all features, unit variance, mean 0.
+        """Return the paper's hyperparameters: one rate for all features, unit variance, mean 0.
 
         Parameters
         ----------
@@ -140,5 +140,5 @@ class Hyperparameters:
 
 
 def _log(correlations: FloatArray) -> FloatArray:
-    """Logarithms, of which sums and differences stay finite where a correlation is 0."""
+    """Return logarithms whose sums and differences stay finite where a correlation is 0."""
     return np.log(np.maximum(correlations, 1e-150))

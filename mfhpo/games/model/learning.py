@@ -20,8 +20,8 @@ _NEXT_FIT = 1.4  # fits are repeated each time that there are so many times more
 class LearnedUtility:
     """A model of a player's utility, and the observations that it was made of.
 
-    The ``model`` has the hyperparameters of the largest density, or those that are declared, and
-    keeps predictions at hand for some points, whose features have the shape (n_points, d).
+    The ``model`` has the hyperparameters of the largest density, or declared ones. It keeps
+    predictions for some points, with features of shape (n_points, d).
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class LearnedUtility:
         self.model = _informed(known, observations, self._points)
 
     def possible(self, n: int, rng: np.random.Generator) -> list[MultiOutputGP]:
-        """Models that may be true: n with drawn hyperparameters; one if these are known."""
+        """Return possible models: n with drawn hyperparameters, or one if these are known."""
         if self._is_declared or not self.has_seen:
             return [self.model]
         lengths = self.model.hyperparameters.length_scales[-1]
@@ -98,7 +98,7 @@ def _told_of(failures: Sequence[Failure]) -> list[tuple[bytes, int, float]]:
 def _informed(
     known: Hyperparameters, observations: Observations, points: FloatArray
 ) -> MultiOutputGP:
-    """A model that was told of observations, with predictions at hand for some points."""
+    """Return a model with observations, and predictions prepared for some points."""
     model = MultiOutputGP(known, points)
     for row, level, mean, count in zip(
         observations.features,
@@ -114,7 +114,7 @@ def _informed(
 def checked(
     hyperparameters: Sequence[Hyperparameters] | None, assumptions: Sequence[Assumptions]
 ) -> list[Hyperparameters | None]:
-    """Declared hyperparameters of each player, or raise; None for what is to be fitted."""
+    """Return each player's declared hyperparameters, or raise; None for what is to be fitted."""
     if hyperparameters is None:
         return [None] * len(assumptions)
     right = "one mfhpo.games.Hyperparameters for each player"

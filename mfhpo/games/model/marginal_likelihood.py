@@ -46,7 +46,7 @@ class Assumptions:
     def of_levels(
         cls, costs: FloatArray, groups: IntArray, averaging: bool, noise: float | None
     ) -> Assumptions:
-        """Of a player's levels; the noise is that of an evaluation of cost 1 where they average."""
+        """Return a player's levels; where they average, the noise is that at cost 1."""
         if not averaging:
             return cls(len(costs), groups, np.ones(len(costs)), noise=noise)
         of_first = None if noise is None else noise / float(costs[0])
@@ -83,10 +83,10 @@ class Layout:
 def loss(
     parameters: FloatArray, observations: Observations, assumptions: Assumptions, unit: float
 ) -> float:
-    """Minus the logarithm of the posterior density.
+    """Return minus the logarithm of the posterior density.
 
     The parameters are logarithms of length scales, of the lower levels' ratios to them, logits of
-    correlations, logarithms of scales and of the noise. `unit` is that of the standardised values.
+    correlations, logarithms of scales and of the noise. `unit` belongs to the standardised values.
     """
     return _Evidence(parameters, observations, assumptions, unit).loss
 
@@ -94,13 +94,13 @@ def loss(
 def loss_and_gradient(
     parameters: FloatArray, observations: Observations, assumptions: Assumptions, unit: float
 ) -> tuple[float, FloatArray]:
-    """Minus the logarithm of the posterior density, and its gradient; see `loss`."""
+    """Return minus the logarithm of the posterior density, and its gradient; see `loss`."""
     evidence = _Evidence(parameters, observations, assumptions, unit)
     return evidence.loss, evidence.gradient()
 
 
 class _Evidence:
-    """What observations and priors say of hyperparameters; see `loss` for the parameters."""
+    """What observations and priors say about hyperparameters; see `loss` for the parameters."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class _Evidence:
         return float(told + prior)
 
     def gradient(self) -> FloatArray:
-        """Derivatives of the loss."""
+        """Return derivatives of the loss."""
         layout, known, levels = self._layout, self._known, self._observations.levels
         gradient = self._away / layout.spread
         if self.loss == _IMPOSSIBLE:
@@ -211,7 +211,7 @@ class _Evidence:
 
 
 def _share_slope(known: Hyperparameters, step: int) -> FloatArray:
-    """Derivative of the kernels' shares in each level with one correlation, shape (M, M)."""
+    """Return the derivative of the kernels' shares in each level by one correlation, (M, M)."""
     rho = float(known.correlations[step])
     weights = known.weights
     slope = np.zeros_like(weights)
@@ -231,11 +231,7 @@ class Standardised(NamedTuple):
 
 
 def standardised(observations: Observations, assumptions: Assumptions) -> Standardised:
-    """Observations with values of mean 0 and variance 1.
-
-    Levels whose means lie far apart, for how much values differ within them, are centred each by
-    itself.
-    """
+    """Return observations of mean 0 and variance 1, by level if their means are far apart."""
     levels, values, n = observations.levels, observations.values, len(observations.values)
     repeated = observations.squares.sum() / observations.counts.sum()
     means = np.full(assumptions.n_levels, float(values.mean()))
@@ -261,21 +257,21 @@ def standardised(observations: Observations, assumptions: Assumptions) -> Standa
 
 
 def offset_covariance(levels: IntArray, others: IntArray, assumptions: Assumptions) -> FloatArray:
-    """Prior covariance of the means of levels, shape (n, k); levels that average have one mean."""
+    """Return the prior covariance of the levels' means, (n, k); averaging levels share a mean."""
     same = assumptions.averaging | (levels[:, None] == others[None, :])
     own: FloatArray = _OFFSET**2 + _LEVEL_OFFSET**2 * same
     return own
 
 
 def jitter(scales: FloatArray) -> FloatArray:
-    """Variances that keep the covariance of observations from becoming singular, shape (n,)."""
+    """Return variances that keep the observations' covariance regular, shape (n,)."""
     return _JITTER * scales**2 + _ROUNDING
 
 
 def unpacked(
     parameters: FloatArray, layout: Layout, assumptions: Assumptions, unit: float
 ) -> Hyperparameters:
-    """Hyperparameters of standardised values, with offsets of 0; see `loss`."""
+    """Return hyperparameters of standardised values, with offsets of 0; see `loss`."""
     n_levels = assumptions.n_levels
     lengths = np.exp(parameters[layout.lengths])[assumptions.groups]
     ratios = np.zeros(n_levels)

@@ -14,7 +14,7 @@ _CAPACITY = 64
 
 
 def squared_distances(left: FloatArray, right: FloatArray, length_scales: FloatArray) -> FloatArray:
-    """Squared distances of two sets of points in units of the length scales, shape (n, k)."""
+    """Return squared distances between points in units of the length scales, shape (n, k)."""
     a, b = left / length_scales, right / length_scales
     squares = (a**2).sum(axis=1)[:, None] + (b**2).sum(axis=1)[None, :] - 2.0 * a @ b.T
     distances: FloatArray = np.maximum(squares, 0.0)
@@ -26,7 +26,7 @@ def covariance(
     left: tuple[FloatArray, IntArray],
     right: tuple[FloatArray, IntArray],
 ) -> FloatArray:
-    """Prior covariance of utilities, each given by features (n, d) and level (n,), shape (n, k).
+    """Return the prior covariance of utilities, given features (n, d) and levels (n,), (n, k).
 
     Eq. 19-21: with ``K[m, m']`` for levels ``m <= m'``, ``K[M, M]`` is the target's kernel, ``K[m,
     m] = rho[m]**2 K[m+1, m+1] + (1 - rho[m]**2) kernel[m]``, and ``K[m, m'] = rho[m] ... rho[m'-1]
@@ -112,10 +112,7 @@ class MultiOutputGP:
         values: FloatArray,
         counts: FloatArray,
     ) -> MultiOutputGP:
-        """A process that learns observations of different utilities, one or more, at once.
-
-        It takes less memory and time than `add`. Each value is the mean of `counts` observations.
-        """
+        """Return a process with different observations of `counts` each; faster than `add`."""
         process = cls(hyperparameters)
         n = process._n = len(values)
         process._features, process._levels = features.copy(), levels.copy()
@@ -181,7 +178,7 @@ class MultiOutputGP:
             self._factorise()
 
     def _index_of(self, features: FloatArray, level: int, count: int) -> int | None:
-        """With which observations more of the same utility are merged."""
+        """Return the place at which further observations of the same utility are merged."""
         known, n = self.hyperparameters, self._n
         same = (self._features[:n] == features).all(axis=1) & (self._levels[:n] == level)
         noise = known.noise[level] / (self._counts[:n] + count)
@@ -214,7 +211,7 @@ class MultiOutputGP:
         self._whitened[:n] = self._solve(self._values[:n] - known.offsets[levels])
 
     def _known_priors(self) -> FloatArray:
-        """Prior covariances of what was observed: the lower half, with room for more."""
+        """Return the observations' prior covariances: the lower half, with room for more."""
         if self._priors is None:
             size = len(self._levels)
             self._priors = np.zeros((size, size))
@@ -232,22 +229,19 @@ class MultiOutputGP:
         self._weights_kept = None
 
     def predict(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
-        """Means and variances of the utility (without noise) at points of shape (n, d)."""
+        """Return means and variances of the utility, without noise, at points of shape (n, d)."""
         prior = self._prior(features, level)
         means = self.hyperparameters.offsets[level] + self._weights() @ prior
         return means, self._variances(prior, level)
 
     def mean(self, features: FloatArray, level: int) -> FloatArray:
-        """Means alone, which are cheap, at points of shape (n, d)."""
+        """Return the means alone, which are cheap, at points of shape (n, d)."""
         prior = self._prior(features, level)
         means: FloatArray = self.hyperparameters.offsets[level] + self._weights() @ prior
         return means
 
     def deviations(self, features: FloatArray, own: FloatArray, columns: IntArray) -> Deviations:
-        """What the utility at the target would be at points (n, d) if some features were replaced.
-
-        The columns are replaced by `own`, shape (k, number of columns).
-        """
+        """Return the target utility at points (n, d) with `own` features, (k, ...), instead."""
         known = self.hyperparameters
         told = self._features[: self._n]
         others = np.setdiff1d(np.arange(features.shape[1]), columns)
@@ -269,27 +263,24 @@ class MultiOutputGP:
         return np.maximum(noise, known.least_noise[levels])
 
     def moves(self, drawn: FloatArray) -> FloatArray:
-        """Weights by which functions become ones that go with the observations, shape (n, k).
-
-        `drawn` is what would have been observed of each of k functions, with noise, shape (n, k).
-        """
+        """Return weights that move functions from observations `drawn` (n, k) to the real ones."""
         n = self._n
         observed = self._values[:n, None] - drawn
         return self._solve(self._solve(observed), transposed=True)
 
     def moved(self, features: FloatArray, moves: FloatArray) -> FloatArray:
-        """By how much functions move at the target at points of shape (n, d), shape (n, k)."""
+        """Return by how much functions move at the target at points (n, d), shape (n, k)."""
         return self._prior(features, self.top).T @ moves
 
     def covariances(self, features: FloatArray, level: int) -> FloatArray:
-        """Covariances of the utilities at points of shape (n, d) with each other, shape (n, n)."""
+        """Return the covariances between utilities at points of shape (n, d), shape (n, n)."""
         rows = self._whiten(features, level)
         levels = np.full(len(features), level)
         prior = covariance(self.hyperparameters, (features, levels), (features, levels))
         return prior - rows.T @ rows
 
     def with_target(self, features: FloatArray, level: int) -> tuple[FloatArray, FloatArray]:
-        """Of points of shape (n, d): variance at a level, covariance with the target, each (n,)."""
+        """Return the variance at a level and the covariance with the target at points (n, d)."""
         known = self.hyperparameters
         rows = self._whiten(features, level)
         target = self._whiten(features, self.top)
@@ -329,13 +320,13 @@ class MultiOutputGP:
         return np.exp(-0.5 * squares) * self._scales_with_target()[:, None]
 
     def _scales_with_target(self) -> FloatArray:
-        """By what the target's kernel is multiplied for its covariance with each observation."""
+        """Return the factors of the target's kernel in its covariance with each observation."""
         known, levels = self.hyperparameters, self._levels[: self._n]
         scales: FloatArray = known.links[levels, -1] * known.scales[levels] * known.scales[-1]
         return scales
 
     def _weights(self) -> FloatArray:
-        """Of each observation's covariance in a mean; kept until something is learned."""
+        """Return each observation's weight in a mean; kept until the next observation."""
         if self._weights_kept is None:
             self._weights_kept = self._solve(self._whitened[: self._n], transposed=True)
         return self._weights_kept
@@ -384,13 +375,13 @@ class Deviations:
         self._move = move
 
     def means(self) -> FloatArray:
-        """Of each point with each replacement, shape (n, k)."""
+        """Return the mean of each point with each replacement, shape (n, k)."""
         weighted = self._stay * self._model._weights()[:, None]
         means: FloatArray = self._model.hyperparameters.offsets[-1] + weighted.T @ self._move
         return means
 
     def variances(self, chosen: IntArray) -> FloatArray:
-        """Of each point with some replacements, given by their indices, shape (n, m)."""
+        """Return the variances of points with some replacements, given by index, shape (n, m)."""
         n_points, n_chosen = chosen.shape
         prior = np.repeat(self._stay, n_chosen, axis=1) * self._move[:, chosen.ravel()]
         variances = self._model._variances(prior, self._model.top)

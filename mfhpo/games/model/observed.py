@@ -17,8 +17,8 @@ _SEVERAL = 5
 class Observations:
     """What one player's utility was seen to be, by features, shape (n, d), and levels, shape (n,).
 
-    ``counts``, shape (n,), says of how many observations each value is the mean, and ``squares`` is
-    the sum of their squared distances from it.
+    Each value is the mean of so many ``counts``, shape (n,); ``squares`` sum their squared
+    distances from it.
     """
 
     features: FloatArray
@@ -29,7 +29,7 @@ class Observations:
 
     @classmethod
     def once(cls, features: FloatArray, levels: IntArray, values: FloatArray) -> Observations:
-        """Each value is that of one observation."""
+        """Return observations with one value each."""
         return cls(features, levels, values, np.ones(len(values)), np.zeros(len(values)))
 
 
@@ -57,7 +57,7 @@ class ObservedUtilities:
         self._failed: dict[tuple[bytes, int], tuple[FloatArray, int, int]] = {}
 
     def __len__(self) -> int:
-        """Number of observations and failures."""
+        """Return the number of observations and failures."""
         return self._n
 
     @property
@@ -97,7 +97,7 @@ class ObservedUtilities:
         self._n += 1
 
     def observations(self, length_scales: FloatArray) -> Observations:
-        """All of them, those of the same utility as one, and failures as the worst utilities."""
+        """Return all observations, merged by utility; failures count as the worst utility."""
         failed = self.failures(length_scales)
         return Observations(
             np.array(self._features + [one.features for one in failed]),
@@ -108,12 +108,12 @@ class ObservedUtilities:
         )
 
     def failures(self, length_scales: FloatArray) -> list[Failure]:
-        """Failures that are the profiles' own, one for each profile and level.
+        """Return failures that the profiles cause, one for each profile and level.
 
-        These are the profiles that failed again at the same level, and never gave a value there;
-        and those with another failure within a length scale of the player's model, unless something
-        was observed within half of one, at a level no lower. Where nothing was observed at a
-        failure's level, the worst utility is that of all levels.
+        A profile counts if it failed again at the same level, and never gave a value there. It also
+        counts if another failure is within a length scale of the player's model, unless something
+        at no lower level was observed within half of one. The worst utility is that at the
+        failure's level, or that of all levels if nothing was observed there.
         """
         if not self._failed or not self.has_seen:
             return []

@@ -130,11 +130,11 @@ def cost_lower_bound(
 ) -> float:
     """Return the least cost that a delta-correct method can expect to pay.
 
-    It is that of Poiani et al. (2022), Theorem 1. For normal noise it is
-    ``ln(1 / (2.4 delta))`` times the sum over arms of the smallest
-    ``2 lambda_m sigma_m^2 / distance^2``, the distance being how far the arm's mean at fidelity m
-    is from the nearest one with which another arm would be the right answer. The same change of
-    measure covers order bounds, and a tolerance: then only arms count whose answer is forced.
+    It is that of Poiani et al. (2022), Theorem 1. For normal noise it is ``ln(1 / (2.4 delta))``
+    times the sum over arms of the smallest ``2 lambda_m sigma_m^2 / distance^2``. The distance is
+    that of the arm's mean at fidelity m from the nearest one that would change the right answer.
+    The same change of measure covers order bounds, and a tolerance: then only arms count whose
+    answer is forced.
 
     It is infinite for a tie between the best arms (and epsilon = 0), 0 for a single arm.
 
@@ -192,7 +192,7 @@ class _Phase:
     epsilon: float
 
     def pulls(self, widths: FloatArray) -> FloatArray:
-        """Smallest pull counts at which the radius is at most the widths."""
+        """Return the smallest pull counts at which radii are at most the widths."""
         return pulls_until(self.radius, self.level, widths)
 
     @property
@@ -204,7 +204,7 @@ class _Phase:
 
 
 def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray:
-    """Pulls at each fidelity if every sample mean equals its mean, shape (M,)."""
+    """Return pulls at each fidelity if every sample mean equals its mean, shape (M,)."""
     totals = np.zeros(len(means))
     arms = np.arange(means.shape[1])
     for phase in phases:
@@ -224,11 +224,10 @@ def _noise_free_pulls(phases: Sequence[_Phase], means: FloatArray) -> FloatArray
 
 
 def _guaranteed_pulls(phases: Sequence[_Phase], differences: FloatArray) -> FloatArray:
-    """Pulls at each fidelity that are not exceeded while all confidence intervals hold.
+    """Return pulls at each fidelity that suffice while all confidence intervals hold.
 
     Each sample mean is then within B of its mean. So arm i has left once 4 B + margin is at most
-    its true difference to the best arm there, and the race has stopped once 2 B + margin is at most
-    epsilon.
+    its difference to the best arm there. The race has stopped once 2 B + margin is at most epsilon.
     """
     totals = np.zeros(len(differences))
     best = int(np.argmin(differences[-1]))
@@ -252,7 +251,7 @@ def _paid(pulls: FloatArray, costs: FloatArray) -> float:
 
 
 def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
-    """Costs (M,), bias and noise scales (M,) of a problem that declares them, or raise."""
+    """Return costs (M,), bias and noise scales (M,) that a problem declares, or raise."""
     check_instance("problem", problem, Problem, "a mfhpo.Problem")
     for name, value in (("costs", problem.costs), ("bias", problem.bias)):
         if value is None:
@@ -271,7 +270,7 @@ def declared(problem: Problem) -> tuple[FloatArray, Bias, FloatArray]:
 
 
 def checked_means(problem: Problem, means: npt.ArrayLike) -> FloatArray:
-    """Means at all fidelities as an array of shape (M, K), or raise."""
+    """Return means at all fidelities as an array of shape (M, K), or raise."""
     shape = (problem.n_fidelities, problem.n_arms)
     table = check_array("means", means, "numbers")
     if table.shape != shape or not np.isfinite(table).all():
@@ -288,7 +287,6 @@ def _means(
     gaps: Sequence[float] | FloatArray | None,
     means: npt.ArrayLike | None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Means, and the least differences to the best arm at each fidelity, shape (M, K)."""
     if (gaps is None) == (means is None):
         raise ValueError("give either gaps or means, exactly one of them.")
     if means is not None:

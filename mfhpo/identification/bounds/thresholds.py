@@ -11,11 +11,10 @@ _EXHAUSTIVE_UP_TO = 12
 
 
 def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
-    """What a mean of a given precision costs at each fidelity: lambda_m sigma_m^2, shape (M,).
+    """Return the cost of a mean of a given precision at each fidelity, lambda_m sigma_m^2, (M,).
 
-    In Theorem 2 sigma_m^2 goes with lambda_m. The product is scaled to be the cost at the target;
-    where a noise scale is not known (NaN), or the target has no noise, the costs are returned as
-    they are.
+    In Theorem 2 sigma_m^2 goes with lambda_m. The product is scaled to the cost at the target.
+    Costs are returned as they are if a scale is unknown (NaN) or the target has no noise.
     """
     if not (np.isfinite(scales).all() and scales[-1] > 0.0):
         return costs
@@ -25,14 +24,12 @@ def costs_of_precision(costs: FloatArray, scales: FloatArray) -> FloatArray:
 def convenience_thresholds(
     margins: FloatArray, costs: FloatArray, epsilon: float = 0.0
 ) -> FloatArray:
-    """The thresholds alpha_m at which a phase ends.
+    """Return the thresholds alpha_m at which phases end (Poiani et al. 2022, Eq. 8).
 
-    See Poiani et al. (2022), Eq. 8; with gamma_m, Section 5.
-
-    From a gap of 2 margin_m + alpha_m on, an arm is discarded more cheaply at fidelity m than at
-    any dearer one. With a tolerance (not in the paper), fidelity k discards it at the cost of a gap
-    of max(gap, epsilon). So m also pays off from 2 margin_m + (epsilon - 2 margin_k) sqrt(lambda_m
-    / lambda_k) on; the larger threshold counts.
+    With gamma_m, see Section 5. From a gap of 2 margin_m + alpha_m on, fidelity m discards an arm
+    more cheaply than any dearer one. With a tolerance (not in the paper), fidelity k pays for a gap
+    of max(gap, epsilon), so that m also pays off from 2 margin_m + (epsilon - 2 margin_k)
+    sqrt(lambda_m / lambda_k) on; the larger threshold counts.
 
     All have shape (M,); costs increase, and the last threshold is 0.
     """
@@ -47,9 +44,9 @@ def convenience_thresholds(
 
 
 def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
-    """Whether exploring all cheaper fidelities in vain costs no more than the present one.
+    """Tell whether exploring all cheaper fidelities in vain costs no more than the present one.
 
-    That is Assumption 1 of Poiani et al. (2022): ``sum_(l<m) e_l <= e_m`` for every m < M, where
+    This is Assumption 1 of Poiani et al. (2022): ``sum_(l<m) e_l <= e_m`` for every m < M, where
     e_m is, up to a common factor, the cost lambda_m / alpha_m^2 of one arm's phase.
     """
     effort = _phase_efforts(margins, costs)
@@ -59,10 +56,9 @@ def assumption_1_holds(margins: FloatArray, costs: FloatArray) -> bool:
 def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = True) -> BoolArray:
     """Choose the fidelities to race on; costs need not increase here.
 
-    Dominated fidelities go first (Poiani et al. 2022, footnote 1), perhaps the target itself. Of
-    what is left, the largest set that contains the unbiased fidelity and satisfies Assumption 1 is
-    kept (Section 4.2); of equally large ones, the cheapest to explore in vain. Without `preselect`,
-    all that are not dominated are kept.
+    Dominated fidelities go first (Poiani et al. 2022, footnote 1), perhaps the target itself. With
+    `preselect`, the largest set with the unbiased fidelity that satisfies Assumption 1 is kept
+    (Section 4.2). Among equally large ones, it is the cheapest to explore in vain.
     """
     n_fidelities = len(costs)
     kept = np.ones(n_fidelities, dtype=bool)
@@ -93,6 +89,5 @@ def select_fidelities(margins: FloatArray, costs: FloatArray, preselect: bool = 
 
 
 def _phase_efforts(margins: FloatArray, costs: FloatArray) -> FloatArray:
-    """4 lambda_m / alpha_m^2 for every fidelity but the last, shape (M - 1,)."""
     thresholds = convenience_thresholds(margins, costs)[:-1]
     return np.asarray(4.0 * costs[:-1] / thresholds**2, dtype=np.float64)

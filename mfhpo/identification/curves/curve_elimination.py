@@ -47,8 +47,8 @@ def check_gains(names: Sequence[object], gains: Sequence[tuple[float, float]]) -
 class BoundedCurves:
     """Elimination of learning curves by declared bounds on what they still gain.
 
-    An arm's final mean is in ``[value + a_m - noise, value + b_m + noise]`` once it has shown a
-    value at fidelity m, a_m and b_m bounding its gain from there. A run is hopeless when the
+    Once an arm has shown a value at fidelity m, its final mean is in ``[value + a_m - noise, value
+    + b_m + noise]``. Here a_m and b_m bound its gain from there. A run is hopeless when the
     smallest upper end of its arm is below the largest lower end of another arm. The `gains` have
     shape (M, 2); the last row is (0, 0).
     """
@@ -94,15 +94,12 @@ class BoundedCurves:
         return self.judge(arm, np.full(len(self.gains), np.nan))
 
     def interval(self, arm: Hashable) -> tuple[float, float]:
-        """Where an arm's final mean is, by what was added of it."""
+        """Return bounds on an arm's final mean, from the values added so far."""
         none = np.full(len(self.gains), np.nan)
         return self._low(self._largest.get(arm, none)), self.standing(arm).reach
 
     def judge(self, arm: Hashable, curve: FloatArray, others: Iterable[Run] = ()) -> Verdict:
-        """Judge an unfinished curve of an arm, by all it has shown, and all that was added of it.
-
-        `others` are further runs that are under way.
-        """
+        """Judge an unfinished curve of an arm by all that was seen; `others` are under way."""
         lowest = np.fmin(curve, self._smallest.get(arm, curve))
         ends = lowest + self.gains[:, 1]
         reach = math.inf if np.isnan(ends).all() else float(np.nanmin(ends)) + self._noise
@@ -158,7 +155,7 @@ class PhasedCurves:
         self._means: FloatArray = np.full((16, n_fidelities), -np.inf)
 
     def tolerance(self, fidelity: int) -> float:
-        """How far an arm may be behind at a fidelity; infinite before the one that gives W."""
+        """Return how far behind an arm may be at a fidelity; infinite before that of W."""
         first, spread = self._first_spread()
         return math.inf if fidelity < first else spread * 2.0 ** (1 - fidelity + first)
 
@@ -185,11 +182,7 @@ class PhasedCurves:
     def judge(
         self, arm: Hashable, fidelity: int, value: float, others: Iterable[Run] = ()
     ) -> Verdict:
-        """Judge an unfinished curve of an arm, by its value at one fidelity.
-
-        The value is averaged with those that were added of the arm; `others` are further runs that
-        are under way.
-        """
+        """Judge an unfinished curve by its value at one fidelity, averaged with added ones."""
         row = self._rows.get(arm)
         mean = float(value)
         if row is not None:
@@ -202,7 +195,7 @@ class PhasedCurves:
         return self._verdict(arm, fidelity, self.mean(arm, fidelity), ())
 
     def mean(self, arm: Hashable, fidelity: int) -> float:
-        """Mean of the values that were added of an arm at a fidelity; NaN if there is none."""
+        """Return the mean of an arm's values at a fidelity; NaN without any."""
         row = self._rows.get(arm)
         if row is None or not self._counts[row, fidelity]:
             return math.nan

@@ -26,10 +26,7 @@ def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -
 
 
 def read_curve(reports: Mapping[int, float], steps: Sequence[int]) -> FloatArray:
-    """Read a curve's values at the fidelities from reports by step, shape (M,).
-
-    That is the first value at or after a fidelity's step and before the next one's, else NaN.
-    """
+    """Read the first value at or after each fidelity's step and before the next, (M,), else NaN."""
     reported = sorted(step for step, value in reports.items() if not math.isnan(value))
     values = np.full(len(steps), np.nan)
     for fidelity, step in enumerate(steps):
@@ -100,9 +97,9 @@ class CurveRace:
 
     Notes
     -----
-    The coverage is exact for exchangeable arms that run once, all of which finish. An arm that was
-    stopped never shows its gain, so that more than 1 - coverage of the arms that would have won may
-    be stopped, where late bloomers win.
+    The coverage is exact for exchangeable arms that run once and all finish. A stopped arm never
+    shows its gain. So where late bloomers win, more than 1 - coverage of the arms that would have
+    won may be stopped.
 
     Examples
     --------
@@ -144,11 +141,7 @@ class CurveRace:
         return self._radii
 
     def add(self, arm: Hashable, curve: FloatArray) -> None:
-        """Add a finished curve, shape (M,), larger is better; repeats of an arm are averaged.
-
-        What is not finite was not seen, but at the target: the arm's gain from there counts as
-        unbounded.
-        """
+        """Add a finished curve, (M,); without a target value the arm's gain counts as unbounded."""
         row = self._rows.setdefault(arm, len(self._arms))
         if row == len(self._arms):
             self._arms.append(arm)
@@ -166,10 +159,7 @@ class CurveRace:
         self._stale = True
 
     def judge(self, arm: Hashable, fidelity: int, value: float) -> Verdict:
-        """Judge an unfinished curve of an arm, by its value at one fidelity below the target.
-
-        The value is averaged with those of the arm's finished runs.
-        """
+        """Judge an unfinished curve by its value at one fidelity, averaged with finished runs."""
         self._refresh()
         row = self._rows.get(arm)
         mean, count = float(value), 1

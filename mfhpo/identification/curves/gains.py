@@ -14,7 +14,7 @@ StepT = TypeVar("StepT", int, float)
 
 
 def as_gain(step: float, bound: Bound) -> tuple[float, float]:
-    """The least and the largest gain that a bound allows: that pair, or how far values may move."""
+    """Return the least and largest gain that a bound allows: that pair, or a distance."""
     name = f"bias[{step}]"
     if isinstance(bound, (Sequence, np.ndarray)):
         pair = check_numbers(name, bound, "a number or a pair of numbers")
@@ -26,10 +26,7 @@ def as_gain(step: float, bound: Bound) -> tuple[float, float]:
 
 
 def checked_bounds(bias: Any, check_step: Callable[[Any], StepT]) -> dict[StepT, Bound]:
-    """Bounds given as ``{step: bound}``, sorted by step, with a `check_step` that may raise.
-
-    A ValueError says that it is no mapping, has no step, or that the bounds grow with the step.
-    """
+    """Return bounds, given as ``{step: bound}``, sorted by step; ValueError if they are wrong."""
     if not isinstance(bias, Mapping) or not bias:
         raise ValueError(
             f"bias must be {{step: bound}} with at least one step, a function of the step, "
@@ -46,10 +43,10 @@ def gains_of(
     steps: Sequence[StepT],
     sign: float = 1.0,
 ) -> FloatArray:
-    """Bounds on the gains in values that are maximised, for `BoundedCurves`, shape (M, 2).
+    """Return bounds on gains in values that are maximised, for `BoundedCurves`, shape (M, 2).
 
     `bias` gives a bound for each of the `steps` but the last, in the unit of the objective: by
-    step, or as a function. `sign` is -1 where the objective is minimised.
+    step, or as a function. `sign` is -1 to minimise.
     """
     bounds = [bias[step] if isinstance(bias, Mapping) else bias(step) for step in steps[:-1]]
     gains = check_gains(steps[:-1], list(map(as_gain, steps, bounds)))

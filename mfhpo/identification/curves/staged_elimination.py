@@ -85,19 +85,19 @@ class StagedElimination(abc.ABC):
         self._failed.add(arm)
 
     def n_finished(self, arm: int) -> int:
-        """Number of an arm's values at the target."""
+        """Return the number of an arm's values at the target."""
         return int(self._counts[arm][-1]) if arm in self._counts else 0
 
     def mean(self, arm: int, stage: int) -> float:
-        """Mean of an arm's values at a stage where it was observed."""
+        """Return the mean of an arm's values at a stage where it was observed."""
         return float(self._sums[arm][stage] / self._counts[arm][stage])
 
     @abc.abstractmethod
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
-        """Where a run that waits is in the order; the smallest goes first.
+        """Return the sort key of a run that waits; the smallest goes first.
 
-        It has come to the stage `reached`, -1 before the first; `ahead` counts the arm's other runs
-        that have come further or are under way.
+        The run has come to the stage `reached`, -1 before the first. `ahead` counts the arm's other
+        runs that are further or under way.
         """
 
     @abc.abstractmethod
@@ -105,11 +105,11 @@ class StagedElimination(abc.ABC):
 
     @abc.abstractmethod
     def _most_hopeless(self) -> tuple[int, Verdict] | None:
-        """An arm that can be let go, or None."""
+        """Return an arm that can be let go, or None."""
 
     @abc.abstractmethod
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
-        """The best answer so far, given what was paid and whether all arms have entered."""
+        """Return the best answer so far, given what was paid and whether all arms have entered."""
 
     def _answer(self, arm: int | None, cost: float, finished: bool, **what: Any) -> Recommendation:
         stage = 0 if arm is None else self._furthest(arm)
@@ -174,7 +174,7 @@ class BoundedElimination(StagedElimination):
         return self._curves.gains
 
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
-        """First what other runs of the arm do not tell as well, of these the most promising."""
+        """Prefer arms with few runs ahead, then the most promising."""
         return ahead, -self._curves.standing(arm).reach
 
     def drop(self, arm: int, verdict: Verdict | None = None) -> None:
@@ -214,7 +214,7 @@ class BoundedElimination(StagedElimination):
         return low - high > _ROUNDING * (abs(low) + abs(high))
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
-        """The arm with the largest lower end (see `StagedElimination.recommend`)."""
+        """Return the arm with the largest lower end (see `StagedElimination.recommend`)."""
         seen = [arm for arm in self.active if arm in self._counts]
         if not seen:
             return self._without_any(cost, finished)
@@ -271,7 +271,7 @@ class PhasedElimination(StagedElimination):
         super().__init__(n_stages, n_startup_runs)
 
     def turn(self, arm: int, reached: int, ahead: int) -> tuple[float, ...]:
-        """First what is least far, of these the most promising."""
+        """Prefer the run that is least far, then the most promising arm."""
         return reached, ahead, -self.mean(arm, reached) if reached >= 0 else 0.0
 
     def drop(self, arm: int, verdict: Verdict | None = None) -> None:
@@ -309,7 +309,7 @@ class PhasedElimination(StagedElimination):
         return None
 
     def recommend(self, cost: float, finished: bool, complete: bool) -> Recommendation:
-        """The arm with the largest mean (see `StagedElimination.recommend`)."""
+        """Return the arm with the largest mean (see `StagedElimination.recommend`)."""
         seen = [arm for arm in self.active if arm in self._counts]
         if not seen:
             return self._without_any(cost, finished)

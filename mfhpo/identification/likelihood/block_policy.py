@@ -83,7 +83,6 @@ class BlockPolicy(BestArmPolicy):
         return counted
 
     def _first_in_turn(self, arms: IntArray, block: int) -> int:
-        """Which of these arms is evaluated first in a block."""
         return int(arms[np.argmin(_turns(self.seed, self.problem.n_arms, block)[arms])])
 
     def _exists(self, block: int) -> bool:
@@ -106,7 +105,7 @@ class BlockPolicy(BestArmPolicy):
 
 @lru_cache(maxsize=512)
 def _turns(seed: int, n_arms: int, block: int) -> IntArray:
-    """When the turn of each arm is in a block, shape (K,); reversed in every second one."""
+    """Return each arm's turn in a block, shape (K,); reversed in every second one."""
     turns = np.random.default_rng([seed, block // 2, _STREAM]).permutation(n_arms)
     if block % 2:
         turns = n_arms - 1 - turns

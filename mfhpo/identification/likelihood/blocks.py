@@ -4,7 +4,7 @@ The model is arm + block + noise. In each round all arms of a set are evaluated 
 new to them. Two arms are compared by their differences in the blocks that they share, which leaves
 the block's effect out.
 
-Why it is valid. The set of a round depends on earlier rounds alone, so the differences of one pair
+Why it is valid. The set of a round depends on earlier rounds alone. So the differences of one pair
 are independent draws of one distribution, however long the pair takes part. Blocks that are added
 because a winner did badly there can only speak against it. If the differences are normal, the
 evidence of `mfhpo.knowledge.student` needs nothing else: not what others' differences vary by.
@@ -71,7 +71,7 @@ BLOCK_CONDITIONS = (
 
 
 class Blocks:
-    """The values of K arms in blocks, and what complete rounds say of pairs of arms.
+    """The values of K arms in blocks, and what complete rounds say about pairs of arms.
 
     Attributes
     ----------
@@ -135,28 +135,28 @@ class Blocks:
         return bool(new.any())
 
     def doubtful(self) -> IntArray:
-        """The blocks in which some arm failed and nobody has a value so far, shape (n,)."""
+        """Return the blocks with failures and no value so far, shape (n,)."""
         return np.flatnonzero(~self.void & self._empty & self.failed.any(axis=0))
 
     def failures_of(self, arm: int) -> tuple[int, int]:
-        """In how many blocks with any value, and in how many void ones, an arm failed."""
+        """Return how many blocks with any value, and how many void ones, an arm failed in."""
         failed = self.failed[arm] > 0
         return int(failed[~self._empty].sum()), int(failed[self.void].sum())
 
     def closed(self, arms: IntArray | int) -> BoolArray:
-        """Where these arms are not evaluated (again), shape (n, B), or (B,) for one arm.
+        """Return where these arms are not evaluated (again), shape (n, B), or (B,) for one arm.
 
-        An arm that failed waits until another has a value there: the block may be to blame.
+        An arm that failed waits until another has a value there, since the block may be to blame.
         """
         waits = (self.failed[arms] > 0) & self._empty
         return np.asarray(self.settled[arms] | waits | self.void)
 
     def first_values(self, arms: IntArray, n: int) -> FloatArray:
-        """The values of arms in the first n blocks that are not void, shape (len(arms), n)."""
+        """Return the arms' values in the first n blocks that are not void, shape (len(arms), n)."""
         return np.asarray(self.values[arms][:, np.flatnonzero(~self.void)[:n]])
 
     def value_after(self, arm: int, n: int) -> float | None:
-        """The arm's value that follows its first n, unless one before it may still come."""
+        """Return the arm's value that follows its first n, unless an earlier one may still come."""
         value = self.values[arm, ~(self.void | self.given_up[arm])][n : n + 1]
         return None if not value.size or np.isnan(value[0]) else float(value[0])
 
@@ -170,7 +170,7 @@ class Blocks:
         return f"the mean over replicates, which the arms shared{left_out}{given_up}"
 
     def seen(self, arm: int) -> IntArray:
-        """The blocks in which an arm has a value, in their order, shape (n,)."""
+        """Return the blocks in which an arm has a value, in their order, shape (n,)."""
         return np.flatnonzero(~np.isnan(self.values[arm]))
 
     @property
@@ -189,10 +189,7 @@ class Blocks:
         return np.asarray(self.settled.sum(axis=1))
 
     def first_open(self, arm: int, taken: Collection[int] = ()) -> int:
-        """The first block that is open for the arm, of complete rounds if there is one.
-
-        Those `taken` are not meant.
-        """
+        """Return the first block open for the arm and not `taken`; complete rounds come first."""
         closed = np.zeros(self.values.shape[1] + len(taken) + 1, dtype=bool)
         closed[: self.values.shape[1]] = self.closed(arm)
         closed[[block for block in taken if block < len(closed)]] = True
@@ -201,7 +198,7 @@ class Blocks:
         return int(missed[0]) if missed.size else int(np.argmin(closed))
 
     def place(self, block: int) -> int:
-        """When a block's turn is: complete rounds come first, so that arms catch up with them."""
+        """Return a block's place: complete rounds come first, so that arms catch up with them."""
         rounds = self.rounds
         return rounds.index(block) if block in rounds else len(rounds) + block
 
@@ -213,11 +210,11 @@ class Blocks:
         return int(np.argmin(done))
 
     def is_complete(self, arms: IntArray, block: int) -> bool:
-        """Whether all these arms have values in a block, but for those that will have none."""
+        """Tell whether these arms have all the values in a block that they will have."""
         return block < self.values.shape[1] and bool(self.settled[arms, block].all())
 
     def counts(self) -> IntArray:
-        """How many of the first rounds are settled for each arm, without a gap, shape (K,)."""
+        """Return how many first rounds are settled for each arm, without a gap, shape (K,)."""
         settled = self.settled[:, self.rounds]
         return np.asarray(np.cumprod(settled, axis=1, dtype=np.int64).sum(axis=1))
 
@@ -231,7 +228,7 @@ class Blocks:
         self.errors.append(errors)
 
     def means(self, arms: IntArray) -> FloatArray:
-        """Means over the complete rounds, for arms that have values in all of them, shape (n,)."""
+        """Return means over the complete rounds, for arms with values in all of them, (n,)."""
         return np.asarray(self.values[arms][:, self.rounds].mean(axis=1))
 
     def are_alike(self, arms: IntArray, least: int) -> bool:
@@ -243,10 +240,7 @@ class Blocks:
         return bool((np.isnan(values) | (values == np.fmax.reduce(values, axis=0))).all())
 
     def standings(self, arms: IntArray, blocks: Collection[int]) -> FloatArray:
-        """The arms' means over blocks, shape (n,), -inf without a value there.
-
-        If any lacks a value, they are means of what is left without the mean of each block.
-        """
+        """Return the arms' means, (n,), without each block's mean if any value is missing."""
         values = self.values[arms][:, list(blocks)]
         present = ~np.isnan(values)
         if not present.all():
@@ -257,10 +251,7 @@ class Blocks:
         return np.where(counts > 0, means, -np.inf)
 
     def lost_leader(self, roster: Roster, failures: IntArray, winner: int) -> int | None:
-        """An arm that left for its failures, and is better than the winner where both have values.
-
-        Where they share no block, it is one that led when it left.
-        """
+        """Return an arm that left for failures, and is better in shared blocks, or led then."""
         for arm in np.flatnonzero(roster.withdrawn & failures.any(axis=1)).tolist():
             differences = self.values[arm] - self.values[winner]
             shared = differences[~np.isnan(differences)]
@@ -300,7 +291,6 @@ class Blocks:
         return found
 
     def _differences(self, leader: int, others: IntArray) -> Samples:
-        """Describe the differences of the leader from others in the rounds that both share."""
         values, shared = self.values[:, self.rounds], self.counts()
         numbers = np.arange(len(self.rounds))
         within = numbers < np.minimum(shared[others], shared[leader])[:, None]
@@ -333,7 +323,7 @@ class Blocks:
         return weights @ np.maximum(squares, 0.0), degrees
 
     def state_dict(self) -> dict[str, Any]:
-        """The values as nested lists, with None where there is none, and the complete rounds."""
+        """Return the values as nested lists, None without one, and the complete rounds."""
         return {
             "failed": self.failed.tolist(),
             "void": self.void.tolist(),

@@ -1,8 +1,8 @@
 """How strongly the observations speak against one arm being better than another.
 
 The statistic is the generalised likelihood ratio of MF-GRAD (Poiani, Degenne, Kaufmann, Metelli and
-Restelli, NeurIPS 2024). To hold at all times at once, every count n is replaced by n^2 / (n + rho),
-and ln(1 + n / rho) / 2 is taken off for each pair (arm, fidelity).
+Restelli, NeurIPS 2024). To hold at all times, it replaces every count n by n^2 / (n + rho), and
+loses ln(1 + n / rho) / 2 for each pair (arm, fidelity).
 
 Why it is valid. S being the sum of n values of an arm at a fidelity minus n times their mean, in
 units of sigma, the average of exp(x S - n x^2 / 2) over x ~ N(0, 1 / rho) is the supermartingale
@@ -88,9 +88,9 @@ def nearest_mean(
 class UnknownVariances:
     """What is asked where each arm's variance is estimated from its own values.
 
-    `squares` gives the sums of squares of some arms around their means, and `squares_of_others`
-    those of others that count for them with their degrees of freedom, shape (n, M) each. The
-    statistic is compared with the `threshold`, which it reaches where `delta` is kept.
+    `squares` gives some arms' sums of squares around their means. `squares_of_others` gives those
+    of others that count for them, and degrees of freedom, shape (n, M) each. The statistic is
+    compared with the `threshold`, which it reaches where `delta` is kept.
     """
 
     squares: Callable[[IntArray], FloatArray]
@@ -175,24 +175,24 @@ class PairLikelihood(abc.ABC):
     def against(
         self, leader: int, others: IntArray, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """How far the observations are from others being better than the leader by epsilon.
+        """Return the evidence against others being better than the leader by epsilon.
 
-        The centres of the others must not exceed the leader's. Returns the logarithm of the
-        likelihood ratio, all fidelities together, and the leader's target mean in the nearest such
-        case (0 where the bounds leave it open), both of shape (n,).
+        The centres of the others must not exceed the leader's. Returns the log likelihood ratio,
+        all fidelities together, and the leader's target mean in the nearest such case, shape (n,)
+        each; the mean is 0 where the bounds leave it open.
         """
 
     @abc.abstractmethod
     def _ratios_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """The same from one fidelity of each arm, shape (n, M, M): the leader's, the other's."""
+        """Return the ratios from one fidelity of each arm, shape (n, M, M): leader's, other's."""
 
     def statistic(
         self, leader: int, others: IntArray, ratio: FloatArray, epsilon: float = 0.0
     ) -> FloatArray:
-        """How strongly the observations speak against others being better, shape (n,).
+        """Return how strongly the observations speak against others being better, shape (n,).
 
-        `ratio` is what `against` gave. At ln((K - 1) / delta) and above, the other arm is not
-        better. With a prior of 0 it is the ratio itself, and no bound.
+        `ratio` comes from `against`. From ln((K - 1) / delta) on, the other arm is not better. With
+        a prior of 0 it is the ratio itself, and no bound.
         """
         n_fidelities = len(self.bounds)
         if self._prior == 0.0:
@@ -212,7 +212,7 @@ class PairLikelihood(abc.ABC):
     def _statistic_of_unknown(
         self, unknown: "UnknownVariances", leader: int, others: IntArray, epsilon: float
     ) -> FloatArray:
-        """The same where each arm's variance is estimated, from one fidelity of each arm."""
+        """Return the `statistic` for estimated variances, from one fidelity of each arm."""
         gaps = self._gaps_of_two(leader, others, epsilon)
         counts = self._counts[leader][:, None], self._counts[others][:, None]
         squares = unknown.squares(np.append(leader, others))
@@ -235,7 +235,7 @@ class PairLikelihood(abc.ABC):
 
     @abc.abstractmethod
     def _gaps_of_two(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """By how much means at two fidelities differ more than the null hypothesis allows.
+        """Return how far differences of two means exceed the null hypothesis.
 
         Shape (n, M, M): the leader's fidelity, the other's; negative where they are not compared.
         """
@@ -244,10 +244,10 @@ class PairLikelihood(abc.ABC):
     def distances(
         self, leader: int, other: int, alternative: float, epsilon: float = 0.0
     ) -> tuple[FloatArray, FloatArray]:
-        """How far the two arms' means are from that nearest case at each fidelity, shape (M,).
+        """Return the two arms' distances from the nearest such case at each fidelity, shape (M,).
 
-        Negative where it is well within the bias bounds. The statistic grows with another pull by
-        about distance^2 / (2 sigma^2).
+        Negative well within the bias bounds. Another pull raises the statistic by about distance^2
+        / (2 sigma^2).
         """
 
 
@@ -335,7 +335,7 @@ class OrderBiasLikelihood(PairLikelihood):
         self.centres = weighted / np.where(total > 0.0, total, 1.0)
 
     def _excess(self, leader: int, others: IntArray, epsilon: float) -> FloatArray:
-        """By how much the means differ more than the bounds allow, shape (n, M)."""
+        """Return how far differences of means exceed the bounds, shape (n, M)."""
         return np.asarray(self.means[leader] - self.means[others] - self.bounds + epsilon)
 
     def against(

@@ -33,7 +33,7 @@ _MANY = 200
 
 @lru_cache(maxsize=64)
 def _inflations(level: float) -> FloatArray:
-    """Squared radii where the variance is estimated over those where it is known, by count."""
+    """Return squared radii of estimated variances over those of known ones, by count."""
     counts = np.arange(_MANY + 1)
     known = MixtureRadius(1.0)(counts, level)
     estimated = StudentMixtureRadius()(counts, level, squares=np.maximum(counts - 1.0, 0.0))
@@ -143,7 +143,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         return float(np.nan_to_num(self._evidence.noise_scales()[-1]))
 
     def falls_short(self, leader: int, epsilon: float) -> float:
-        """How much evidence is missing against any other being better by epsilon, if above 0."""
+        """Return the missing evidence against another arm being better by epsilon, if above 0."""
         if self._standing is None:
             return math.inf
         likelihood, others = self._standing.likelihood, self.active[self.active != leader]
@@ -154,7 +154,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         self._standing = self._new_standing(self._evidence.counts)
 
     def _new_standing(self, counts: IntArray) -> Standing:
-        """Who leads, if the present means came of these counts, shape (K, M)."""
+        """Return who leads if the present means had these counts, shape (K, M)."""
         n_arms, levels = self.problem.n_arms, self._levels
         arms = np.arange(n_arms)
         as_if = counts is not self._evidence.counts
@@ -202,12 +202,11 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         return self._target_only or self.problem.n_fidelities == 1
 
     def _squares(self, arms: IntArray) -> FloatArray:
-        """Sums of squares of some arms, shape (n, M) of the levels that are compared."""
         noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
         return np.stack([noise.squares(arms, m) for m in levels], axis=1)
 
     def _squares_of_others(self, arms: IntArray) -> tuple[FloatArray, FloatArray]:
-        """Squares of others that count for some arms, and their degrees of freedom, (n, M) each."""
+        """Return others' squares that count for some arms, and degrees of freedom, (n, M) each."""
         noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
         parts = [noise.squares_of_others(arms, m) for m in levels]
         return np.stack([part[0] for part in parts], 1), np.stack([part[1] for part in parts], 1)
@@ -228,7 +227,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         )
 
     def _steering_variances(self, arms: IntArray, counts: IntArray | FloatArray) -> FloatArray:
-        """The variances, raised where they are guesses from so few values, shape (n, M)."""
+        """Return the variances, raised where they are guesses from few values, shape (n, M)."""
         noise, levels = self._evidence.noise, range(self.problem.n_fidelities)[self._levels]
         variances = noise.variances(arms)[:, self._levels]
         for place, m in enumerate(levels):
@@ -237,7 +236,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         return variances
 
     def _inflation(self, counts: IntArray | FloatArray) -> FloatArray:
-        """How much larger a known variance would ask for as many values; it steers the race."""
+        """Return the factor to a known variance that needs as many values; it steers the race."""
         return _inflations(self._level)[np.minimum(counts, _MANY).astype(np.int64)]
 
     def _judge_all(self) -> None:
@@ -270,7 +269,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
             self._certificate = leader
 
     def _separated(self, leader: int, others: IntArray, epsilon: float) -> BoolArray:
-        """Whom the intervals of bounded values tell from the leader, shape (n,)."""
+        """Return which arms the intervals of bounded values separate from the leader, (n,)."""
         if not isinstance(self.problem.noise, Bounded):
             return np.zeros(len(others), dtype=bool)
         assert self.bias is not None
@@ -317,7 +316,7 @@ class LikelihoodRatioPolicy(BestArmPolicy):
         return surest_at_target(self._evidence, self.active, self.bias)
 
     def _remaining_cost(self, leader: int | None) -> float | None:
-        """A guess: the statistics go on growing in proportion to what was paid for them."""
+        """Guess the remaining cost: statistics go on growing in proportion to it."""
         standing = self._standing
         if self.winner is not None or standing is None or standing.leader is None:
             return super()._remaining_cost(leader)

@@ -60,10 +60,10 @@ class Pairs:
     variances: FloatArray
 
     def evidence(self, prior: float, wanted: float) -> FloatArray:
-        """The logarithm of the average likelihood ratio, shape (n,), with the count rho `prior`.
+        """Return the logarithm of the average likelihood ratio, (n,), with the count rho `prior`.
 
-        It reaches `wanted` where that does, and may be another number on the same side of it; minus
-        infinity works it out.
+        It is exact for a `wanted` of minus infinity. Otherwise it may be any number on the same
+        side of `wanted`.
         """
         found: FloatArray = np.full(len(self.gaps), -np.inf)
         for share, of_other in ((1.0 - _FAR_SHARE, prior), (_FAR_SHARE, _FAR * prior)):
@@ -81,7 +81,7 @@ class _Average:
     priors: FloatArray
 
     def evidence(self, wanted: float) -> FloatArray:
-        """At least `wanted` if and only if the average is; elsewhere a bound is enough."""
+        """Return at least `wanted` if and only if the average does; else any lower bound."""
         penalties = (np.log1p(self.pairs.counts / self.priors) / 2.0).sum(axis=0)
         hopeful = wanted - MOST_GAIN + penalties
         found = self._on_both_sides()
@@ -121,7 +121,7 @@ class _Average:
         return np.asarray(explained[1] / explained.sum(axis=0))
 
     def _where_likely(self) -> FloatArray:
-        """The evidence on one side where the minimum on both sides is, never below it."""
+        """Return the evidence on one side at the minimum on both sides, never below it."""
         return self._averages(self._likely_split[:, None])[:, 0]
 
     def _on_one_side(self) -> FloatArray:
@@ -141,7 +141,7 @@ class _Average:
         return np.asarray(least - _SLACK)
 
     def _averages(self, splits: FloatArray) -> FloatArray:
-        """The evidence where the leader's mean takes these shares of the gap, shape (n, X)."""
+        """Return the evidence with the leader's mean at these shares of the gap, shape (n, X)."""
         explained = self._explained[:, :, None]
         parts = np.stack([splits, 1.0 - splits]) * self.pairs.gaps[:, None]
         sides = (2.0 * ndtr(np.sqrt(2.0 * explained) * parts)).prod(axis=0)

@@ -4,8 +4,8 @@ The variance of normal values needs no correction. Coarse values, of which more 
 have a variance that is 0 or far too small in most samples. So a variance is added for what the
 equal ones may hide. Of n independent values, an event with a share above `unseen_share(n, level)`
 is missing with probability below the level. So up to that share of the equal values may differ on
-other replicates. They then differ by as much as the other values of the sample do, or, where all
-are equal, by as much as values of the race vary. Where nothing varies, nothing is known.
+other replicates. They then differ by as much as the sample's other values, or as values of the race
+where all are equal. Where nothing varies, nothing is known.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Samples:
         return cls(counts, means, variances, steps, hidden)
 
     def hidden_at(self, level: float) -> FloatArray:
-        """The variance that equal values may hide with a probability above the level, (n,)."""
+        """Return the variance that equal values may hide, up to probability `level`, (n,)."""
         unseen = 1.0 - level ** (1.0 / np.maximum(self.counts, 1))
         return np.multiply(unseen, self.hidden, out=np.zeros(len(unseen)), where=unseen > 0.0)
 
@@ -77,17 +77,14 @@ class Samples:
 
 
 def usual_step(values: FloatArray) -> float:
-    """The mean step of the rows that vary, shape (K, n), NaN where there is no value.
-
-    It is infinite if none does.
-    """
+    """Return the mean step of the rows that vary, (K, n), NaN without a value; infinite if none."""
     largest = float(np.nanmax(np.abs(values), initial=0.0))
     samples = Samples.of(values, largest, 0.0)
     return float(samples.steps[~samples.constant].mean()) if not samples.constant.all() else np.inf
 
 
 def _most_frequent(values: FloatArray, rounding: float) -> tuple[IntArray, FloatArray]:
-    """How often the most frequent value of each row is there, and which it is, shape (n,) each."""
+    """Return the count of each row's most frequent value, and the value, shape (n,) each."""
     ordered = np.sort(values, axis=1)  # NaN come last, and are equal to nothing
     at = np.arange(values.shape[1])
     begins = np.ones(ordered.shape, dtype=bool)

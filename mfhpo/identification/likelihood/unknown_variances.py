@@ -97,10 +97,7 @@ class Pairs:
     shared: FloatArray
 
     def excess(self, levels: Levels) -> FloatArray:
-        """By how much the evidence exceeds what is wanted, in the better of both ways, shape (n,).
-
-        Minus infinity where nothing is known. Negative values are only upper bounds.
-        """
+        """Return how far the evidence exceeds what is wanted, by the better of two bounds, (n,)."""
         found = np.full(len(self.gaps), -np.inf)
         told = (self.gaps > 0.0) & (self.counts > 1.0).all(axis=0)
         told &= np.isfinite(self.squares).all(axis=0)
@@ -131,7 +128,7 @@ class Pairs:
         return np.where(left > 0.0, found, -np.inf)
 
     def _together(self, wanted: float) -> FloatArray:
-        """The smallest sum, or a larger one below what is wanted."""
+        """Return the smallest sum, or a larger one below what is wanted."""
         gaps = self.gaps[:, None]
         found = self._sums(gaps * np.array([0.0, 0.5, 1.0])).min(axis=1)
         open_ = found >= wanted
@@ -140,7 +137,7 @@ class Pairs:
         return np.asarray(found)
 
     def _sums(self, parts: FloatArray) -> FloatArray:
-        """The sums at such distances of the leader's mean from its own, shape (n, X)."""
+        """Return the sums at such distances of the leader's mean from its own, shape (n, X)."""
         counts, squares = self.counts[:, :, None], self.squares[:, :, None]
         leaders = log_evidence(parts, counts[0], squares[0], _PRIOR)
         others = log_evidence(self.gaps[:, None] - parts, counts[1], squares[1], _PRIOR)

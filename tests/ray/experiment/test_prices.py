@@ -3,7 +3,7 @@
 from ray.tune import PlacementGroupFactory
 
 from benchmarks.tune_clock.cluster import SimulatedTrial
-from mfhpo_ray.experiment.prices import Prices
+from mfhpo_ray.experiment.prices import Prices, required_resources
 
 
 def test_what_is_not_named_is_free():
@@ -18,5 +18,6 @@ def test_all_bundles_of_a_trial_count():
         stub=True,
     )
     trial.create_placement_group_factory()
-    assert Prices({"CPU": 1, "GPU": 20}, "measured").per_second(trial) == 23.0
-    assert Prices(None, "measured").per_second(trial) == 1.0
+    held = required_resources(trial)
+    assert Prices({"CPU": 1, "GPU": 20}, "measured").of(held) == 23.0
+    assert Prices(None, "measured").of(held) == 1.0

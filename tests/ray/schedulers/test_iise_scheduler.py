@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 from ray.tune.search import ConcurrencyLimiter
+from scipy import stats
 
 from benchmarks.tune_clock import ReplayedCurves
 from mfhpo import (
@@ -19,6 +20,7 @@ from mfhpo import (
     SuccessiveElimination,
 )
 from mfhpo.knowledge.bias import BiasContradictedWarning
+from mfhpo_ray import IISEScheduler
 from tests.ray.schedulers.races import (
     BIAS,
     LEVELS,
@@ -211,3 +213,24 @@ def test_measured_costs_are_seconds_and_prices_weigh_them():
     cost = seconds.recommendation().cost
     assert cost == pytest.approx(2.5 * run.iterations) == pytest.approx(run.slot_seconds)
     assert priced.recommendation().cost == pytest.approx(12 * cost)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
+def test_wrong_certificates_are_as_rare_as_promised():
+    # Curves are within the declared bias: at the first level the best arm may look worst.
+    delta, n_races, sigma = 0.2, 60, 0.3
+    wrong = certified = 0
+    for seed in range(n_races):
+        rng = np.random.default_rng(seed)
+        finals = np.array([0.0, 0.0, rng.uniform(0.1, 0.6)])
+        values = np.column_stack([finals + rng.uniform(-0.1, 0.1, 3), finals])
+        scheduler = IISEScheduler(
+            levels=(1, 2), bias=(0.1, 0.0), sigma=sigma, delta=delta, epsilon=0.0, measure=1
+        )
+        race(scheduler, grid(3, 60), ReplayedCurves(values, sigma=sigma, seed=seed))
+        answer = scheduler.recommendation()
+        certified += answer.certified
+        wrong += answer.certified and answer.arm != 2
+    assert certified > n_races / 2
+    assert wrong <= stats.binom.ppf(0.999, n_races, delta)
