@@ -77,7 +77,7 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
     storage = optuna.storages.InMemoryStorage()
 
     one, other = worker(storage, make()), worker(storage, make())
-    while not isinstance(one.sampler._race_of(one)[1].ask()[0], Replicate) if pulls(one) else True:
+    while not isinstance(one.sampler._read(one).policy.ask()[0], Replicate) if pulls(one) else True:
         one.optimize(objective, n_trials=1)
     # The second looks before the first has written, and writes before the first looks again.
     sampler, trials = one.sampler, []
