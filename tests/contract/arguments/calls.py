@@ -94,8 +94,12 @@ def limited() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def outcomes(call: Call, kinds: Mapping[str, Kind]) -> tuple[Counter[str], list[str]]:
-    """Give every parameter every wrong value; return how often what came, and what is unclear."""
+def outcomes(
+    call: Call, kinds: Mapping[str, Kind], shares: Mapping[str, slice]
+) -> tuple[Counter[str], list[str]]:
+    """Give each parameter its share of the wrong values; return how often what came of it, and
+    what is unclear.
+    """
     seen: Counter[str] = Counter()
     unclear: list[str] = []
     all_kinds = {**kinds, **call.kinds}
@@ -104,7 +108,7 @@ def outcomes(call: Call, kinds: Mapping[str, Kind]) -> tuple[Counter[str], list[
         made = call.call(**call.valid())
         call.use(made)
     for name in call.parameters():
-        for title, make in WRONG.items():
+        for title, make in list(WRONG.items())[shares[name]]:
             value = make()
             began = time.process_time()
             with warnings.catch_warnings(), limited():
