@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import optuna
@@ -12,38 +13,11 @@ from optuna.trial import FrozenTrial
 from mfhpo._validation import check_instance
 from mfhpo_optuna.arguments import from_json, is_of_later_version
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.samplers.best_arm import (
-    IISESampler,
-    MFGradSampler,
-    MFLUCBSampler,
-    MFTopTwoSampler,
-)
-from mfhpo_optuna.samplers.choice import MFSampler
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
-from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
-from mfhpo_optuna.samplers.search_sampler import SearchSampler
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY, SHORTLIST_KEY
 
 ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
-
-_SAMPLERS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        IISESampler,
-        MFEliminationSampler,
-        MFGradSampler,
-        MFLUCBSampler,
-        MFSampler,
-        MFTopTwoSampler,
-        MFUCBSampler,
-        NashSampler,
-        RCUCBSampler,
-        SearchSampler,
-        ZoomingRCUCBSampler,
-    )
-}
 
 _NO_SAMPLER = (
     "the study does not say how it was run: that is noted by the samplers of mfhpo, from the "
@@ -70,7 +44,8 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     if SHORTLIST_KEY in study.user_attrs:
         raise ValueError("the study records evaluations of certify, which has no sampler to give")
     name, noted = _parts_of(note)
-    if name not in _SAMPLERS:
+    package = import_module("mfhpo_optuna")
+    if name not in package.__all__ or not name.endswith("Sampler"):
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
     try:
         arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
@@ -83,14 +58,13 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the first one has seen them
-            sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+            sampler: ReadingSampler = getattr(package, name)(**arguments)
     except _FAULTS_OF_A_NOTE as error:
         raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
 
 
 def _parts_of(note: Any) -> tuple[str, dict[str, Any]]:
-    """Return name and arguments of a sampler as they are noted; ValueError if they are not."""
     if isinstance(note, dict):
         name, arguments = note.get("sampler"), note.get("arguments")
         if is_of_later_version(note):
@@ -128,21 +102,11 @@ def chosen_sampler(
 
 @dataclass(frozen=True)
 class Record:
-    """The study in which `certify` evaluates the best configurations of a study.
-
-    Parameters
-    ----------
-    name
-        The name of the record.
-    about
-        What the record notes: the study that it is about, and its candidates.
-    answer
-        The certificate as plain JSON values; None if there is none yet.
-    """
+    """The study in which `certify` evaluates the best configurations of a study."""
 
     name: str
-    about: Mapping[str, Any]
-    answer: dict[str, Any] | None
+    about: Mapping[str, Any]  # what it notes: the study that it is about, and its candidates
+    answer: dict[str, Any] | None  # the certificate as plain JSON values; None if there is none yet
 
 
 def record_of(study: optuna.Study) -> Record | None:

@@ -100,11 +100,11 @@ def limited() -> Iterator[None]:
 
 
 def outcomes(
-    call: Call, kinds: Mapping[str, Kind]
+    call: Call, kinds: Mapping[str, Kind], shares: Mapping[str, slice]
 ) -> tuple[Counter[str], list[str], tuple[float, str]]:
-    """Give every parameter every wrong value.
+    """Give each parameter its share of the wrong values.
 
-    Return how often what came, what is unclear, and the seconds of the slowest call.
+    Return how often what came of it, what is unclear, and the seconds of the slowest call.
     """
     seen: Counter[str] = Counter()
     unclear: list[str] = []
@@ -115,7 +115,7 @@ def outcomes(
         made = call.call(**call.valid())
         call.use(made)
     for name in call.parameters():
-        for title, make in WRONG.items():
+        for title, make in list(WRONG.items())[shares[name]]:
             value = make()
             began = time.process_time()
             with warnings.catch_warnings(), limited():
