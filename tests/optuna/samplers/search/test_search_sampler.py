@@ -10,7 +10,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import SearchSampler, plot_race, training_of
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.optuna.samplers.races import (
     PULL,
     answers,
@@ -120,7 +120,7 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
     def seconds_of(race, trial):
         return 1.0 + abs(trial.params["x"])
 
-    monkeypatch.setattr(StudyRace, "seconds_since_beginning", seconds_of)
+    monkeypatch.setattr(UnderWay, "seconds_since_beginning", seconds_of)
     options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
     study = run(SearchSampler(**options), flat)
     seconds = [seconds_of(None, trial) for trial in pulls(study)]

@@ -126,7 +126,7 @@ def test_limits_are_derived_from_the_first_durations(longest):
 
 def test_what_nobody_stopped_counts_as_stopped_at_its_limit(monkeypatch):
     monkeypatch.setattr(
-        "mfhpo_optuna.study.study_race.StudyRace.seconds_since_beginning",
+        "mfhpo_optuna.study.trials.under_way.UnderWay.seconds_since_beginning",
         lambda race, trial: trial.user_attrs["takes"],
     )
 
