@@ -14,10 +14,13 @@ import optuna
 from optuna.study import StudyDirection
 
 from mfhpo._validation import check_count
+from mfhpo._validation.parameters import document
 from mfhpo_optuna.samplers.search_sampler import training_of
 
 if TYPE_CHECKING:
     import lightgbm
+
+__all__ = ["ReportRounds", "train_from_checkpoint"]
 
 # LightGBM's names for the number of rounds, by its documentation of parameters.
 _NUMBERS_OF_ROUNDS = (
@@ -232,3 +235,6 @@ def train_from_checkpoint(
     model.save_model(own, num_iteration=-1)
     os.replace(own, path)
     return model
+
+
+document(*map(globals().get, __all__))

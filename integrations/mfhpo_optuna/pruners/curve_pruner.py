@@ -16,8 +16,13 @@ from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_names, check_number
-from mfhpo.identification.curves.curves import Verdict, check_steps, read_curve
+from mfhpo._validation import check_count, check_names
+from mfhpo.identification.curves.curves import (
+    Verdict,
+    check_reduction_factor,
+    check_steps,
+    read_curve,
+)
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.news import TrialNews
 
@@ -43,13 +48,9 @@ class CurvePruner(BasePruner):
     ) -> None:
         right = "a collection of names such as ('seed',)"
         self._replicate_params = frozenset(check_names("replicate_params", replicate_params, right))
-        if not 1.0 < check_number("reduction_factor", reduction_factor) < math.inf:
-            raise ValueError(
-                f"reduction_factor must be above 1 and finite, got {reduction_factor!r}; try 3."
-            )
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
         self._n_warmup_steps = check_count("n_warmup_steps", n_warmup_steps, 0)
-        self._reduction_factor = reduction_factor
+        self._reduction_factor = check_reduction_factor(reduction_factor)
         self._final_step = None if final_step is None else check_count("final_step", final_step, 1)
         self._forget()
         if self._final_step is not None and len(self._steps(self._final_step)) == 1:

@@ -54,7 +54,7 @@ _PIECES = "pieces"
 
 # What nobody exceeds who means it: whole numbers, characters of a name, entries of a list, and how
 # deep lists and mappings lie in each other.
-_MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 2_000, 1_000_000, 50
+_MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
 
 
 @dataclass(frozen=True)

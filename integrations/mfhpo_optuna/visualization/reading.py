@@ -10,6 +10,7 @@ import optuna
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial
 
+from mfhpo._validation import check_instance
 from mfhpo_optuna.arguments import from_json, is_of_later_version
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
@@ -80,10 +81,9 @@ def chosen_sampler(
 
     Raises TypeError for one of another kind than the plot needs.
     """
-    if isinstance(sampler, kind):
-        return sampler
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     if sampler is not None:
-        raise TypeError(f"{plot} needs {needed}, but sampler is a {type(sampler).__name__}.")
+        return check_instance("sampler", sampler, kind, f"{needed}, or None for {plot}")
     if isinstance(study.sampler, kind):
         return study.sampler
     try:
