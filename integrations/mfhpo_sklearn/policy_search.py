@@ -186,7 +186,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
 
     @property
     def _timeout(self) -> float | None:
-        return unwrapped(getattr(self, "timeout", None))  # not every search has one
+        limit: float | None = unwrapped(getattr(self, "timeout", None))  # not every search has one
+        return limit
 
     def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Return the splitter's groups, and what goes on to the estimator and the scorer."""
