@@ -20,12 +20,13 @@ from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
     CENSORED_KEY,
-    CERTIFICATE_KEY,
     FIDELITY_KEY,
     LIMIT_KEY,
     SECONDS_KEY,
+    certificate_of,
+    pull_note,
+    read_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
 from mfhpo_optuna.study.study_race import Listener
@@ -54,7 +55,7 @@ class Entry:
     @property
     def seconds(self) -> float | None:
         """What it took, by the clock."""
-        noted: float | None = self.trial.user_attrs.get(SECONDS_KEY)
+        noted: float | None = read_attribute(self.trial, SECONDS_KEY)
         if noted is not None or self.purpose == "answer":
             return noted
         return None if self.trial.duration is None else self.trial.duration.total_seconds()
@@ -64,7 +65,7 @@ class Entry:
         """How it ended, in a word or two."""
         if self.purpose == "answer":
             return "answer"
-        if CENSORED_KEY in self.trial.user_attrs:
+        if read_attribute(self.trial, CENSORED_KEY) is not None:
             return "stopped at its limit"
         if self.trial.state == TrialState.COMPLETE and not self.failed:
             return "value"
@@ -235,13 +236,13 @@ def _untold(entry: Entry) -> Entry:
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
     """The trials by what they tell themselves."""
-    fidelity = reading.study.user_attrs.get(FIDELITY_KEY, "")
+    fidelity = read_attribute(reading.study, FIDELITY_KEY)
     entries = []
     for trial in reading.trials:
-        if CERTIFICATE_KEY in trial.user_attrs:
+        if certificate_of(trial) is not None:
             entries.append(Entry(trial, "answer"))
             continue
-        level = trial.user_attrs.get(LIMIT_KEY, trial.params.get(fidelity))
-        arm = trial.user_attrs.get(ARM_KEY, {}).get("arm")
-        entries.append(Entry(trial, purpose, arm, level))
+        limit, note = read_attribute(trial, LIMIT_KEY), pull_note(trial)
+        level = trial.params.get(fidelity) if limit is None else limit
+        entries.append(Entry(trial, purpose, None if note is None else note.arm, level))
     return tuple(entries)

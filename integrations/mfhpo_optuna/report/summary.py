@@ -16,7 +16,7 @@ from mfhpo.racing.recommendation import clean, params_in_words
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.report.ledger import COST_UNIT, Ledger
 from mfhpo_optuna.report.reading import StudyReading
-from mfhpo_optuna.study.attributes import FIDELITY_KEY
+from mfhpo_optuna.study.attributes import FIDELITY_KEY, read_attribute
 from mfhpo_optuna.visualization.words import sentence, trials_text, value_text
 
 Status = Literal["certified", "not certified", "best so far", "no answer"]
@@ -192,7 +192,7 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
 
 def _level(level: Any, reading: StudyReading) -> str:
     """The level that a mean belongs to, in brackets; "" without a fidelity."""
-    name = reading.study.user_attrs.get(FIDELITY_KEY)
+    name = read_attribute(reading.study, FIDELITY_KEY)
     return "" if name is None else f" ({name}={value_text(level)})"
 
 

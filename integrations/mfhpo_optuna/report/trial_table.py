@@ -10,7 +10,7 @@ from typing import Any
 from mfhpo._validation import is_number
 from mfhpo_optuna.report.ledger import Entry, Ledger
 from mfhpo_optuna.report.reading import StudyReading
-from mfhpo_optuna.study.attributes import LIMIT_KEY
+from mfhpo_optuna.study.attributes import LIMIT_KEY, read_attribute
 from mfhpo_optuna.visualization.words import value_text
 
 
@@ -43,7 +43,7 @@ def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
     columns |= {
         "purpose": lambda entry: entry.purpose,
         "arm": lambda entry: entry.arm,
-        "limit": lambda entry: entry.trial.user_attrs.get(LIMIT_KEY),
+        "limit": lambda entry: read_attribute(entry.trial, LIMIT_KEY),
         "paid": lambda entry: entry.cost,
         "seconds": lambda entry: entry.seconds,
     }

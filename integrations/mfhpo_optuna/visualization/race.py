@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
+from mfhpo._validation import check_instance
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.recommendations import StudyRecommendation
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
@@ -114,6 +115,7 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
     'cost of the race'
     """
     require_plotly("plot_race")
+    check_instance("study", study, optuna.Study, "an optuna.Study")
     try:
         needed = "a sampler that runs races, such as IISESampler"
         chosen = chosen_sampler(study, sampler, FidelitySampler, "plot_race", needed)

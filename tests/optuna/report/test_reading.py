@@ -269,3 +269,9 @@ def test_what_only_matters_while_a_study_runs_is_not_needed_to_read_it():
     arguments = {"fidelity": "epochs", "progress": "live", "lease": 60.0, "seed": 1}
     study.set_user_attr(SAMPLER_KEY, {"sampler": "SearchSampler", "arguments": arguments})
     assert stored_sampler(study).arguments == {"fidelity": "epochs", "seed": 1}
+
+
+def test_a_study_that_was_run_with_an_old_name_is_read():
+    study = optuna.create_study()
+    study.set_user_attr(SAMPLER_KEY, {"sampler": "RaceSampler", "arguments": {"seed": 1}})
+    assert type(stored_sampler(study)) is SearchSampler
