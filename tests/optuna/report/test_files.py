@@ -3,11 +3,13 @@
 import errno
 import os
 import stat
+from pathlib import Path
 
 import optuna
 import pytest
 
 from mfhpo_optuna import write_report
+from mfhpo_optuna.report.page import _replace
 
 
 @pytest.fixture
@@ -55,3 +57,17 @@ def test_a_link_stays_one(study, yesterday):
 def test_a_device_is_written_to(study):
     write_report(study, os.devnull)
     assert not stat.S_ISREG(os.stat(os.devnull).st_mode)
+
+
+def test_a_pipe_is_written_to():
+    reading, writing = os.pipe()
+    _replace(Path(f"/dev/fd/{writing}"), "a page")
+    assert os.read(reading, 10) == b"a page"
+
+
+def test_a_page_in_a_folder_that_is_read_only_is_written_over(study, yesterday, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    before = yesterday.stat().st_ino
+    write_report(study, yesterday)
+    assert yesterday.stat().st_ino == before
+    assert "<!DOCTYPE html>" in yesterday.read_text(encoding="utf-8")
