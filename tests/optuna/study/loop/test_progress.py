@@ -1,6 +1,7 @@
 import re
 import sys
 
+import numpy as np
 import optuna
 import pytest
 from optuna.samplers import RandomSampler
@@ -72,10 +73,16 @@ def test_escape_sequences_are_not_obeyed():
     assert shown == r"search | \x1b[31mtrial 3 | cost 50/100"
 
 
-@pytest.mark.parametrize("wanted", ["live", 1, "yes"])
+@pytest.mark.parametrize("wanted", [1, "yes"])
 def test_other_ways_to_show_it_are_refused(wanted):
     with pytest.raises(TypeError, match="progress must be True, False or None, got"):
         IISESampler("epochs", arms=4, progress=wanted)
+
+
+def test_a_flag_of_numpy_is_one_and_the_view_that_is_gone_says_so():
+    IISESampler("epochs", arms=4, progress=np.True_)
+    with pytest.raises(TypeError, match="'live', which is gone: True shows one line"):
+        IISESampler("epochs", arms=4, progress="live")
 
 
 def test_a_narrow_line_keeps_what_was_spent_and_when_it_ends():
