@@ -15,6 +15,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
 from optuna.samplers import BaseSampler, RandomSampler
 
+from mfhpo._validation import MOST_ARMS
 from mfhpo.censored.charges import Linear
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.fidelity import Fidelity, native
@@ -36,9 +37,6 @@ _NOT_COMPARED = {"unknown": None}
 
 # Bytes of all arguments as JSON, which is ASCII: MySQL holds 65,535 in an attribute.
 _MOST_BYTES = 60_000
-
-# Configurations of a race at most: what a study notes is read by whoever loads it.
-MOST_ARMS = 100_000
 
 # Characters that are shown of an argument that JSON does not hold, and of one in a refusal.
 _SHOWN, _SHOWN_OF_EACH = 200, 60

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import optuna
 import pytest
+from optuna.distributions import IntDistribution
 
 from mfhpo import BlockElimination, Fidelity
 from mfhpo_optuna import MFSampler
@@ -201,5 +202,7 @@ def test_a_bias_of_the_fidelity_has_no_part_in_blocks():
 
 
 def test_the_replicate_is_no_parameter_of_an_arm():
-    with pytest.raises(ValueError, match=r"arms\[0\] contains 'split'"):
+    with pytest.raises(ValueError, match=r"arms\[0\] contains 'split', which the sampler"):
         MFSampler("epochs", [{"x": 0.0, "split": 1}], replicate="split")
+    with pytest.raises(ValueError, match=r"arms\['split'\] is given, but the sampler itself sets"):
+        MFSampler("epochs", {"split": IntDistribution(0, 9)}, replicate="split")
