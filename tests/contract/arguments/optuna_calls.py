@@ -252,11 +252,6 @@ CALLS: dict[str, Call] = core_calls._of(
             lambda: {"study": _of_times()},
             signature_of=lambda study: None,
         ),
-        ".conclude": Call(
-            lambda **given: _of_times().sampler.conclude(**given),
-            lambda: {"study": _of_times()},
-            signature_of=lambda study: None,
-        ),
     },
     ZoomingRCUCBSampler=_of_limits(mfhpo_optuna.ZoomingRCUCBSampler, longest=2.0),
     SearchSampler={
