@@ -30,6 +30,9 @@ _DATA = {
 # the library would read it wrongly.
 STATE_VERSION = 1
 
+# The new names of classes by the old ones, which studies of earlier versions have in their notes.
+OLD_NAMES = {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"}
+
 # Arguments in which the workers of one study may differ.
 _FREE = ("lease", "progress")
 

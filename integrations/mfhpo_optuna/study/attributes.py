@@ -14,8 +14,7 @@ from typing import Any, TypeGuard
 import optuna
 from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
-from mfhpo_optuna import OLD_NAMES
-from mfhpo_optuna.arguments import may_be_arms
+from mfhpo_optuna.arguments import OLD_NAMES, may_be_arms
 
 # The pull that a trial evaluates, and in it the process that does so, and the digest of the
 # arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.

@@ -129,7 +129,8 @@ def test_nobody_is_sent_to_certify_fewer_than_two_trials(mfhpo, tmp_path, n_comp
 def test_a_name_with_spaces_is_quoted_in_the_command_to_go_on_with(mfhpo, tmp_path):
     path = tmp_path / "record.db"
     record = optuna.create_study(storage=f"sqlite:///{path}", study_name="record")
-    record.set_user_attr("mfhpo:shortlist", {"study": "my study"})
+    about = {"study": "my study", "candidates": [], "first_number": 0}
+    record.set_user_attr("mfhpo:shortlist", about)
     shown = mfhpo("show", path, "record", code=3).stdout
     assert "mfhpo certify STORAGE 'my study' module:objective" in shown
 
