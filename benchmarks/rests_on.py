@@ -19,7 +19,7 @@ _LUCB = ("policy MFLUCB, declared", "policy MFLUCB, EXPLORE-A", "policy MFLUCB, 
 _PREFIXES: dict[str, tuple[str, ...]] = {
     "benchmarks.assumptions": ("policy", "certificate", "search by", "optuna", "sklearn", "ray"),
     "benchmarks.baselines": ("policy", "optuna MF", "optuna certify"),
-    "benchmarks.certificate_cost": ("policy", "optuna MF"),
+    "benchmarks.certificate_cost": ("policy",),
     "benchmarks.certify": ("optuna certify", *_CERTIFICATES, "policy MFTopTwo"),
     "benchmarks.delta_correctness": ("policy", "certificate"),
     "benchmarks.evidence.run": (),

@@ -141,7 +141,7 @@ class Problem:
             object.__setattr__(self, "n_fidelities", len(costs))
         if self.n_fidelities < 1:
             raise ValueError(
-                "costs=None needs n_fidelities, the number of fidelities (at least 1)."
+                f"n_fidelities must be at least 1 with costs=None, got {self.n_fidelities}."
             )
         if self.bias is not None and len(self.bias.bounds) != self.n_fidelities:
             raise ValueError(

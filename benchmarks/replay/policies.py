@@ -92,18 +92,19 @@ def _limited(make: Callable[..., Policy], options: Mapping[str, Any], data: Path
     return {"pulls": pulls, "answer": [answer.arm, answer.certified]}
 
 
-_SPACE: dict[str, Numeric | OneOf] = {
-    "x": Numeric(tuple(i / 20 for i in range(21))),
-    "kind": OneOf(3),
-}
+_PLACES = Numeric(tuple(i / 20 for i in range(21)))
+_SPACE: dict[str, Numeric | OneOf] = {"x": _PLACES, "kind": OneOf(3)}
+_OTHERS = ("u", "v", "w")
+_WIDE_SPACE = _SPACE | dict.fromkeys(_OTHERS, _PLACES)
 
 
 def _searched(kind: type, options: Mapping[str, Any], given: int, data: Path) -> dict[str, Any]:
     """A search on a grid, whose model need not be the same to the last digit."""
     costs = (9.0,) if options.get("levels") == 1 else _COSTS
     own = {name: value for name, value in options.items() if name != "levels"}
+    wide = own.pop("wide", False)
     search = kind(costs, continues=own.pop("continues", False), seed=0)
-    search.space = SearchSpace(_SPACE)
+    search.space = SearchSpace(_WIDE_SPACE if wide else _SPACE)
     grid = list(product(range(21), range(3)))
     candidates = [grid[n] for n in np.random.default_rng(3).permutation(len(grid))[:given]]
     if given:
@@ -120,10 +121,17 @@ def _searched(kind: type, options: Mapping[str, Any], given: int, data: Path) ->
             point = race.point_of(pull.arm)
             if point is None:
                 point = {"x": int(drawn.integers(21)) / 20, "kind": float(drawn.integers(3))}
+                point |= {name: int(drawn.integers(21)) / 20 for name in _OTHERS} if wide else {}
             race.search.describe(pull.arm, point)
-            points[pull.arm] = [point["x"], point["kind"]]
-        x, choice = points[pull.arm]
+            points[pull.arm] = [
+                point["x"],
+                point["kind"],
+                *(point[name] for name in _OTHERS if wide),
+            ]
+        x, choice, *others = points[pull.arm]
         value = _value_at(x, choice, pull.fidelity + 3 - len(costs), len(pulls))
+        if value is not None:
+            value -= sum((place - 0.4) ** 2 for place in others)
         race.tell(pull, Observation(value, _paid(pull, costs) if own.get("measured") else None))
         pulls.append([pull.arm, points[pull.arm], pull.fidelity, pull.block])
     answer = race.recommend()
@@ -193,6 +201,7 @@ _SEARCHES: dict[str, tuple[type, dict[str, Any], int]] = {
     "model, costs measured": (ModelSearch, {"measured": True, "unit": "cost"}, 0),
     "model, full evaluations": (ModelSearch, {"levels": 1, "certify_share": 0.3}, 0),
     "model, candidates": (ModelSearch, {"certify_share": 0.3}, 40),
+    "model, wide space": (ModelSearch, {"wide": True}, 0),
     "model, in blocks": (ModelSearch, {"certify_share": 0.5, "blocks": True}, 0),
     "halving": (HalvingSearch, {}, 0),
     "halving, candidates": (HalvingSearch, {"certify_share": 0.3}, 40),
@@ -220,6 +229,13 @@ POLICIES: dict[str, Callable[[Path], Any]] = {
     "policy looks in blocks": partial(_raced, partial(GroupSequential, blocks=True), _FULL),
     "limits RCUCB": partial(_limited, RCUCB, {"limits": [4.0, 9.0, 20.0], **_LOSS_OF_TIME}),
     "limits RCUCB, derived": partial(_limited, RCUCB, _LOSS_OF_TIME),
+    "limits RCUCB, nothing declared": partial(_limited, RCUCB, {}),
+    "limits RCUCB, penalty": partial(
+        _limited, RCUCB, {"limits": [4.0, 9.0, 20.0], "penalty": Linear(0.2), "horizon": _MOST}
+    ),
+    "limits ZoomingRCUCB, no horizon": partial(
+        _limited, ZoomingRCUCB, {"longest": 20.0, "cost": Linear(0.01)}
+    ),
     "limits ZoomingRCUCB": partial(_limited, ZoomingRCUCB, {"longest": 20.0, **_LOSS_OF_TIME}),
     **{f"search by {name}": partial(_searched, *search) for name, search in _SEARCHES.items()},
     "certificate": partial(_certified, {}),

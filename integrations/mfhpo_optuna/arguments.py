@@ -54,7 +54,7 @@ class StandIn(RandomSampler):
 
 
 def name_of(sampler: BaseSampler) -> str:
-    """The name of its class, or of the class that it stands for."""
+    """Return the name of a sampler's class, or of the class that it stands for."""
     return sampler.name if isinstance(sampler, StandIn) else type(sampler).__name__
 
 
@@ -80,7 +80,7 @@ class Settings:
 
     @property
     def note(self) -> dict[str, Any]:
-        """What a study is told of the sampler that runs it; `from_json` reads the arguments."""
+        """The sampler and its arguments, as a study notes them; `from_json` reads the latter."""
         return {
             "sampler": self._sampler,
             "arguments": to_json(self._given),
@@ -89,16 +89,15 @@ class Settings:
         }
 
     def changes(self, note: Any) -> bool:
-        """Whether a study has noted other ones."""
+        """Return whether a study has noted other arguments."""
         return isinstance(note, Mapping) and note.get("digest", self.digest) != self.digest
 
     def objection_to(self, note: Any, others: Sequence[str]) -> str:
-        """Why a worker with these must not run a study whose note is this; "" if it may.
+        """Return why a worker with these must not run a study with this note, or nothing.
 
-        `others` are trials under way, in words, that were begun with other settings. Whoever comes
-        later may go on with other ones, as with a larger budget. Of workers that run the study at
-        the same time, those that the study has noted may. Notes may have been written by any
-        version of the library, or by anybody.
+        `others` are trials under way, in words, that began with other settings. A worker that comes
+        later may use other ones, such as a larger budget. Of several at the same time, those whose
+        settings are noted may go on.
         """
         noted = note if isinstance(note, Mapping) else {}
         if is_of_later_version(noted):
@@ -117,7 +116,7 @@ class Settings:
         )
 
     def _differences(self, noted: Mapping[str, Any]) -> str:
-        """How these differ from those that a study has noted, as sentences."""
+        """Return in sentences how these differ from those that a study has noted."""
         version = noted.get("version", STATE_VERSION)
         if version != STATE_VERSION:
             return f"It writes version {version} of a study's state, and this one {STATE_VERSION}. "
@@ -128,7 +127,7 @@ class Settings:
         return "".join(self._difference(name, theirs) for name in {**theirs, **self._all})
 
     def _difference(self, name: str, theirs: Mapping[str, Any]) -> str:
-        """How an argument differs, as a sentence; "" if it does not, or that cannot be told."""
+        """Return in a sentence how an argument differs, or nothing if that is not known."""
         here, there = (each.get(name, self._defaults.get(name)) for each in (self._all, theirs))
         if here == there or _NOT_COMPARED in (here, there):
             return ""
@@ -138,15 +137,15 @@ class Settings:
 
 
 def is_of_later_version(note: Mapping[str, Any]) -> bool:
-    """Whether this version of the library does not know what the sampler of a note writes."""
+    """Return whether a later version of the library wrote a note, which this one cannot read."""
     version = note.get("version")
     return isinstance(version, int) and version > STATE_VERSION
 
 
 def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as plain JSON values; of what has no such form, the text alone.
+    """Return the arguments as plain JSON values; of what has no such form, the text alone.
 
-    So it is with the longest ones, where a database may not hold all of them.
+    The longest ones become a text, too, where a database may not hold all of them.
 
     Examples
     --------
@@ -163,7 +162,7 @@ def to_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_json(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments that `to_json` was given, but for samplers: a `StandIn` has their place.
+    """Return the arguments that `to_json` was given; a `StandIn` takes a sampler's place.
 
     Raises ValueError for an argument of which only the text is known, and for more arms than a race
     can have.
@@ -194,7 +193,7 @@ def _each_encoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compared(encoded: Mapping[str, Any]) -> dict[str, Any]:
-    """Of encoded arguments those that count, equal for what means the same."""
+    """Return the encoded arguments that count, equal for what means the same."""
     return {name: _normal(value) for name, value in encoded.items() if name not in _FREE}
 
 

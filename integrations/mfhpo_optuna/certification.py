@@ -1,7 +1,7 @@
 """`certify`: what the winner of a finished study is really worth.
 
 The best configurations are raced by `mfhpo.certification.certification`. Every new evaluation is a
-trial of a second study in the same storage, the record: so it is seen in the dashboard, goes on
+trial of a second study in the same storage, the record. So it is seen in the dashboard, goes on
 after a kill, and can be shared by several processes.
 """
 
@@ -84,18 +84,17 @@ def certify(
     """Find out which of a finished study's best configurations is best, and what it is worth.
 
     ``study.best_trial`` is the luckiest of many noisy trials: it promises too much, and another
-    configuration may be better. This evaluates the best `top` configurations again, each as often
-    as it takes to tell the best of them, and returns it with its mean, an interval and the
-    probability of being wrong. With probability at least 1 - `delta`, no configuration of the
-    shortlist is better by more than `epsilon`; of configurations outside it nothing is said.
+    configuration may be better. This evaluates the best `top` configurations again, as often as it
+    takes to tell which is best, and returns that one with its mean and an interval. With
+    probability at least 1 - `delta`, no configuration of the shortlist is better by more than
+    `epsilon`. It says nothing about configurations outside the shortlist.
 
     Parameters
     ----------
     study
         A study with one objective and at least two different configurations, from any sampler. It
         is not changed. Its complete and feasible trials count, unless they were enqueued outside
-        the objective's ranges; of one that a sampler of mfhpo has run, the pulls at the highest
-        level.
+        the objective's ranges; of a race, those at the highest level.
     objective
         The objective that the study was run with. It must be noisy in the way that matters: a new
         seed or split in every call, such as `mfhpo_optuna.seed_of` gives. Its ``trial.number``
@@ -113,16 +112,14 @@ def certify(
         Seconds after which no evaluation is begun in this call. 0 evaluates nothing and answers
         from what is recorded. None: no limit.
     fidelity
-        A parameter, such as the number of epochs, that is to be at its target in all evaluations,
-        whatever it was in the search: its name, with the upper bound (or the last choice) as the
-        target, or a `Fidelity` whose last level is the target. None: parameters are as they were.
+        A parameter, such as the number of epochs, that is to be at its target in all evaluations.
+        Give its name, with the upper bound (or the last choice) as the target, or a `Fidelity`
+        whose last level is the target. None: parameters are as they were.
     replicate
         A parameter that sets the split or the seed of an evaluation, which the objective asks for
-        by ``trial.suggest_int("split", 0, 2**31 - 1)``. All candidates are then evaluated with the
-        same replicates and compared by their differences, so that what a replicate does to all of
-        them is no noise; the claim is about the mean over replicates. Configurations of the study
-        that differ in nothing else are one candidate, and `sigma` has no part in it. If it
-        has few values, such as five folds, the race ends when all were used, certified or not.
+        by ``trial.suggest_int("split", 0, 2**31 - 1)``. All candidates then share replicates and
+        are compared by their differences; the claim is about the mean over replicates, and `sigma`
+        has no part in it. With few values, such as five folds, the race ends when all were used.
         None: evaluations are independent. A parameter that looks like a replicate then gives a
         `ForgottenReplicateWarning`, and the answer a notice.
     delta, sigma, measure, max_failures
@@ -146,8 +143,6 @@ def certify(
 
     Raises
     ------
-    TypeError
-        If an argument is of the wrong type.
     ValueError
         For a study with several objectives or fewer than two configurations, for arguments out of
         range, and for an objective that is not the study's: that asks for other parameters, or
@@ -155,10 +150,9 @@ def certify(
 
     Notes
     -----
-    After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on (an evaluation
-    that Ctrl-C has ended counts as failed); `delta`, `epsilon`, `budget` and `timeout` may be
-    others, but not while other processes certify the same: that raises ValueError. A study that
-    has got more trials since makes another shortlist, and another record.
+    After Ctrl-C or a kill, call `certify` again with the same arguments: it goes on. `delta`,
+    `epsilon`, `budget` and `timeout` may differ, but not while other processes certify the same. A
+    study that has got more trials since makes another shortlist, and another record.
 
     What it costs depends on how close the best are. With 8 candidates and no `epsilon`, it takes
     about 40 evaluations where they differ by several standard deviations of the noise, and 140
@@ -172,8 +166,7 @@ def certify(
     | 4 candidates | 3 | 1.2 | 0.6 | 0.3 |
     | 4 candidates, `sigma` declared | 1.4 | 0.7 | 0.4 | 0.2 |
 
-    What it brings is measured in the documentation, under Evidence, Certificates. More trials of
-    the search for the same cost mostly find something better still.
+    More trials of the search for the same cost mostly find something better still.
 
     Examples
     --------
@@ -268,10 +261,10 @@ def _open_record(
     name: str | None,
     anew: bool,
 ) -> optuna.Study:
-    """The study that records the evaluations, begun or gone on with.
+    """Open the study that records the evaluations, or begin it.
 
-    Evaluations with a fixed seed are of no use to an objective that was mended since, so they are
-    left behind for another record, which is begun where `anew`, and looked for elsewhere.
+    A record whose evaluations had a fixed seed is left behind, since the objective may be mended.
+    Another one is begun if `anew`, and else only looked for.
     """
     name = shortlist.name if name is None else name
     known = () if anew else optuna.get_all_study_names(study._storage)

@@ -14,10 +14,13 @@ import optuna
 from optuna.study import StudyDirection
 
 from mfhpo._validation import check_count
+from mfhpo._validation.parameters import document
 from mfhpo_optuna.samplers.search_sampler import training_of
 
 if TYPE_CHECKING:
     import lightgbm
+
+__all__ = ["ReportRounds", "train_from_checkpoint"]
 
 # LightGBM's names for the number of rounds, by its documentation of parameters.
 _NUMBERS_OF_ROUNDS = (
@@ -41,11 +44,10 @@ _TRAINING_DATA = ("training", "train")
 class ReportRounds:
     """A callback of LightGBM that reports each round to the trial, and stops it if pruned.
 
-    The step is the number of rounds that the model has, those that it was begun with included: it
-    is the level of a fidelity that counts rounds. It works with ``lightgbm.train``,
-    ``lightgbm.cv``, whose mean over folds is reported, and the estimators' ``fit``. Samplers that
-    run a race, such as `SearchSampler`, take values from the objective alone: use this with pruners
-    such as `IISEPruner`, `MFEliminationPruner` and `TimeLimitPruner`.
+    The step is the number of rounds that the model has, those that it was begun with included. It
+    works with ``lightgbm.train``, ``lightgbm.cv``, whose mean over folds is reported, and the
+    estimators' ``fit``. Use it with pruners such as `IISEPruner`: samplers that run a race, such as
+    `SearchSampler`, take values from the objective alone.
 
     Parameters
     ----------
@@ -102,7 +104,7 @@ class ReportRounds:
             raise optuna.TrialPruned(f"pruned after {rounds} rounds")
 
     def _found(self, results: Any) -> tuple[str, str, float, bool]:
-        """The one result that is asked for: name of the data, metric, value, higher is better."""
+        """Return the one result that is asked for, in the parts of `_parts_of`."""
         known = [_parts_of(one) for one in results]
         fitting = [
             one
@@ -135,7 +137,7 @@ class ReportRounds:
 
 
 def _parts_of(result: Any) -> tuple[str, str, float, bool]:
-    """Of a result: name of the data, metric, value, whether higher is better."""
+    """Return a result's data, metric, value, and whether higher is better."""
     data, metric, value, higher_is_better = result[:4]
     if data == "cv_agg":  # in older versions, with the data's name before that of the metric
         data, metric = metric.split(" ", 1)
@@ -170,8 +172,7 @@ def train_from_checkpoint(
     For `SearchSampler` with ``checkpoints=True``, where `rounds` is the fidelity: trials of one
     configuration at rising levels go on with each other's model, and each evaluation for the
     certificate begins anew (`training_of`). The model is saved in one step, so that a worker that
-    dies leaves the last whole one. Early stopping does not go with checkpoints, because it cuts the
-    model off.
+    dies leaves the last whole one. Early stopping does not go with checkpoints.
 
     Parameters
     ----------
@@ -234,3 +235,6 @@ def train_from_checkpoint(
     model.save_model(own, num_iteration=-1)
     os.replace(own, path)
     return model
+
+
+document(*map(globals().get, __all__))

@@ -69,7 +69,7 @@ def parameters(thing: Any) -> dict[str, inspect.Parameter]:
             for name, one in inspect.signature(vars(base)["__init__"]).parameters.items():
                 if one.kind in (one.KEYWORD_ONLY, one.VAR_KEYWORD):
                     found.setdefault(name, one)
-    return found
+    return {name: one for name, one in found.items() if one.kind is not one.VAR_KEYWORD}
 
 
 def _in_words(parameter: inspect.Parameter) -> str:

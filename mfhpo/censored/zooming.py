@@ -96,6 +96,8 @@ class ZoomingRCUCB(CensoredPolicy):
                 'confidence="kl+" narrows its bounds with the rounds, but the level of z-RCUCB is '
                 'fixed by its horizon; take "kl".'
             )
+        if "limits" in options:
+            raise TypeError("limits must be left out: they are chosen up to `longest`.")
         self._splits = check_count("splits", splits, 2, MOST_LEVELS)
         check_positive("longest", longest)
         self._smoothness = check_positive("smoothness", smoothness, "; try 1") / longest

@@ -458,9 +458,10 @@ class RacingPolicy(Policy):
             failed, given = int(self._failures[arm].sum()), int(self._n_values[arm])
             warnings.warn(
                 f"{self.labels.arm(arm)} leaves the race: {failed} of {failed + given} pulls "
-                f"gave no value (they failed, were pruned, ran out of time or gave no finite "
-                f"number), the last at {self.labels.fidelity(fidelity)}; mend the objective "
-                f"for this configuration, or raise max_failures={self._max_failures}",
+                f"gave no value (they failed, were pruned, ran out of time or gave no number "
+                f"of a size up to 1e50), the last at {self.labels.fidelity(fidelity)}; mend "
+                f"the objective for this configuration, or raise "
+                f"max_failures={self._max_failures}",
                 ArmWithdrawnWarning,
                 stacklevel=4,
             )

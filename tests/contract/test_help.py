@@ -17,6 +17,7 @@ PACKAGES = (
     "mfhpo.games",
     "mfhpo.search",
     "mfhpo_optuna",
+    "mfhpo_optuna.lightgbm",
     "mfhpo_ray",
     "mfhpo_sklearn",
 )

@@ -1,6 +1,8 @@
 """State machines of the policies that keep to the contract by their own calls: blocks, a search
 on a budget, a game."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -115,7 +117,7 @@ class Game:
     def observe(self, rng, query, failure_rate):
         failed = rng.random() < failure_rate
         value = [None, None] if failed else tracking(query.profile, 0)
-        return Observation(value, cost=sum(COSTS[level] for level in query.levels))
+        return SimpleNamespace(value=value, cost=sum(COSTS[level] for level in query.levels))
 
     def check_pulls(self, policy, queries, expected):
         assert len(queries) <= expected

@@ -111,7 +111,14 @@ def test_without_noise_one_pull_of_each_is_enough(name):
 
 
 @EXHAUSTED
-@pytest.mark.parametrize("name", [name for name in RACES if name != "looks"])  # no rounds to play
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name == "LUCB-A"))
+        for name in RACES
+        if name != "looks"  # no rounds to play
+    ],
+)
 def test_a_target_that_is_far_dearer(name):
     ratio = 1e4
     instance = GaussianInstance(CLOSE, (1.0, ratio), xi=XI, variance=0.01)

@@ -51,11 +51,6 @@ def test_rounds_are_steps():
     assert trial.value == expected[9]
 
 
-def test_every_few_rounds_and_the_last():
-    trial = one_trial(lambda t: trained(t, ReportRounds(t, every=4)).num_trees())
-    assert list(trial.intermediate_values) == [4, 8, 9]
-
-
 def test_steps_go_on_where_the_model_was_begun():
     train, _ = data()
     first = lightgbm.train(PARAMS, train, 5)
@@ -102,22 +97,6 @@ def test_pruner_stops_the_training():
         lambda t: trained(t, ReportRounds(t)).num_trees(), pruner=TimeLimitPruner(limit=1e-9)
     )
     assert limited.user_attrs["mfhpo:censored_at"] == 1e-9
-
-
-@pytest.mark.parametrize(
-    ("options", "direction", "words"),
-    [
-        ({"metric": "auc"}, "minimize", ["'auc'", "fit 0", "valid_1 l2"]),
-        ({"valid_name": "test"}, "minimize", ["'test'", "fit 0", "training l2"]),
-        ({}, "maximize", ["valid_1 l2", "lower", "direction='minimize'"]),
-    ],
-)
-def test_bad_metrics(options, direction, words):
-    study = optuna.create_study(direction=direction)
-    with pytest.raises(ValueError, match=r".") as caught:
-        study.optimize(lambda t: trained(t, ReportRounds(t, **options)).num_trees(), n_trials=1)
-    for word in words:
-        assert word in str(caught.value)
 
 
 def test_race_goes_on_from_checkpoints(tmp_path):
@@ -197,21 +176,3 @@ def test_early_stopping_does_not_go_with_checkpoints(tmp_path):
     # A model that no further split improves has fewer rounds, too.
     models = early_stopped(tmp_path / "constant", {"min_data_in_leaf": 200})
     assert models[-1].current_iteration() < 81
-
-
-def test_a_checkpoint_of_no_configuration(tmp_path):
-    study = optuna.create_study()
-    with pytest.raises(ValueError, match="belongs to no configuration"):
-        train_from_checkpoint(study.ask(), PARAMS, None, 3, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"num_iterations": 5}, r"params\['num_iterations'\]=5 is a number of rounds"),
-        ({"boosting": "rf"}, "a random forest cannot go on"),
-    ],
-)
-def test_parameters_that_contradict_the_rounds_are_refused(tmp_path, params, message):
-    with pytest.raises(ValueError, match=message):
-        train_from_checkpoint(None, PARAMS | params, None, 3, tmp_path)

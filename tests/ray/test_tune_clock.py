@@ -1,11 +1,9 @@
 """The benchmarks' virtual Tune: what schedulers and searchers see and when, and what it costs."""
 
-import math
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-import numpy as np
 import pytest
 from ray import tune
 from ray.tune.experiment import Trial
@@ -162,25 +160,6 @@ def test_a_paused_trial_goes_on_from_its_checkpoint_or_anew(checkpoints, iterati
     assert started == [0.0, 20.0, 40.0, 40.0 + seconds - 20.0]
 
 
-def test_a_trial_stopped_in_the_middle_of_a_step_keeps_its_slot():
-    def stop_others(controller, trial):
-        for other in controller.get_trials():
-            if other is not trial and other.status == Trial.RUNNING:
-                controller.stop_trial(other)
-
-    for seconds, freed in ((100.0, 100.0), (math.inf, 10.0 + 600.0)):
-        steps = {0: 10.0, 1: seconds, 2: 1.0}
-        curves = Script(lambda arm, i, steps=steps: Step(0.0, steps[arm]) if i == 1 else None)
-        run = simulate(Scripted(stop_others), arms(2), curves, slots=2)
-        assert run.makespan == 10.0
-        assert run.slot_seconds == 20.0
-        run = simulate(Scripted(stop_others), [*arms(2), *[{"arm": 2}] * 700], curves, slots=2)
-        starts = [event.seconds for event in run.events if event.kind == "started"]
-        assert starts[2:4] == [10.0, 11.0]
-        assert sum(start == freed for start in starts) >= 1
-        assert sum(start <= freed for start in starts) == 2 + (freed - 10.0) + 2
-
-
 def test_a_process_that_is_killed_is_an_error_unless_its_trial_is_stopped():
     def kill_second(stop, controller, trial):
         other = controller.get_trials()[1]
@@ -206,30 +185,6 @@ def test_the_stopping_criterion_skips_the_last_result_and_a_return_repeats_it():
     assert stopped.calls() == [("add", 0), ("result", 0, 1), ("complete", 0, 2)]
     simulate(returned, arms(1), ReplayedCurves([[0.1, 0.2]]))
     assert returned.calls()[1:] == [("result", 0, 1), ("result", 0, 2), ("complete", 0, 2)]
-
-
-def test_the_time_budget_ends_it():
-    curves = ReplayedCurves(TABLE, seconds=10.0)
-    run = simulate(FIFOScheduler(), arms(4), curves, slots=1, time_budget=65.0)
-    assert reached(run) == [4, 2, 0, 0]
-    assert run.makespan == run.slot_seconds == 65.0
-    assert {trial.status for trial in run.trials} == {Trial.TERMINATED}
-
-
-def test_a_race_in_which_nothing_can_happen_is_an_error():
-    with pytest.raises(RuntimeError, match=r"nothing happens any more, with trials .*RUNNING"):
-        simulate(FIFOScheduler(), arms(1), Script(lambda arm, iteration: Step(0.0, math.inf)))
-
-
-def test_noise_depends_on_arm_replicate_and_iteration_only():
-    curves = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
-    again = ReplayedCurves(np.zeros((2, 3)), sigma=2.0, seed=5)
-    configs = [{"arm": arm, "seed": seed} for arm in range(2) for seed in range(500)]
-    values = np.array([[curves.step(c, i).value for i in (1, 2, 3)] for c in configs])
-    assert [again.step(c, 2).value for c in reversed(configs)] == values[::-1, 1].tolist()
-    assert len(np.unique(values)) == values.size
-    assert values.std() == pytest.approx(2.0, rel=0.06)
-    assert abs(np.corrcoef(values.T) - np.eye(3)).max() < 0.1
 
 
 class LoggedASHA(Logged, AsyncHyperBandScheduler):

@@ -1,20 +1,15 @@
 from __future__ import annotations
 
 import importlib
-import json
 import math
-from types import SimpleNamespace
 from typing import ClassVar
 
 import joblib
 import numpy as np
 import pytest
-import sklearn
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.datasets import make_classification, make_regression
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -23,8 +18,6 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.tree import DecisionTreeClassifier
 
 from mfhpo import ArmWithdrawnWarning
 from mfhpo_sklearn import certify
@@ -118,22 +111,6 @@ def test_splits_are_like_those_of_the_search_or_as_given():
     assert "ShuffleSplit into 64 samples and 16" in str(answer)
 
 
-def test_text_and_plain_values():
-    answer = certify(searched(), X, y, top=2, epsilon=0.02, random_state=0)
-    text = str(answer)
-    assert text.startswith("CERTIFIED: row 2, worth=0.5\n")
-    about = (
-        "the best of the 2 best of 4 settings by the mean score over random splits of these data"
-    )
-    assert f"within 0.02 of {about}, wrong with probability at most 0.05 if replicates" in text
-    assert "by the search's own mean score over its 4 splits" in text
-    assert "into 90 samples and 30, the same for all settings" in text
-    content = json.loads(json.dumps(answer.to_dict()))
-    assert content["winner"] == 0
-    assert "best_estimator_" not in content
-    assert answer.best_estimator_ is not None
-
-
 @pytest.mark.parametrize("resource", ["n_samples", "n_trees"])
 def test_halving_search(resource):
     most = {} if resource == "n_samples" else {"max_resources": 9}
@@ -165,22 +142,6 @@ def test_metric_that_refit_names_counts():
         certify(unclear, X, y)
 
 
-def two_scores(estimator, X, y):
-    return {"right": estimator.score(X, y), "wrong": estimator.score(X, y) - 1.0}
-
-
-def test_function_that_gives_several_metrics():
-    grid = {"C": [1e-3, 1.0, 100.0]}
-    search = GridSearchCV(LogisticRegression(), grid, scoring=two_scores, refit="wrong").fit(X, y)
-    answer = certify(search, X, y, budget=9, random_state=0)
-    assert answer.mean < 0.0
-    assert "mean wrong" in answer.shortlist
-    assert certify(search, X, y, budget=9, n_jobs=2, random_state=0).mean == answer.mean
-    unclear = GridSearchCV(LogisticRegression(), grid, scoring=two_scores, refit=False).fit(X, y)
-    with pytest.raises(ValueError, match=r"\['right', 'wrong'\] and refit=False, which does not"):
-        certify(unclear, X, y)
-
-
 def test_setting_that_fails_leaves_and_others_go_on():
     class Fragile(Noted):
         def fit(self, X, y):
@@ -200,39 +161,6 @@ def test_setting_that_fails_leaves_and_others_go_on():
     assert "not compared  row 1: failed 5 of 5 evaluations" in str(answer)  # two of them again
 
 
-def test_what_all_settings_raise_is_raised():
-    with pytest.raises(ValueError, match="it fails"):
-        certify(searched(), X, y, fit_params={"fails": np.ones(120)})
-
-
-def test_fit_parameters_are_split_like_the_data():
-    weights = np.where(y == 1, 3.0, 1.0)
-    search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]})
-    search.fit(X, y, sample_weight=weights)
-    answer = certify(search, X, y, budget=4, fit_params={"sample_weight": weights})
-    assert answer.evaluations == 4
-    assert answer.best_estimator_.tree_.weighted_n_node_samples[0] == weights.sum()
-
-
-@pytest.mark.parametrize(
-    ("estimator", "grid"),
-    [
-        (DecisionTreeClassifier(random_state=0), {"max_depth": [1, 2]}),
-        (KNeighborsClassifier(), {"n_neighbors": [1, 2]}),  # its fit takes no weights
-    ],
-)
-def test_last_fit_gets_what_the_estimator_requests(estimator, grid):
-    weights = np.where(y == 1, 3.0, 1.0)
-    with sklearn.config_context(enable_metadata_routing=True):
-        if "max_depth" in grid:
-            estimator = clone(estimator).set_fit_request(sample_weight=False)
-        scorer = make_scorer(accuracy_score).set_score_request(sample_weight=True)
-        search = GridSearchCV(estimator, grid, scoring=scorer).fit(X, y, sample_weight=weights)
-        answer = certify(search, X, y, budget=4, fit_params={"sample_weight": weights})
-    best = answer.best_estimator_
-    assert not hasattr(best, "tree_") or best.tree_.weighted_n_node_samples[0] == len(y)
-
-
 def test_several_at_once_give_the_same_answer():
     search = GridSearchCV(LogisticRegression(), {"C": [0.01, 1.0]}).fit(X, y)
     one = certify(search, X, y, random_state=0)
@@ -247,15 +175,6 @@ def test_budget_and_timeout():
     assert (timed.evaluations, timed.finished, timed.winner) == (0, False, None)
     assert timed.best_estimator_ is None
     assert math.isnan(timed.mean)
-
-
-def test_timeout_is_the_reason(monkeypatch):
-    clock = SimpleNamespace(monotonic=iter(range(100)).__next__)
-    monkeypatch.setattr("mfhpo_sklearn.certification.time", clock)
-    answer = certify(searched(), X, y, timeout=3, epsilon=0.0, random_state=0)
-    assert answer.evaluations == 8
-    assert answer.reason == "timeout=3 s is over and 4 arms are not told apart yet"
-    assert answer.best_estimator_ is not None
 
 
 class Interrupted(Noted):
@@ -304,20 +223,6 @@ def test_bad_options(options, error, words):
         certify(searched(), X, y, **options)
     for word in words:
         assert word in str(caught.value)
-
-
-def test_searches_that_will_not_do():
-    with pytest.raises(TypeError, match="search must be a search such as GridSearchCV, got 3"):
-        certify(3, X, y)
-    with pytest.raises(NotFittedError, match=r"call search\.fit first"):
-        certify(GridSearchCV(Noted(), {"worth": [1, 2]}), X, y)
-    with pytest.raises(ValueError, match="1 different settings with a finite score"):
-        certify(searched(grid=[0.3]), X, y)
-    with pytest.raises(ValueError, match=r"TimeSeriesSplit.*there are no fresh ones"):
-        certify(searched(cv=TimeSeriesSplit(3)), X, y)
-    folds = [(np.arange(0, 60), np.arange(60, 120))] * 2
-    with pytest.raises(ValueError, match=r"search\.cv .* got a list of 2 given splits; give"):
-        certify(searched(cv=folds), X, y)
 
 
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored:UserWarning")

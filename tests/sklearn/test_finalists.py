@@ -1,14 +1,9 @@
 """Searches among given settings whose budget is small: cheap levels choose the finalists."""
 
-import time
-from types import SimpleNamespace
-
 import joblib
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris
-from sklearn.ensemble import RandomForestClassifier
-from sklearn.exceptions import FitFailedWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import Pipeline
@@ -154,15 +149,6 @@ def test_settings_may_be_estimators_or_look_alike():
     assert search.certificate_.finished
 
 
-def test_a_parameter_of_the_estimator_as_resource():
-    forest = RandomForestClassifier(random_state=0)
-    grid = {"max_depth": [1, 2, 4], "max_features": [0.2, 0.9]}
-    options = {"resource": "n_estimators", "levels": [1, 3, 9], "budget": 9}
-    search = given(forest, grid, **options).fit(X, y)
-    assert search.best_params_["n_estimators"] == search.best_estimator_.n_estimators == 9
-    assert "left at n_estimators=" in str(search.certificate_)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -180,31 +166,3 @@ def test_all_other_searches_have_no_finalists(options):
         search = given(kind=kind, epsilon=0.05, **options).fit(X, y)
         assert not makes_finalists(search)
         assert "finalists" not in str(search.certificate_)
-
-
-def test_settings_that_fail_at_a_cheap_level_are_left_there():
-    class NeedsSamples(DecisionTreeClassifier):
-        def fit(self, X, y):
-            if len(X) < 100 and self.max_depth == 8:
-                raise ValueError("too few samples")
-            return super().fit(X, y)
-
-    with pytest.warns(FitFailedWarning, match="too few samples"):
-        search = given(NeedsSamples(random_state=0)).fit(X, y)
-    assert search.certificate_.left["without a value"] == 6
-    failed = np.isnan(search.cv_results_["mean_test_score"])
-    assert set(search.cv_results_["param_max_depth"][failed]) == {8}
-    assert "6 without a value" in str(search.certificate_)
-
-
-def test_timeout_is_the_reason(monkeypatch):
-    clock = SimpleNamespace(monotonic=iter(range(200)).__next__, time=time.time)
-    monkeypatch.setattr("mfhpo_sklearn.policy_search.time", clock)
-    early = given(timeout=12).fit(X, y).certificate_
-    assert early.trials == 11
-    assert "because     timeout=12 s was over before finalists were compared" in str(early)
-    fits = given(epsilon=0.0).fit(X, y).certificate_.trials
-    clock.monotonic = iter(range(200)).__next__
-    late = given(epsilon=0.0, timeout=fits - 2).fit(X, y).certificate_
-    assert f"because     timeout={fits - 2} s is over and" in str(late)
-    assert late.reason == late.certificate.reason

@@ -117,12 +117,6 @@ def test_several_processes():
     same(search, given(budget=8).fit(X, y))
 
 
-def test_backend_that_gives_results_all_at_once():
-    with joblib.parallel_config(backend="multiprocessing"):
-        search = given(n_jobs=2, budget=8).fit(X, y)
-    same(search, given(budget=8).fit(X, y))
-
-
 @SEARCHES
 def test_nested_and_in_a_pipeline(make):
     scores = cross_val_score(make(budget=20), X, y, cv=2)
@@ -348,29 +342,6 @@ def test_race_ends_with_its_budget():
         assert search.best_score_ == pytest.approx(np.nanmean(winner))
 
 
-def test_spaces_that_are_alternatives():
-    spaces = [
-        {"kernel": ["rbf"], "C": loguniform(0.01, 100), "gamma": loguniform(0.001, 10)},
-        {"kernel": ["linear"], "C": [0.1, 1, 10]},
-    ]
-    search = race(SVC(), spaces, budget=40).fit(X, y)
-    results = search.cv_results_
-    linear = results["param_kernel"] == "linear"
-    assert 0 < linear.sum() < len(linear)
-    assert (np.ma.getmaskarray(results["param_gamma"]) == linear).all()
-
-
-def test_small_space_is_pointed_to_a_race_among_all():
-    with pytest.warns(UserWarning, match=r"has 4 settings.*MFSearchCV") as caught:
-        race(budget=40).fit(X, y)
-    assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match=r"has 4 settings.*MFSearchCV"):
-        race(budget=None).fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        race(budget=39).fit(X, y)
-
-
 @pytest.mark.parametrize(
     ("space", "resource", "n_jobs"),
     [
@@ -400,21 +371,6 @@ def test_no_fit_is_made_twice(space, resource, n_jobs):
         assert len(settings) == len(set(settings))
 
 
-def test_certificate_keeps_its_share_of_a_space_that_was_tried_whole():
-    space = {"max_depth": [1, 2, 3, 4, 5, 6, 7]}
-    search = race(TREE, space, resource="n_samples", budget=14).fit(X, y)
-    assert len(search.cv_results_["params"]) == 7
-    assert 2 <= search.certificate_.at_target < 7
-    assert search.certificate_.certificate.evaluations >= 6
-
-
-@pytest.mark.parametrize("limit", [{"budget": np.inf}, {"budget": None, "seconds": np.inf}])
-def test_space_that_was_tried_whole_without_a_limit(limit):
-    search = race(space={"max_depth": randint(1, 6)}, epsilon=0.1, **limit).fit(X, y)
-    assert search.certificate_.certified
-    assert len(search.cv_results_["params"]) == 5
-
-
 def test_a_single_setting_is_fitted_on_fresh_splits():
     for options in ({}, {"resource": "n_samples"}):
         search = race(space={"max_depth": [3]}, **options).fit(X, y)
@@ -423,28 +379,6 @@ def test_a_single_setting_is_fitted_on_fresh_splits():
         assert search.n_splits_ == 10
         assert search.certificate_.finished
         assert "a single setting has scores" in search.certificate_.reason
-
-
-def test_a_single_setting_that_fails_on_some_splits():
-    calls = []
-
-    class FailsLater(Fragile):
-        def fit(self, X, y):
-            calls.append(X)
-            if len(calls) > 5:
-                raise ValueError("it fails")
-            return super().fit(X, y)
-
-        def __sklearn_clone__(self):
-            return FailsLater(self.worth)
-
-    with pytest.warns(FitFailedWarning, match="5 of 10 fits failed"):
-        search = race(FailsLater(), {"worth": [0.5]}, refit=False).fit(X, y)
-    assert len({part.tobytes() for part in calls}) == len(calls) == 10
-    scores = [search.cv_results_[f"split{split}_test_score"][0] for split in range(10)]
-    assert np.isfinite(scores).sum() == 5
-    assert search.best_score_ == pytest.approx(np.nanmean(scores))
-    assert search.certificate_.failures == 5
 
 
 def test_given_candidates_until_certified():
@@ -522,19 +456,6 @@ def test_equal_scores_do_not_make_a_setting_lead():
         assert search.best_score_ > 0.9
 
 
-def test_lines_of_progress(capsys):
-    race(verbose=1).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("[SpaceSearchCV] 1 paid, searches; best so far {'max_depth': ")
-    assert any("best again" in line for line in lines)
-    assert len(lines) < 20
-    given(verbose=2, budget=12).fit(X, y)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 12
-    assert "on split 0, 0." in lines[0]
-    assert "4 of 4 candidates left" in lines[0]
-
-
 @SEARCHES
 @pytest.mark.parametrize(
     ("options", "error", "words"),
@@ -558,55 +479,6 @@ def test_bad_options(make, options, error, words):
         make(**options).fit(X, y)
     for word in words:
         assert word in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("search", "error", "words"),
-    [
-        (race(seconds=3), ValueError, ["budget=45", "seconds=3", "give one"]),
-        (race(space={"max_depth": 3}), TypeError, ["max_depth", "list of values", "3"]),
-        (race(space=None), ValueError, ["param_distributions=None needs candidates"]),
-        (
-            given(candidates=[DEPTHS, {"min_samples_leaf": np.arange(1, 9)}]),
-            ValueError,
-            ["fits failed", "holds single settings", "list(ParameterGrid([...]))"],
-        ),
-        (given(bias=[0.1, 0.0]), ValueError, ["bias", "2"]),
-        (given(candidates={"depth": [1]}), ValueError, ["depth", "Invalid parameter"]),
-    ],
-)
-def test_bad_options_of_one(search, error, words):
-    with pytest.raises(error) as caught:
-        search.fit(X, y)
-    for word in words:
-        assert word in str(caught.value)
-
-
-def test_pandas_keeps_its_names():
-    frame = load_iris(as_frame=True)
-    space = {"ccp_alpha": uniform(0, 0.1)}
-    search = race(TREE, space, budget=20, certify_share=0.1).fit(frame.data, frame.target)
-    assert list(search.feature_names_in_) == list(frame.data.columns)
-    assert search.certificate_.certificate is None  # the budget is too small for one
-    assert "nothing is kept for a certificate" in search.certificate_.reason
-
-
-def test_few_groups_have_different_splits_in_the_end():
-    for seed in range(12):
-        search = given(budget=4, random_state=seed, refit=False)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            search.fit(X, y, groups=np.arange(150) % 2)
-        assert "by GroupShuffleSplit" in str(search.certificate_)
-
-
-@SEARCHES
-@pytest.mark.parametrize("labels", [[0] * 75 + [1] * 74 + [2], np.arange(150) // 3])
-def test_classes_that_cannot_be_stratified(make, labels):
-    with pytest.warns(UserWarning, match=r"not stratified.*cv=2") as caught:
-        search = make(budget=12).fit(X, labels)
-    assert caught[0].filename == __file__
-    assert "by ShuffleSplit into 120 samples and 30" in str(search.certificate_)
 
 
 @SEARCHES

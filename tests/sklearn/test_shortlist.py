@@ -78,8 +78,3 @@ def test_settings_that_differ(one, other):
 )
 def test_a_copy_is_the_same_setting(value):
     assert key(clone(value, safe=False)) == key(value)
-
-
-def test_what_cannot_be_pickled_is_itself():
-    value = Local(1)
-    assert key(value) == key(value)

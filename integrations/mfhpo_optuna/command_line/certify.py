@@ -136,7 +136,7 @@ class _Watched:
 
 
 def _of_storage(error: BaseException | None, storage: BaseStorage) -> BaseException | None:
-    """What a storage raised, if that is why there is an error; None otherwise.
+    """Return what a storage raised if that caused an error; None otherwise.
 
     Optuna's loop raises errors of its own while it handles those of a storage.
     """
@@ -153,6 +153,6 @@ def _first_line(error: BaseException) -> str:
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether the sampler raised it, because the objective is not the study's."""
+    """Return whether the sampler raised it because the objective is not the study's."""
     refuses = ReplicateSampler._value_for.__code__
     return any(frame.f_code is refuses for frame, _ in traceback.walk_tb(error.__traceback__))

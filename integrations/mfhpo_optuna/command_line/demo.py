@@ -61,7 +61,7 @@ def demo(
 
 
 def _digits() -> Callable[[optuna.Trial], float]:
-    """The objective: share of digits that are read wrongly, after learning from some others."""
+    """Return the objective: the share of digits that are read wrongly."""
     try:
         from sklearn.datasets import load_digits
         from sklearn.model_selection import train_test_split

@@ -62,7 +62,7 @@ def print_summary(summary: Summary, heading: str) -> None:
 
 
 def facts_table(rows: Iterable[tuple[str, str]]) -> Table:
-    """Two columns, as plain text: no value is taken for markup."""
+    """Return a table of two columns as plain text: no value is taken for markup."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="cyan", max_width=38)
     table.add_column()

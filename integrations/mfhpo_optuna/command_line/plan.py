@@ -38,12 +38,10 @@ class _Race:
     delta: float
 
     def problem(self, costs: Sequence[float], bias: Sequence[float] | None) -> Problem:
-        """Return what the policy is told."""
         bounds = None if bias is None else Bias.max(*bias)
         return Problem(self.arms, costs, bias=bounds, noise=SubGaussian(self.sigma))
 
     def predict(self, costs: Sequence[float], bias: Sequence[float]) -> CostPrediction:
-        """Return what IISE will pay."""
         gaps = [self.gap] * (self.arms - 1)
         problem = self.problem(costs, bias)
         return predict_cost(problem, self.delta, gaps=gaps, epsilon=self.epsilon)
@@ -171,7 +169,6 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _advice(found: dict[str, Any]) -> str:
-    """Return in a sentence or two whether the levels are worth having."""
     if found["worth_having"] is None:
         return (
             "Only values at the target are evidence. With --bias, it is said whether levels below "

@@ -22,7 +22,7 @@ def report(
     output: OutputOption = Path("report.html"),
     as_json: AsJson = False,
 ) -> None:
-    """Write one HTML file with all that is known of a study: no network is needed to read it.
+    """Write one HTML file with all that is known about a study: no network is needed to read it.
 
     It works while the study runs, and nothing is written to the study.
     """
@@ -36,7 +36,7 @@ def report(
 
 
 def write_page(study: optuna.Study, output: Path) -> Summary:
-    """Write a report, or exit with what is wrong; returns the answer in words."""
+    """Write a report, or exit with what is wrong; return the answer in words."""
     try:
         return write_report(study, output)
     except OSError as error:

@@ -37,7 +37,7 @@ _LEFT_BEHIND = (
 
 
 def load_study(storage: str, name: str, *, writable: bool = False) -> optuna.Study:
-    """The study, or an exit with what is wrong.
+    """Load the study, or exit with what is wrong.
 
     Nothing is created. An SQLite file is opened for reading alone, unless it is to be `writable`.
     """
@@ -90,13 +90,13 @@ def _opened(storage: str, writable: bool) -> BaseStorage:
 
 
 def _file_of(url: URL) -> str:
-    """The file of an SQLite database, which may be named by a URI of SQLite's own."""
+    """Return the file of an SQLite database, which a URI of SQLite's own may name."""
     name = url.database or ":memory:"
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 
 def _of_file(url: URL, path: Path, writable: bool) -> URL:
-    """The same with a URI, by which SQLite creates no file."""
+    """Return the same with a URI, by which SQLite creates no file."""
     uri = url.set(database=f"file:{quote(path.as_posix())}")
     return uri.update_query_dict({"mode": "rw" if writable else "ro", "uri": "true"})
 

@@ -96,7 +96,7 @@ class GameFidelity:
     def levels(
         self, distributions: Mapping[str, BaseDistribution]
     ) -> tuple[tuple[Any, ...], ...] | None:
-        """Each fidelity's levels, by the distributions that are known; None if too few are.
+        """Return each fidelity's levels by the known distributions; None if too few are known.
 
         Raises ValueError if a declared level is not in its parameter's distribution.
         """
@@ -113,7 +113,7 @@ class GameFidelity:
     def costs(
         self, levels: Sequence[tuple[Any, ...]]
     ) -> tuple[float, ...] | dict[str, tuple[float, ...]]:
-        """Cost of one evaluation at each level, by player if each has a fidelity of its own.
+        """Return the cost of one evaluation at each level, by player if each has a fidelity.
 
         Raises ValueError if costs are neither declared nor to be had from the levels, or if levels
         that differ from player to player do not say what they cost in one unit.

@@ -71,7 +71,7 @@ class StudyEquilibrium:
         return max((gain.relative_interval[1] for gain in gains), default=math.inf)
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain JSON values."""
+        """Return the answer as plain JSON values."""
         content: dict[str, Any] = plain(asdict(self))
         return content
 
@@ -110,7 +110,7 @@ class StudyEquilibrium:
 
 
 def answer_of(game: NashStudy) -> StudyEquilibrium:
-    """The answer of a study's game at the moment, also before anything is known."""
+    """Return the answer of a study's game so far, also before anything is known."""
     answer = game.recommend()
     signs = dict(zip(game.players.names, game.signs, strict=True))
     return StudyEquilibrium(
@@ -131,7 +131,7 @@ def answer_of(game: NashStudy) -> StudyEquilibrium:
 
 
 def deviations_of(game: NashStudy, params: Mapping[str, Any]) -> dict[str, StudyDeviation]:
-    """What each player may gain by deviating from a profile; fidelities are ignored.
+    """Return what each player may gain by deviating from a profile; fidelities are ignored.
 
     Raises ValueError if parameters are missing or out of range, or nothing was observed yet.
     """

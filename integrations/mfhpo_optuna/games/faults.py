@@ -11,7 +11,7 @@ from mfhpo_optuna.study.levels import did_you_mean
 
 
 def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space: GameSpace) -> str:
-    """Why a trial that succeeded is no evaluation of the game: a sentence, or nothing."""
+    """Return why a trial that succeeded is no evaluation of the game, or nothing if it is one."""
     asked = trial.distributions
     # A parameter with one value alone decides nothing, whoever suggests it.
     foreign = [name for name, how in asked.items() if name not in space and not how.single()]
@@ -40,7 +40,7 @@ def fault_of(trial: FrozenTrial, players: Players, fidelity: GameFidelity, space
 def unowned(
     trial: FrozenTrial, names: Sequence[str], players: Players, fidelity: GameFidelity
 ) -> str:
-    """That an objective suggests parameters which nobody owns."""
+    """Return a sentence that says which suggested parameters nobody owns."""
     known = [*players.parameters, *fidelity.names]
     return (
         f"the objective suggests {', '.join(map(repr, names))} in trial {trial.number}, which no "
@@ -50,10 +50,9 @@ def unowned(
 
 
 def other_game(study_name: str, earlier: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """That a study was begun with another game: a sentence, or nothing.
+    """Return why a study that began with an earlier game cannot go on with this one, or nothing.
 
-    What was noted of the game then is held against what would be noted now. Levels and costs are
-    noted as soon as they are known.
+    Levels and costs are noted as soon as they are known.
     """
     # Objectives are told apart by the order of the players alone.
     have_other_order = bool(earlier) and list(earlier["players"]) != list(now["players"])

@@ -13,7 +13,7 @@ from mfhpo_optuna.study.attributes import ARGUMENTS, QUERY_KEY, WORKER, read_att
 
 
 def planned(trial: FrozenTrial) -> Query | None:
-    """What was noted on a trial, or None if nothing was planned for it.
+    """Return what was noted on a trial, or None if nothing was planned for it.
 
     The profile is empty while the game is not known: parameters are drawn at random.
     """
@@ -22,13 +22,13 @@ def planned(trial: FrozenTrial) -> Query | None:
 
 
 def signature_of(trial: FrozenTrial) -> tuple[str | None, str | None]:
-    """The process that evaluates a trial, and the digest of its arguments, if they are noted."""
+    """Return a trial's process and the digest of its arguments, as far as they are noted."""
     tag: Mapping[str, Any] = read_attribute(trial, QUERY_KEY) or {}
     return tag.get(WORKER), tag.get(ARGUMENTS)
 
 
 def tag_of(plan: Query) -> dict[str, Any]:
-    """What tells other workers of a plan, as plain JSON values."""
+    """Return a plan as plain JSON values, for other workers."""
     tag: dict[str, Any] = {"levels": list(plan.levels)}
     return tag | {"profile": dict(plan.profile)} if plan.profile else tag
 
@@ -44,7 +44,7 @@ class Queries:
     n_players: int
 
     def of(self, trial: FrozenTrial, plan: Query | None) -> Query | None:
-        """What a trial evaluates, or None if that is no profile of the game at one of its levels.
+        """Return what a trial evaluates; None if that is no profile at one of the levels.
 
         What was asked for counts, then what it was enqueued with, then what was planned for it (if
         the trial is the sampler's own), and then what it would have drawn.

@@ -32,7 +32,6 @@ _CHOICES = 8  # of a trial that other workers get in the way of
 # Seconds within which another worker has chosen, and between two looks at it.
 _SETTLING, _PERIOD = 5.0, 0.2
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
@@ -40,17 +39,17 @@ class NashSampler(StudySampler[NashStudy]):
     """Looks for a profile from which no player wants to deviate: a pure Nash equilibrium.
 
     Use it where several parties each decide over parameters of their own and have an objective of
-    their own, as tenants that share a machine, or an attacker and a defender; and one evaluation is
-    dear. The study has one objective per player, in the order of `players`, each maximised or
-    minimised. The answer is ``sampler.equilibrium(study)``, and not ``study.best_trials``: the
-    Pareto front holds what players would agree on if agreements could be enforced.
+    their own, as tenants that share a machine; and one evaluation is dear. The study has one
+    objective per player, in the order of `players`, each maximised or minimised. The answer is
+    ``sampler.equilibrium(study)``, and not ``study.best_trials``: the Pareto front holds what
+    players would agree on if agreements could be enforced.
 
-    Parameters and ranges are learned from the objective: trials are random until one has told of
-    all of them. Each trial evaluates one profile. When the budget is spent, the study stops. All
-    trials of the study are learned from and paid for, also those of another sampler, if they were
-    at one of the levels. A trial that fails alone is no observation; where one failed again, or two
-    near each other, and none near them gave values, each player is taken to have got the worst that
-    was seen of it. No guarantee is made: intervals are those of a model that was fitted.
+    Parameters and ranges are learned from the objective: trials are random until one has told all
+    of them. Each trial evaluates one profile. When the budget is spent, the study stops. All trials
+    at one of the levels are learned from and paid for, also those of another sampler. A trial that
+    fails alone is no observation. Where one failed again, or two near each other, and none near
+    them gave values, each player is taken to have got the worst that was seen of it. No guarantee
+    is made: intervals are those of a model that was fitted.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ class NashSampler(StudySampler[NashStudy]):
     fidelity
         The parameter that sets how dear, and how faithful, an evaluation is, such as the seconds of
         a load test: its name, or a `Fidelity` with levels and costs (bounds on its bias are not
-        used); one run serves all players then. A mapping from players to such: each player's
+        used). One run serves all players then. A mapping from players to such: each player's
         objective is measured at a level of its own, and is paid for by itself; levels that differ
         from player to player need costs. None: each trial is a full evaluation.
     budget
@@ -77,11 +76,6 @@ class NashSampler(StudySampler[NashStudy]):
     seed
         See `mfhpo_optuna.samplers.options.SamplerOptions`. It makes a study with one worker
         repeatable.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
 
     References
     ----------
@@ -120,7 +114,7 @@ class NashSampler(StudySampler[NashStudy]):
     # What users call.
 
     def equilibrium(self, study: optuna.Study) -> StudyEquilibrium:
-        """The profile from which players are believed to gain least by deviating.
+        """Return the profile from which players are believed to gain least by deviating.
 
         It can be asked for at any time, and of any study whose trials have the parameters: one that
         was run with this sampler, or with one made with the same arguments. Raises ValueError for a
@@ -132,7 +126,7 @@ class NashSampler(StudySampler[NashStudy]):
     def deviations(
         self, study: optuna.Study, params: Mapping[str, Any]
     ) -> dict[str, StudyDeviation]:
-        """What each player may gain by deviating alone from any profile, and where to, by player.
+        """Return what each player may gain by deviating alone from any profile, and where to.
 
         Ask it of the parameters that are in use, or of those that players have agreed on: all
         players', as in a trial; others, such as fidelities, are ignored. Raises ValueError if the
@@ -222,9 +216,10 @@ class NashSampler(StudySampler[NashStudy]):
     def _propose(
         self, study: optuna.Study, game: NashStudy, trial: FrozenTrial
     ) -> tuple[NashStudy, Query | None]:
-        """What a trial is to evaluate; None if all that is left is taken by others for good.
+        """Return what a trial is to evaluate; None if others take all that is left.
 
-        Of two processes that choose at the same moment, each would leave it to the other.
+        It waits, because two processes that choose at the same moment would each leave it to the
+        other.
         """
         plan, until = game.propose(trial), time.monotonic() + _SETTLING
         while plan is None and time.monotonic() < until:
@@ -278,7 +273,6 @@ class NashSampler(StudySampler[NashStudy]):
             )
 
     def _playable(self, game: NashStudy) -> NashStudy:
-        """The game, unless it cannot be played: then ValueError."""
         if game.trouble:
             raise ValueError(game.trouble)
         return game

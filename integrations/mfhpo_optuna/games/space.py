@@ -1,4 +1,4 @@
-"""The parameters of a game as its trials told of them, between Optuna's values and places."""
+"""The parameters of a game as its trials told about them, between Optuna's values and places."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _ALONE = OneOf(1)  # stands for all parameters of a player that has nothing to c
 
 
 class GameSpace:
-    """What is known of the distributions with which an objective asks for parameters.
+    """What is known about the distributions with which an objective asks for parameters.
 
     Those are the players' and the fidelities'. The seed is that of values that are drawn while too
     little is known.
@@ -41,7 +41,7 @@ class GameSpace:
                 self.distributions.setdefault(name, distribution)
 
     def change(self, name: str, distribution: BaseDistribution) -> str:
-        """What is wrong if an objective asks so: a sentence, or nothing."""
+        """Return what is wrong if an objective asks so, in a sentence, or nothing."""
         known = self.distributions.get(name, distribution)
         if known == distribution:
             return ""
@@ -52,7 +52,7 @@ class GameSpace:
         )
 
     def actions(self) -> dict[str, dict[str, Numeric | OneOf]]:
-        """What each player can choose, by parameter; those with one value alone are left out."""
+        """Return what each player can choose, by parameter, without those of one value."""
         actions: dict[str, dict[str, Numeric | OneOf]] = {}
         for player, names in self._players.owned.items():
             kinds = {name: kind_of(self.distributions[name]) for name in names}
@@ -61,7 +61,7 @@ class GameSpace:
         return actions
 
     def place(self, name: str, value: Any) -> float | None:
-        """Where a value is in its parameter's range, as `Point` has it; None if it is outside."""
+        """Return where a value lies in its range, as in a `Point`; None if it is outside."""
         distribution = self.distributions[name]
         if not contains(distribution, value):
             return None
@@ -73,16 +73,16 @@ class GameSpace:
         return place if is_index else min(max(place, 0.0), 1.0)
 
     def value(self, name: str, place: float) -> Any:
-        """The value at a place."""
+        """Return the value at a place."""
         distribution = self.distributions[name]
         if place >= 1.0 and isinstance(distribution, FloatDistribution) and not distribution.step:
             return distribution.high  # corners are often where a game ends
         return value_at(place, distribution)
 
     def params(self, point: Point) -> dict[str, Any]:
-        """All players' parameters at a profile, those with one value alone included."""
+        """Return all players' parameters at a profile, those of one value included."""
         return {name: self.value(name, point.get(name, 0.0)) for name in self._players.parameters}
 
     def drawn(self, trial_number: int, name: str, distribution: BaseDistribution) -> Any:
-        """The value of a trial that nothing is known for; the same whoever asks."""
+        """Return a random value for a trial about which nothing is known; the same for all."""
         return drawn(self._seed, trial_number, name, distribution)

@@ -187,7 +187,7 @@ class NashStudy:
     # What trials evaluate.
 
     def propose(self, trial: FrozenTrial) -> Query | None:
-        """What a trial that begins is to evaluate; None if nothing is left of the budget."""
+        """Return what a trial that begins is to evaluate; None if no budget is left for it."""
         if self.policy is None:
             return Query({}, (0,) * len(self.signs))
         plan = self.policy.ask(self._pending(trial.number))
@@ -196,7 +196,7 @@ class NashStudy:
         return plan
 
     def value_for(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
-        """The value of a parameter that an objective asks for.
+        """Return the value of a parameter that an objective asks for.
 
         Raises ValueError if nobody owns it, or if it was asked for in another way before.
         """
@@ -215,17 +215,16 @@ class NashStudy:
         return self.space.value(name, plan.profile[name])
 
     def ahead_of(self, trial_number: int) -> dict[int, Query]:
-        """Plans of trials with lower numbers: those to which this one gives way."""
+        """Return the plans of trials with lower numbers, to which this one gives way."""
         items = self.under_way.items()
         return {number: plan for number, (_, plan) in items if number < trial_number}
 
     def _pending(self, trial_number: int) -> list[Query]:
-        """Queries under way, but for the given trial's and those that are not waited for."""
         queries = (self._query_of(trial, plan) for trial, plan in self._waited_for(trial_number))
         return [query for query in queries if query is not None]
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
-        """The other trials that are waited for, with their workers and digests of arguments."""
+        """Return the other trials that are waited for, with workers and digests of arguments."""
         return [(t.number, *signature_of(t)) for t, _ in self._waited_for(trial_number)]
 
     def _waited_for(self, trial_number: int) -> list[tuple[FrozenTrial, Query]]:
@@ -233,7 +232,7 @@ class NashStudy:
         return [(trial, plan) for trial, plan in others if not self._expired(trial, plan)]
 
     def _expired(self, trial: FrozenTrial, plan: Query) -> bool:
-        """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
+        """Return whether a trial is no longer waited for: a dead worker, or a lease over."""
         worker, _ = signature_of(trial)
         if is_surely_dead(worker):
             return True
@@ -272,7 +271,7 @@ class NashStudy:
         return self._told >= _HOPELESS and not self.policy.has_seen
 
     def recommend(self) -> Equilibrium:
-        """The policy's answer, or an empty one while the game is not known."""
+        """Return the policy's answer, or an empty one while the game is not known."""
         if self.policy is None:
             budget, probability = self.declared.budget, self.declared.probability
             return Equilibrium({}, {}, {}, 0.0, budget, 0, 0, probability, False)
@@ -281,7 +280,7 @@ class NashStudy:
         return self._answer[1]
 
     def progress(self) -> Progress:
-        """What was evaluated, and what it cost."""
+        """Return what was evaluated, and what it cost."""
         budget = self.declared.budget
         if self.policy is None:
             return Progress("game", "no trial has told all players' parameters", "", 0.0, budget)

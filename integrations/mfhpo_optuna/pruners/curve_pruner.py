@@ -16,17 +16,19 @@ from optuna.pruners import BasePruner
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo._validation import check_count, check_names, check_number
-from mfhpo.identification.curves.curves import Verdict, check_steps, read_curve
+from mfhpo._validation import check_count, check_names
+from mfhpo.identification.curves.curves import (
+    Verdict,
+    check_reduction_factor,
+    check_steps,
+    read_curve,
+)
 from mfhpo.knowledge.arrays import FloatArray
 from mfhpo_optuna.study.trials.news import TrialNews
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
-
-# So many COMPLETE trials show how long curves are.
-_ENOUGH = 3
+_ENOUGH = 3  # COMPLETE trials show how long curves are
 
 
 class CurvePruner(BasePruner):
@@ -46,13 +48,9 @@ class CurvePruner(BasePruner):
     ) -> None:
         right = "a collection of names such as ('seed',)"
         self._replicate_params = frozenset(check_names("replicate_params", replicate_params, right))
-        if not 1.0 < check_number("reduction_factor", reduction_factor) < math.inf:
-            raise ValueError(
-                f"reduction_factor must be above 1 and finite, got {reduction_factor!r}; try 3."
-            )
         self._n_startup_trials = check_count("n_startup_trials", n_startup_trials, 0)
         self._n_warmup_steps = check_count("n_warmup_steps", n_warmup_steps, 0)
-        self._reduction_factor = reduction_factor
+        self._reduction_factor = check_reduction_factor(reduction_factor)
         self._final_step = None if final_step is None else check_count("final_step", final_step, 1)
         self._forget()
         if self._final_step is not None and len(self._steps(self._final_step)) == 1:
@@ -63,7 +61,7 @@ class CurvePruner(BasePruner):
         """Begin to read a study; `sign` is -1 where it minimises."""
 
     def prune(self, study: Study, trial: FrozenTrial) -> bool:
-        """Whether to stop a trial, by what it has reported; see `optuna.pruners.BasePruner.prune`.
+        """Return whether to stop a trial, by its reports; see `optuna.pruners.BasePruner.prune`.
 
         Raises ValueError if the study has several objectives.
         """
@@ -85,15 +83,15 @@ class CurvePruner(BasePruner):
             return history.is_hopeless(trial)
 
     def _steps(self, final_step: int) -> tuple[int, ...]:
-        """The checked steps and the final one, given the final one or 0 if it is not known."""
+        """Return the checked steps and the final one; `final_step` is 0 while it is unknown."""
         return check_steps(final_step, self._reduction_factor, self._n_warmup_steps)
 
     def _least_final_step(self) -> int:
-        """The least step at which a curve can be finished; what ends earlier was cut short."""
+        """Return the least step at which a curve can be finished; others were cut short."""
         return 1
 
     def _nothing_to_check(self, final_step: int) -> str:
-        """What is wrong, and what would be right, where no step is checked before the final one."""
+        """Return what is wrong where no step is checked before the final one, and what helps."""
         return (
             f"nothing is ever stopped: no step is checked from n_warmup_steps="
             f"{self._n_warmup_steps} on and before final_step={final_step}, with reduction_factor="
@@ -124,7 +122,6 @@ class CurvePruner(BasePruner):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Start with an empty memory."""
         self.__dict__.update(state)
         self._forget()
 
@@ -155,10 +152,9 @@ class CurveHistory(abc.ABC):
 
     @abc.abstractmethod
     def _verdict(self, trial: FrozenTrial, curve: FloatArray, fidelity: int) -> Verdict:
-        """What the race says of a curve whose last value is at `fidelity`."""
+        """Return what the race says about a curve whose last value is at `fidelity`."""
 
     def _others(self, trial: FrozenTrial) -> list[tuple[Hashable, FloatArray]]:
-        """Arms and curves of the other trials under way."""
         running = (other for other in self._running if other.number != trial.number)
         return [(self._pruner._arm(other), self.curve(other)) for other in running]
 
@@ -168,7 +164,7 @@ class CurveHistory(abc.ABC):
         return self._n_begun
 
     def is_hopeless(self, trial: FrozenTrial) -> bool:
-        """Whether the race would stop the trial at the last check that it has passed."""
+        """Return whether the race would stop the trial at the last check that it has passed."""
         curve = self.curve(trial)
         checked = np.flatnonzero(~np.isnan(curve))
         if (
@@ -220,7 +216,7 @@ class CurveHistory(abc.ABC):
                 self._add(trial, curve)
 
     def curve(self, trial: FrozenTrial) -> FloatArray:
-        """Values at the fidelities, larger is better, shape (M,), NaN where none."""
+        """Return values at the fidelities, larger is better, shape (M,), NaN where none."""
         return self._sign * read_curve(trial.intermediate_values, self.steps)
 
     def _warn_of_steps(self, lengths: Sequence[int]) -> None:
@@ -248,6 +244,5 @@ def _finished(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
 
 
 def _lengths(trials: Sequence[FrozenTrial]) -> list[int]:
-    """The last steps of complete curves."""
     complete = [trial for trial in _finished(trials) if trial.state == TrialState.COMPLETE]
     return [max(trial.intermediate_values) for trial in complete]

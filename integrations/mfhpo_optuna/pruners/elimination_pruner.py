@@ -30,16 +30,13 @@ class MFEliminationPruner(CurvePruner):
     reported value is farther than the bound from what the trial ends with. A trial stops when its
     value plus the bound plus `noise` is below another trial's value minus that one's bound minus
     `noise`, each at the steps where that says most. While the bounds are true, no trial is stopped
-    that would have ended above all the others, whatever the sampler, the order of the trials, or
-    the shape of the curves. `IISEPruner` learns its bounds instead, and is right with a certain
-    probability only, for random search.
+    that would have ended above all the others, whatever the sampler or the shape of the curves.
 
     **Without them it is a heuristic.** At the checked step with index p = 0, 1, ... a trial stops
     when its value plus ``2^(1-p) W`` does not exceed the best value of another trial at the same
-    step. W is the spread of the values at the first checked step (of their middle 80 %); if they
-    are equal there, p counts from the first step where they are not. The paper's guarantee does not
-    carry over. The rule is right where, from check p on, no two trials gain amounts that differ by
-    more than ``2^(1-p) W``; late bloomers break that.
+    step. W is the spread of the values at the first checked step (of their middle 80 %). The
+    paper's guarantee does not carry over. The rule is right where, from check p on, no two trials
+    gain amounts that differ by more than ``2^(1-p) W``; late bloomers break that.
 
     Samplers and workers are as described for `IISEPruner`.
 
@@ -49,8 +46,8 @@ class MFEliminationPruner(CurvePruner):
         Bounds on what is still gained, in the unit of the objective: ``{step: bound}``, whose steps
         are then the checked ones, or a function of the step, which is asked at a geometric grid.
         A bound is a number b >= 0, the largest distance between a value at this step or later and
-        the final one; or a pair (least, largest) for the final value minus the value, such as
-        ``(0.0, 0.1)`` for an accuracy that never falls, or ``(-0.1, 0.0)`` for a loss that never
+        the final one. Or it is a pair (least, largest) for the final value minus the value. Use
+        ``(0.0, 0.1)`` for an accuracy that never falls, and ``(-0.1, 0.0)`` for a loss that never
         rises. Bounds must not grow with the step. None: the heuristic.
     noise
         Largest distance of a reported value from the mean of its trial's arm at that step, at
@@ -78,21 +75,18 @@ class MFEliminationPruner(CurvePruner):
 
     Notes
     -----
-    * `MFEliminationSampler` runs Algorithm 3. That evaluates each arm many times at the target and
-      halves its tolerance after each phase. Then it plays the remaining arms at the cheapest
-      fidelity, to earn reward. The pruner compares values below the target, and earns no reward.
-      The declared bounds are not part of Algorithm 3. In the heuristic, checked steps take the
-      place of phases, and W is measured; in Algorithm 3 it is the known width of the values.
+    * `MFEliminationSampler` runs Algorithm 3. That evaluates each arm many times at the target,
+      halves its tolerance after each phase, and then plays the remaining arms where it is cheap.
+      The pruner compares values below the target. In the heuristic, checked steps take the place
+      of phases, and W is measured; in Algorithm 3 it is the known width of the values.
     * COMPLETE trials that reported the final step count against a trial, and RUNNING ones by what
-      they have shown so far, also if they fail later, or their worker has died without a word: give
-      the storage a ``heartbeat_interval``, so that Optuna marks such trials as failed, or do so by
-      ``study.tell(number, state=TrialState.FAIL)``. PRUNED trials count for the spread W alone.
+      they have shown so far, even if their worker has died. Give the storage a
+      ``heartbeat_interval``, so that Optuna marks such trials as failed. PRUNED trials count for
+      the spread W alone.
     * "Would have ended" is about arms' mean final values, and not about single noisy ones.
-    * Finished curves check the bounds. Where one contradicts them beyond the noise, a
-      `mfhpo.BiasContradictedWarning` says so once for each checked step, and the bound is widened
-      as far as the curves need; trials that were stopped before stay stopped.
-    * NaN counts as not reported, and values that are not finite do not count against others; for
-      the rest see `IISEPruner`.
+    * Where a finished curve contradicts a bound beyond the noise, a `mfhpo.BiasContradictedWarning`
+      says so once for each checked step, and the bound is widened as far as the curves need.
+    * NaN counts as not reported, and values that are not finite do not count against others.
 
     Examples
     --------

@@ -15,22 +15,20 @@ class IISEPruner(CurvePruner):
 
     A trial is one arm, trained through its fidelities with ``trial.report(value, step)``. At a few
     steps, a geometric grid below the final one, the pruner asks how much a curve may still gain
-    from there: at most what bounds learned from the finished curves say, which a new curve respects
-    at all these steps together with probability `coverage`. A trial stops when even its value plus
-    the bound does not exceed the final value of the incumbent. This is the elimination rule of
+    from there. Bounds learned from the finished curves say that: a new curve respects them at all
+    these steps together with probability `coverage`. A trial stops when even its value plus the
+    bound does not exceed the final value of the incumbent. This is the elimination rule of
     IISE-gamma (Multi-Fidelity Best-Arm Identification, NeurIPS 2022, Section 5) with conformal
     order bounds; `mfhpo.identification.curves.curves` has the details.
 
     The incumbent is the arm with the best final mean: trials whose parameters are equal, those in
     `replicate_params` aside, are repeats of one arm, and their curves are averaged. Repeats also
     tell how noisy the values are, and every comparison then gets a margin for it. Without repeats
-    there is none, and a lucky incumbent sets the bar. Repeats of arms other than the incumbent that
-    were stopped leave the better ones behind, and so flatter those arms' means.
+    there is none, and a lucky incumbent sets the bar.
 
     Where bounds on what curves still gain are known, `MFEliminationPruner` takes them, and is then
     never wrong. Works with any sampler, save those that run a race themselves, such as
-    `IISESampler`: there a pruned trial is one without a value. Needs no state but the study's
-    trials: a new process or another worker decides the same.
+    `IISESampler`: there a pruned trial is one without a value.
 
     Parameters
     ----------
@@ -53,22 +51,15 @@ class IISEPruner(CurvePruner):
     replicate_params
         Names of parameters that distinguish repeats of the same arm, such as a seed or a fold.
 
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or the study has several objectives.
-
     Notes
     -----
     The coverage is exact while all trials finish and their curves are exchangeable (random search).
-    Stopped trials and samplers that learn shift it; in simulations with random search the bounds
-    kept their coverage after 200 trials. It is about all trials, not about those that would have
-    won: where slow learners end higher, about half of the would-be winners were stopped at coverage
-    0.8 in a simulation. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
+    Stopped trials and samplers that learn shift it. It is about all trials, not about those that
+    would have won: where slow learners end higher, about half of the would-be winners were stopped
+    at coverage 0.8 in a simulation. If late bloomers matter, raise `coverage` or `n_warmup_steps`.
 
-    A finished curve is a COMPLETE trial that reported the final step, with a finite value there;
-    that counts, and not the value that the objective returned. A trial is not stopped while its
-    latest report is NaN. All trials should report at the same steps.
+    A finished curve is a COMPLETE trial that reported the final step, with a finite value there. A
+    trial is not stopped while its latest report is NaN. All trials should report at the same steps.
 
     Examples
     --------

@@ -22,14 +22,12 @@ class TimeLimitPruner(BasePruner):
 
     The limit is cooperative: it takes effect at the next ``trial.should_prune()``, and never for
     an objective that does not call it, hangs between two calls, or ignores the answer. It needs no
-    further process and works wherever Optuna does. For everything else `time_limited` kills the
-    objective from outside; the two go together, so that an objective that reports can end in order,
-    and one that does not is killed.
+    further process and works wherever Optuna does. `time_limited` kills any objective from outside;
+    the two go together, so that an objective that reports can end in order.
 
     A trial that is told to stop for its time has the limit in its user attribute
-    ``"mfhpo:censored_at"``, from which a sampler learns that its value is censored rather than
-    bad; on a trial that is COMPLETE it means that the objective did not obey. Where a sampler sets
-    the limit, ``"mfhpo:enforced_by"`` is written when the trial asks for the first time.
+    ``"mfhpo:censored_at"``. A sampler learns from it that its value is censored rather than
+    bad; on a COMPLETE trial it means that the objective did not obey.
 
     Parameters
     ----------
@@ -40,18 +38,12 @@ class TimeLimitPruner(BasePruner):
     pruner
         Decides about trials that are within their limit; by default none of them is stopped.
 
-    Raises
-    ------
-    TypeError, ValueError
-        If `limit` is no positive number, or `pruner` no pruner.
-
     Notes
     -----
     The clock is the wall clock of the process that runs the trial, from the start that Optuna
-    noted. Below `time_limited` it is the clock of that, which leaves the sampler out. A trial that
-    reaches the limit of `time_limited` is killed before it is answered, so let the pruner's be the
-    smaller one if objectives are to end in order. A study whose pruner this is does not give
-    `optuna.pruners.HyperbandPruner` as `pruner` the trials of one bracket only, since Optuna looks
+    noted. Below `time_limited` it is the clock of that, which leaves the sampler out: let the
+    pruner's limit be the smaller one if objectives are to end in order. As `pruner`,
+    `optuna.pruners.HyperbandPruner` does not get the trials of one bracket only, since Optuna looks
     for it at the study itself.
 
     Examples
@@ -80,7 +72,6 @@ class TimeLimitPruner(BasePruner):
 
 
 def _seconds(trial: FrozenTrial) -> float:
-    """How long it has run, by the clock that limits it."""
     seconds = objective_seconds()
     if seconds is not None:
         return seconds

@@ -47,14 +47,12 @@ _published: WeakKeyDictionary[optuna.Study, dict[str, str]] = WeakKeyDictionary(
 
 
 def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None = None) -> Summary:
-    """Show a study's answer in optuna-dashboard.
+    """Show a study's answer in optuna-dashboard, and return it in words.
 
-    The answer becomes the study's note: a sentence, the value with its interval beside what the
-    luckiest trial had promised, and what it rests on. The figures of `mfhpo_optuna.visualization`
-    become plots of the study, unless they are too high for the dashboard. Only what has changed is
-    written. It replaces what was published before, but a plot that is no longer drawn stays. What
-    you have written in the note below the last line of the answer is kept; write it while nothing
-    is published.
+    The answer becomes the study's note, and the figures of `mfhpo_optuna.visualization` become
+    plots of the study, unless they are too high for the dashboard. It replaces what was published
+    before, but a plot that is no longer drawn stays. What you have written in the note below the
+    last line of the answer is kept; write it while nothing is published.
 
     Parameters
     ----------
@@ -64,17 +62,10 @@ def publish_to_dashboard(study: optuna.Study, *, sampler: ReadingSampler | None 
     sampler
         As for `write_report`. None: the study's, or the one that it names.
 
-    Returns
-    -------
-    Summary
-        The answer in words, as the note has it.
-
     Raises
     ------
     ImportError
         If optuna-dashboard or plotly is not installed.
-    TypeError
-        If `study` is no study, or `sampler` no sampler of mfhpo.
 
     Examples
     --------
@@ -120,7 +111,7 @@ def _dashboard() -> Any:
 
 
 def _in_the_box(figure: Any) -> Any:
-    """The figure as high as the dashboard's box; None where nothing could be seen in it.
+    """Return the figure as high as the dashboard's box; None where nothing would show.
 
     The note has the rest of its title.
     """
@@ -138,7 +129,7 @@ def _in_the_box(figure: Any) -> Any:
 
 
 def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
-    """Where panels go in a lower figure with as many pixels between them; {} if they do not fit."""
+    """Return where panels go in a lower figure with the same gaps; {} if they do not fit."""
     ordered = sorted(panels)
     gaps = [shrinkage * (above[0] - below[1]) for below, above in itertools.pairwise(ordered)]
     if sum(gaps) > _MOST_BETWEEN:
@@ -153,7 +144,6 @@ def _placed(panels: set[Span], shrinkage: float) -> dict[Span, Span]:
 
 
 def _note(reading: StudyReading, summary: Summary) -> str:
-    """The answer in Markdown."""
     of_others = _OF_A_GAME if isinstance(reading.sampler, NashSampler) else _OF_A_RACE
     rows = [f"| {_plain(name)} | {_plain(text)} |" for name, text in summary.rows]
     table = ["\n".join(["| | |", "| --- | --- |", *rows])] if rows else []

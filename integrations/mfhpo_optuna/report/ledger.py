@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
@@ -14,7 +15,6 @@ from mfhpo._validation import is_number
 from mfhpo.games import Query
 from mfhpo.search import BudgetedSearch, Replicate, has_levels
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.games.study import Listener as GameListener
 from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
@@ -29,32 +29,26 @@ from mfhpo_optuna.study.attributes import (
     read_attribute,
 )
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.study_race import Listener
 
-COST_UNIT = "units of cost"
-"""Of costs that are declared: nobody says what they are."""
+COST_UNIT = "units of cost"  # of declared costs: nobody says what they are
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One trial: `arm`, `cost` and `seconds` are None where they are not known.
-
-    `level` is that of the fidelity, or the limit of time; `at_target` says whether its value is
-    evidence about the answer.
-    """
+    """One trial: `arm`, `cost` and `seconds` are None where they are not known."""
 
     trial: FrozenTrial
     # "search", "certificate", "race", "limits", "game", "trial", "answer" or "not counted"
     purpose: str
     arm: int | None = None
-    level: Any = None
-    at_target: bool = False
+    level: Any = None  # of the fidelity, or the limit of time
+    at_target: bool = False  # whether its value is evidence about the answer
     cost: float | None = None
     failed: bool = False
 
     @property
     def seconds(self) -> float | None:
-        """What it took, by the clock."""
+        """The seconds that it took, by the clock."""
         noted: float | None = read_attribute(self.trial, SECONDS_KEY)
         if noted is not None or self.purpose == "answer":
             return noted
@@ -62,7 +56,7 @@ class Entry:
 
     @property
     def outcome(self) -> str:
-        """How it ended, in a word or two."""
+        """The end of the trial, in a word or two."""
         if self.purpose == "answer":
             return "answer"
         if read_attribute(self.trial, CENSORED_KEY) is not None:
@@ -76,19 +70,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """All trials of a study, in their order.
-
-    `unit` is that of their costs, such as "epochs", and `levels` says what their levels are.
-    `paid` is the sum of these costs by the sampler's own account, None where it keeps none.
-    """
+    """All trials of a study, in their order."""
 
     entries: tuple[Entry, ...]
-    unit: str
-    levels: str = "level"
-    paid: float | None = None
+    unit: str  # of their costs, such as "epochs"
+    levels: str = "level"  # what their levels are
+    paid: float | None = None  # the sum of costs by the sampler's account; None if it keeps none
 
     def luckiest(self, sign: float) -> Entry | None:
-        """The single evaluation at the target with the best value; None if there is none."""
+        """Return the evaluation at the target with the best value; None if there is none."""
         seen = [e for e in self.entries if e.at_target and e.outcome == "value"]
         return max(seen, key=lambda e: sign * (e.trial.value or 0.0), default=None)
 
@@ -106,7 +96,7 @@ class Share:
 
 
 def ledger_of(reading: StudyReading) -> Ledger:
-    """The trials of a study as its sampler knows them."""
+    """Return the trials of a study as its sampler knows them."""
     sampler = reading.sampler
     if isinstance(sampler, FidelitySampler) and not sampler.objection_to(reading.study):
         return _of_race(reading, sampler)
@@ -119,7 +109,7 @@ def ledger_of(reading: StudyReading) -> Ledger:
 
 
 def where_it_went(ledger: Ledger) -> list[Share]:
-    """What was spent, by purpose and level, in the order in which these first occur."""
+    """Return what was spent for each purpose and level."""
     groups: dict[tuple[str, str], list[Entry]] = {}
     for entry in ledger.entries:
         if entry.purpose != "answer" and entry.trial.state.is_finished():
@@ -140,7 +130,6 @@ def where_it_went(ledger: Ledger) -> list[Share]:
 
 
 def _place(entry: Entry) -> tuple[int, float]:
-    """The search before its certificate, cheap levels before dear ones, the rest as it came."""
     level = float(entry.level) if is_number(entry.level) else 0.0
     return {"search": 0, "certificate": 1}.get(entry.purpose, 2), level
 
@@ -152,22 +141,17 @@ def _spent(entries: Iterable[Entry]) -> float:
 
 
 def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
-    """The trials of a race or a search: the policy says what each was for, and what was paid."""
     told: dict[int, tuple[Pull, float, bool]] = {}
+    before = 0.0
 
-    def listen(race: FidelityRace) -> Listener:
-        paid = 0.0
-
-        def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
-            nonlocal paid
-            if race.policy is None:
-                return
-            before, paid = paid, _paid(race.policy)
+    def hear(race: FidelityRace, trial_number: int, pull: Pull, observation: Observation) -> None:
+        nonlocal before
+        if race.policy is not None:
+            paid = _paid(race.policy)
             told[trial_number] = (pull, paid - before, observation.failed)
+            before = paid
 
-        return hear
-
-    race = sampler.replay(reading.study, listen)
+    race = sampler.replay(reading.study, lambda race: partial(hear, race))
     of_policy = "search" if isinstance(race.policy, BudgetedSearch) else "race"
     entries = []
     for entry in _as_told(reading, of_policy):
@@ -184,14 +168,13 @@ def _of_race(reading: StudyReading, sampler: FidelitySampler) -> Ledger:
 
 
 def _paid(policy: Policy) -> float:
-    """What was paid, in the unit of the budget."""
     return policy.spending[0] if isinstance(policy, BudgetedSearch) else policy.cost
 
 
 def _unit(race: FidelityRace) -> str:
     if isinstance(race.policy, BudgetedSearch) and race.policy.counts_evaluations:
         return "trials"
-    if race.fidelity.costs == "measured":
+    if race.in_seconds:
         return "seconds"
     if not has_levels(race.fidelity):
         return "trials"
@@ -199,21 +182,19 @@ def _unit(race: FidelityRace) -> str:
 
 
 def _of_game(reading: StudyReading, sampler: NashSampler) -> Ledger:
-    """The trials of a game: what each was paid by the game's own costs."""
     told: dict[int, Entry] = {}
 
-    def listen(game: NashStudy) -> GameListener:
-        def hear(trial: FrozenTrial, query: Query, values: Sequence[float | None]) -> None:
-            if game.policy is not None:
-                # Players with fidelities of their own have no level in common.
-                is_shared = game.fidelity.joint and bool(game.levels)
-                level = game.levels[0][query.levels[0]] if is_shared else None
-                cost, failed = game.policy.cost_of(query), None in values
-                told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
+    def hear(
+        game: NashStudy, trial: FrozenTrial, query: Query, values: Sequence[float | None]
+    ) -> None:
+        if game.policy is not None:
+            # Players with fidelities of their own have no level in common.
+            is_shared = game.fidelity.joint and bool(game.levels)
+            level = game.levels[0][query.levels[0]] if is_shared else None
+            cost, failed = game.policy.cost_of(query), None in values
+            told[trial.number] = Entry(trial, "game", None, level, False, cost, failed)
 
-        return hear
-
-    game = sampler.replay(reading.study, listen)
+    game = sampler.replay(reading.study, lambda game: partial(hear, game))
     entries = [told.get(entry.trial.number, _untold(entry)) for entry in _as_told(reading, "game")]
     paid = None if game.policy is None else game.policy.cost
     return Ledger(tuple(entries), _unit_of_game(game), paid=paid)
@@ -228,14 +209,14 @@ def _unit_of_game(game: NashStudy) -> str:
 
 
 def _untold(entry: Entry) -> Entry:
-    """A trial from which the sampler has learned nothing."""
+    """Return the entry of a trial from which the sampler has learned nothing."""
     # What others wait for is learned later; the rest was no part of the race or the game.
     is_open = not entry.trial.state.is_finished() or entry.purpose == "answer"
     return entry if is_open else replace(entry, purpose="not counted", cost=0.0)
 
 
 def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
-    """The trials by what they tell themselves."""
+    """Return the trials by their own attributes alone."""
     fidelity = read_attribute(reading.study, FIDELITY_KEY)
     entries = []
     for trial in reading.trials:

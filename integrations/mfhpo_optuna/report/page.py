@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import secrets
 import stat
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from datetime import datetime
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
+from platform import python_version
 from typing import TYPE_CHECKING, Any
 
 import optuna
@@ -37,13 +37,12 @@ _MARGIN = 0.04  # of the scale on which values are drawn, at either end
 def write_report(
     study: optuna.Study, path: str | PathLike[str], *, sampler: ReadingSampler | None = None
 ) -> Summary:
-    """Write a page about a study: its answer, how sure it is, and how it was found.
+    """Write a page about a study, and return its answer in words.
 
     The page is one HTML file that needs no network: send it to a colleague, or print it. It shows
-    the answer in a sentence, its value beside what the luckiest trial had promised, the figures of
-    `mfhpo_optuna.visualization`, what the answer rests on, where the budget went, every trial in a
-    table, and the answer as JSON. If `mfhpo_optuna.certify` has answered about the study, that is
-    the answer.
+    the answer, its value beside what the luckiest trial had promised, the figures of
+    `mfhpo_optuna.visualization`, where the budget went, and every trial in a table. If
+    `mfhpo_optuna.certify` has answered about the study, that is the answer.
 
     Parameters
     ----------
@@ -55,39 +54,25 @@ def write_report(
         where its folder is read-only.
     sampler
         The sampler that it was run with, or one made with the same arguments. None: the study's, or
-        for a study that was loaded from a storage, the one that it names. Where there is none, the
-        page has the last answer that the study holds, and no figures.
-
-    Returns
-    -------
-    Summary
-        The answer in words, as the page has it.
+        the one that a loaded study names. Where there is none, the page has the last answer that
+        the study holds, and no figures.
 
     Raises
     ------
     ImportError
         If Jinja2 or plotly is not installed.
-    TypeError
-        If `study` is no study, or `sampler` no sampler of mfhpo.
     OSError
         If the file cannot be written.
 
     Examples
     --------
-    >>> import numpy as np, optuna, tempfile
-    >>> from mfhpo_optuna import IISESampler, seed_of, write_report
+    >>> import optuna, tempfile
+    >>> from mfhpo_optuna import SearchSampler, seed_of, write_report
     >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     x = trial.suggest_float("x", -1, 1)
-    ...     epochs = trial.suggest_int("epochs", 1, 9)
-    ...     return x**2 + np.random.default_rng(seed_of(trial)).normal(0, 0.1 / epochs)
-    >>> study = optuna.create_study(
-    ...     study_name="parabola", sampler=IISESampler("epochs", arms=4, epsilon=0.1, seed=0)
-    ... )
-    >>> study.optimize(objective)
+    >>> study = optuna.create_study(sampler=SearchSampler(budget=60, certify_share=0.4, seed=0))
+    >>> study.optimize(lambda trial: trial.suggest_float("x", -1, 1) ** 2 + seed_of(trial) % 3 / 10)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_report(study, f"{folder}/report.html").status
-    'certified'
+    ...     summary = write_report(study, f"{folder}/report.html")
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
     check_instance("path", path, str | PathLike, "the name of a file")
@@ -111,7 +96,7 @@ def write_report(
         # A choice may be anything, such as a class, while the study is in memory.
         answer_json=json.dumps(reading.answer, indent=2, ensure_ascii=False, default=str),
         written=datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        versions=_versions(),
+        versions=f"mfhpo {__version__}, Optuna {version('optuna')}, Python {python_version()}",
     )
     _replace(Path(path), page)
     return summary
@@ -176,7 +161,6 @@ def _strips(summary: Summary) -> list[Strip]:
 
 
 def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
-    """What might be spent in the ledger's unit, if it was declared."""
     if ledger.paid is None:
         return None
     arguments = getattr(reading.sampler, "arguments", {})
@@ -184,10 +168,6 @@ def _budget(reading: StudyReading, ledger: Ledger) -> float | None:
         if arguments.get(name) is not None:
             return float(arguments[name])
     return None
-
-
-def _versions() -> str:
-    return f"mfhpo {__version__}, Optuna {version('optuna')}, Python {platform.python_version()}"
 
 
 def _environment() -> Environment:
@@ -218,14 +198,13 @@ def _shown(value: Any) -> Any:
 
 
 def _in_script(text: str) -> Any:
-    """JSON that cannot end the script element that holds it."""
+    """Return JSON that cannot end the script element that holds it."""
     import markupsafe
 
     return markupsafe.Markup(text.replace("<", "\\u003c"))
 
 
 def _plotly_js() -> Any:
-    """The library that draws the figures, as a trusted script."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:

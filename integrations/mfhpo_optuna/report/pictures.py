@@ -11,12 +11,7 @@ from typing import Any
 from mfhpo_optuna.report.reading import StudyReading
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.visualization import (
-    plot_dissatisfaction,
-    plot_equilibrium,
-    plot_gain,
-    plot_race,
-)
+from mfhpo_optuna.visualization import plot_dissatisfaction, plot_equilibrium, plot_gain, plot_race
 from mfhpo_optuna.visualization.finalists import draw_certificate
 
 _HEIGHT = 600  # in pixels, of a figure that names none

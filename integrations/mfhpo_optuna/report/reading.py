@@ -27,28 +27,17 @@ from mfhpo_optuna.visualization.reading import (
 class StudyReading:
     """A study at one moment.
 
-    Parameters
-    ----------
-    study, trials
-        The study, and all its trials at that moment.
-    sampler, without
-        The sampler that reads it, or None and why there is none.
-    answer
-        The newest answer as plain JSON values: that of `certify`, that of the sampler, or without
-        a sampler the last one that the study itself holds. None if there is no answer yet.
-    reason
-        Why there is no answer; empty if there is one.
-    record
-        Where `certify` has recorded what it knows about the study; None if it was not called.
+    The answer is that of `certify`, that of the sampler, or without a sampler the last one that the
+    study itself holds.
     """
 
     study: optuna.Study
     trials: tuple[FrozenTrial, ...]
-    sampler: ReadingSampler | None
-    without: str
-    answer: dict[str, Any] | None
-    reason: str
-    record: Record | None
+    sampler: ReadingSampler | None  # that reads the study
+    without: str  # why there is no sampler
+    answer: dict[str, Any] | None  # as plain JSON values; None if there is none yet
+    reason: str  # why there is no answer
+    record: Record | None  # None if `certify` was not called
 
     @property
     def sign(self) -> float:
@@ -87,13 +76,10 @@ def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> St
         except ValueError as error:
             without = str(error)
     record = record_of(study)
-    if sampler is not None:
-        answer, reason = _answer(study, sampler)
-    else:
-        answer, reason = None, _why_none(study, record)
+    answer, reason = (None, "") if sampler is None else _answer(study, sampler)
     trials = tuple(study.get_trials(deepcopy=False))
     if sampler is None:
-        last = last_answer(trials)
+        last, reason = last_answer(trials), _why_none(study, record)
         answer = None if last is None else certificate_of(last)
     if record is not None and record.answer is not None:
         certifies_less = answer is not None and answer.get("certified")
@@ -115,7 +101,6 @@ def _why_none(study: optuna.Study, record: Record | None) -> str:
 
 
 def _answer(study: optuna.Study, sampler: ReadingSampler) -> tuple[dict[str, Any] | None, str]:
-    """Return the sampler's answer, or None and why there is none."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -60,44 +60,27 @@ class Ground:
 class Summary:
     """What a study says.
 
-    Parameters
-    ----------
-    status, sentence
-        How far it is, in a word or two, and the answer in a sentence that goes on from there.
-    params
-        The configuration.
-    values
-        What it is worth, first. Where the luckiest single trial, or the search, had promised
-        something, that comes second, and what became of that promise third.
-    comparable
-        Whether these are on one scale.
-    luck
-        What to think of the promise, in a sentence; empty where there is none.
-    facts
-        Names and what there is to say, such as what was paid.
-    grounds, conditions
-        What the answer rests on, and what must be true for it, as clauses.
-    notices
-        What speaks against these, or was left out.
+    The first of the `values` is what the configuration is worth. Where the luckiest single trial,
+    or the search, had promised something, that comes second, and what became of it third.
     """
 
     status: Status
-    sentence: str
-    params: Mapping[str, Any]
+    sentence: str  # the answer, which goes on from the status
+    params: Mapping[str, Any]  # the configuration
     values: tuple[Measured, ...] = ()
-    comparable: bool = True
-    luck: str = ""
-    facts: tuple[tuple[str, str], ...] = ()
-    grounds: tuple[Ground, ...] = ()
-    conditions: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
+    comparable: bool = True  # whether the values are on one scale
+    luck: str = ""  # what to think of the promise, in a sentence
+    facts: tuple[tuple[str, str], ...] = ()  # names and what there is to say, such as "paid"
+    grounds: tuple[Ground, ...] = ()  # what the answer rests on
+    conditions: tuple[str, ...] = ()  # what must be true for it
+    notices: tuple[str, ...] = ()  # what speaks against these, or was left out
 
     def __str__(self) -> str:
         return f"{self.status.capitalize()}: {self.sentence}"
 
     @property
     def rows(self) -> list[tuple[str, str]]:
-        """All that goes with the sentence, as rows of a table: a name and a text."""
+        """The rows of a table with all that goes with the sentence: a name and a text."""
         return [
             *([("configuration", params_in_words(self.params))] if self.params else []),
             *((one.who, str(one)) for one in self.values),
@@ -134,7 +117,6 @@ def summary_of(reading: StudyReading, ledger: Ledger) -> Summary:
 
 
 def _trials(ledger: Ledger) -> str:
-    """Return how many trials the study has, and what became of them."""
     outcomes = Counter(entry.outcome for entry in ledger.entries)
     names = {"value": "with a value", "answer": "added as answers, which evaluated nothing"}
     parts = ", ".join(f"{n:,} {names.get(outcome, outcome)}" for outcome, n in outcomes.items())
@@ -191,16 +173,12 @@ def _of_race(answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger) -
 
 
 def _level(level: Any, reading: StudyReading) -> str:
-    """The level that a mean belongs to, in brackets; "" without a fidelity."""
     name = read_attribute(reading.study, FIDELITY_KEY)
     return "" if name is None else f" ({name}={value_text(level)})"
 
 
 def _of_shortlist(
-    certificate: Mapping[str, Any],
-    answer: Mapping[str, Any],
-    reading: StudyReading,
-    ledger: Ledger,
+    certificate: Mapping[str, Any], answer: Mapping[str, Any], reading: StudyReading, ledger: Ledger
 ) -> Summary:
     candidates, winner = certificate["candidates"], certificate["winner"]
     if winner is None:
@@ -325,7 +303,6 @@ def _of_game(answer: Mapping[str, Any], ledger: Ledger) -> Summary:
 
 
 def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, str]:
-    """How far it is, and the answer in a sentence."""
     epsilon, within = answer["epsilon"], answer.get("within")
     if answer["certified"]:
         tolerance = f", or within {epsilon:.3g} of it" if epsilon else ""
@@ -342,7 +319,7 @@ def _verdict(answer: Mapping[str, Any], who: str, among: str) -> tuple[Status, s
 def _claim(
     answer: Mapping[str, Any], interval: Sequence[float | None], status: Status
 ) -> list[tuple[str, str]]:
-    """How sure it is, and why; `interval` is that of the configuration answered with."""
+    """Return how sure the answer is, and why; `interval` is that of its configuration."""
     delta, conditions = answer["delta"], answer["conditions"]
     facts = []
     if status == "certified" or answer.get("within") is not None:
@@ -375,7 +352,7 @@ def _open(answer: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str]]:
 
 
 def _unit(ledger: Ledger) -> str:
-    """The unit of an answer's costs: the ledger's own are seconds where no sampler is known."""
+    """Return the unit of an answer's costs; without a sampler the ledger counts seconds."""
     return COST_UNIT if ledger.paid is None else ledger.unit
 
 
@@ -401,7 +378,7 @@ def _amount(cost: float) -> str:
 
 
 def _name(params: Mapping[str, Any], otherwise: str) -> str:
-    """The configuration in a sentence, or what it is called where it has many parameters."""
+    """Return the configuration, or what it is called if it has many parameters."""
     if not 0 < len(params) <= _IN_A_SENTENCE:
         return otherwise
     return params_in_words(params)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from mfhpo._validation import is_number
@@ -32,14 +33,14 @@ class TrialTable:
 
 
 def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
-    """All trials of a study; columns in which nothing is known are left out."""
+    """Return all trials of a study; columns in which nothing is known are left out."""
     columns: dict[str, Callable[[Entry], Any]] = {
         "trial": lambda entry: entry.trial.number,
         "outcome": lambda entry: entry.outcome,
     }
     names = [f"value {place}" for place in range(1, 1 + len(reading.study.directions))]
     for place, name in enumerate(names if len(names) > 1 else ["value"]):
-        columns[name] = _value(place)
+        columns[name] = partial(_value, place)
     columns |= {
         "purpose": lambda entry: entry.purpose,
         "arm": lambda entry: entry.arm,
@@ -49,7 +50,7 @@ def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
     }
     for name in dict.fromkeys(name for entry in ledger.entries for name in entry.trial.params):
         # A parameter may be called like a column.
-        columns[name if name not in columns else f"parameter {name}"] = _parameter(name)
+        columns[name if name not in columns else f"parameter {name}"] = partial(_parameter, name)
     known = {name: [value(entry) for entry in ledger.entries] for name, value in columns.items()}
     shown = {name: cells for name, cells in known.items() if any(c is not None for c in cells)}
     rows = zip(*shown.values(), strict=True) if shown else iter(())
@@ -59,24 +60,18 @@ def table_of(reading: StudyReading, ledger: Ledger) -> TrialTable:
     )
 
 
-def _value(place: int) -> Callable[[Entry], Any]:
-    def value(entry: Entry) -> Any:
-        values = entry.trial.values
-        if values is None or (entry.purpose == "answer" and not math.isfinite(values[place])):
-            return None  # of an answer, that it promises nothing yet
-        return values[place]
-
-    return value
+def _value(place: int, entry: Entry) -> Any:
+    values = entry.trial.values
+    if values is None or (entry.purpose == "answer" and not math.isfinite(values[place])):
+        return None  # of an answer, that it promises nothing yet
+    return values[place]
 
 
-def _parameter(name: str) -> Callable[[Entry], Any]:
-    def value(entry: Entry) -> Any:
-        if name not in entry.trial.params:
-            return None
-        chosen = entry.trial.params[name]
-        return "None" if chosen is None else chosen
-
-    return value
+def _parameter(name: str, entry: Entry) -> Any:
+    if name not in entry.trial.params:
+        return None
+    chosen = entry.trial.params[name]
+    return "None" if chosen is None else chosen
 
 
 def _cell(value: Any) -> Cell:

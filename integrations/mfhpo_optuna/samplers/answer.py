@@ -1,30 +1,20 @@
 """The trials that a sampler adds so that ``study.best_trial`` shows the answer of its race.
 
 Optuna changes no finished trial, and its best trial is the feasible one with the best value. Single
-evaluations are infeasible, and answers are not. So a later answer takes the place of all earlier
-ones by its value. That is what the answer promises; where an earlier one has promised as much or
-more, it is the next number beyond that. For an arm that leads is believed to be no worse than those
-that led before, and these were worth what they promised. Where that is wrong, because an early
-promise was (with a small probability) or because a better arm left for its failures, the best trial
-still is the newest answer, and its attributes have the mean and the interval.
+evaluations are infeasible, and answers are not. A later answer takes the place of earlier ones by
+its value, which is what it promises. Where an earlier one promised as much or more, the value is
+the next number beyond that; mean and interval are in its attributes.
 
 Until the race is over, an answer is not certified, and promises the pessimistic end of the leader's
-interval (`cautious_value` while that is infinite). There is one from the first value at the target
-on, and another one is added
+interval (`cautious_value` while that is infinite). Another one is added if another arm leads, or if
+the same arm promises more after twice as many evaluations. This is checked after each of the first
+50 evaluations, and then whenever there are a fiftieth more. So the number of answers grows with the
+logarithm of the evaluations, and depends on the study alone. Only the end of a race takes the place
+of a certified answer.
 
-- if another arm leads;
-- if the same arm promises more, and there are twice as many evaluations as behind the last answer.
-
-That is looked at after each of the first 50 evaluations, and then whenever there are a fiftieth
-more, so that the number of answers grows as the logarithm of the number of evaluations. It depends
-on the study alone, not on which worker looks or when it was resumed. Of several workers, one that
-knows of fewer evaluations than are behind the last answer adds none. Nothing takes the place of a
-certified answer but another answer at the end of a race.
-
-Several workers may find at the same moment that a race is over. Each notes that on the trial that
-it has under way, and the one with the first trial answers. A worker learns of its trial before the
-study knows that it has ended, and others' may end in between. Whoever has learned in another order
-than that of the ends learns all anew before it answers, so that readers of the study find the same.
+Several workers may find at the same moment that a race is over: the one with the first trial
+answers. A worker that learned in another order than that of the ends learns all anew before it
+answers, so that readers of the study find the same.
 """
 
 import math
@@ -80,19 +70,19 @@ class Answer:
 
 
 def pessimistic(interval: tuple[float, float], sign: float) -> float:
-    """The end that is certain, which a later answer beats; `sign` is -1 where less is better."""
+    """Return the certain end of an interval; `sign` is -1 where less is better."""
     return interval[0 if sign > 0.0 else 1]
 
 
 def is_news(race: StudyRace) -> bool:
-    """Whether the answer so far is to be added; where there is one, it looks now and then only."""
+    """Return whether to add the answer so far; where there is one, it looks now and then."""
     is_due = _looks(race.n_told) > _looks(race.n_told_before) or not race.certificates
     race.n_told_before = race.n_told
     return is_due and race.may_promise and _promise_so_far(race) is not None
 
 
 def _looks(evaluations: int) -> int:
-    """How often it was looked whether the answer so far is news, after so many evaluations."""
+    """Return how often answers were looked for, after so many evaluations."""
     if evaluations <= _EACH:
         return evaluations
     return _EACH + int(math.log(evaluations / _EACH, _GROWTH))
@@ -107,7 +97,7 @@ def add_answer_so_far(study: optuna.Study, race: StudyRace, answer: Answer) -> N
 
 
 def _promise_so_far(race: StudyRace) -> float | None:
-    """The value of the answer so far; None if there is none, or it is not to be added."""
+    """Return the value of the answer so far; None if it is not to be added."""
     shown = _shown(race)
     certificate = (None if shown is None else certificate_of(shown)) or {}
     if race.policy is None or certificate.get("certified"):
@@ -127,12 +117,7 @@ def _promise_so_far(race: StudyRace) -> float | None:
     return race.sign * sure if says_more and math.isfinite(sure) else None
 
 
-def add_answer(
-    study: optuna.Study,
-    race: StudyRace,
-    answer: Answer,
-    is_repeat: IsRepeat,
-) -> None:
+def add_answer(study: optuna.Study, race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> None:
     """Add the answer at the end of a race, unless there is none or an earlier one says the same.
 
     While it is withheld, it promises nothing.
@@ -167,7 +152,7 @@ def add_answer(
 
 
 def is_said(race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> bool:
-    """Whether an earlier answer at the end of the race says all that this one says."""
+    """Return whether an earlier answer at the race's end says all that this one says."""
     earlier = (
         certificate_of(trial)
         for trial in race.certificates
@@ -175,15 +160,12 @@ def is_said(race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> bool:
         and (read_attribute(trial, WITHHELD_KEY) is True) == _is_withheld(race)
     )
     now = answer.attributes[CERTIFICATE_KEY]
-    return any(is_repeat(now, defaultdict(_unknown, content or {})) for content in earlier)
-
-
-def _unknown() -> float:
-    return math.nan  # equal to nothing, and neither less nor more
+    # NaN is equal to nothing, and neither less nor more.
+    return any(is_repeat(now, defaultdict(lambda: math.nan, content or {})) for content in earlier)
 
 
 def claims_the_same(now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-    """Whether later values have changed figures alone; trials under way may change them again."""
+    """Return whether two answers claim the same, and differ in figures alone."""
     return all(now.get(name) == earlier.get(name) for name in ("arm", "limit", "certified"))
 
 
@@ -192,9 +174,9 @@ def _is_withheld(race: StudyRace) -> bool:
 
 
 def wait_for_others(study: optuna.Study, trial: FrozenTrial) -> None:
-    """Let workers in other processes answer that came to it at the same moment: first trials first.
+    """Let workers in other processes answer first whose trials began earlier.
 
-    Those that note it after the first look have seen this one, and look for its answer.
+    Those that come after the first look have seen this worker's note, and look for its answer.
     """
     if not _others_under_way(study, trial):
         return
@@ -212,7 +194,7 @@ def _others_under_way(study: optuna.Study, trial: FrozenTrial) -> list[FrozenTri
 
 
 def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
-    """The trials in which workers in other processes have come to answer."""
+    """Return the trials in which workers of other processes are about to answer."""
     claims = ((t.number, read_attribute(t, ANSWERING_KEY)) for t in _others_under_way(study, trial))
     return [
         number
@@ -222,15 +204,11 @@ def _others_that_answer(study: optuna.Study, trial: FrozenTrial) -> list[int]:
 
 
 def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:
-    """Add the answer's trial, and return its value, which beats that of every earlier answer."""
+    """Add the answer's trial; return its value, which beats that of every earlier answer."""
     value, shown = answer.value, _shown(race)
     if shown is not None and math.isfinite(_value_of(shown)):
         best = math.nextafter(_value_of(shown), race.sign * math.inf)
         value = race.sign * max(race.sign * value, race.sign * best)
-    elif shown is not None and not math.isfinite(value):
-        # Of several that promise nothing, Optuna would show the first.
-        sure = race.sure_value(-math.inf)
-        value = value if sure is None else race.sign * sure
     study.add_trial(
         create_trial(
             value=value,
@@ -248,7 +226,7 @@ def _add(study: optuna.Study, race: StudyRace, answer: Answer) -> float:
 
 
 def _shown(race: StudyRace) -> FrozenTrial | None:
-    """The answer that the best trial is, unless that was not part of the race."""
+    """Return the answer with the best value, which is the best trial of the race."""
     return max(race.certificates, key=lambda trial: race.sign * _value_of(trial), default=None)
 
 

@@ -48,20 +48,16 @@ class IISESampler(DeclaredSampler):
     """Finds the best of a set of configurations and certifies it, by elimination.
 
     Every trial is one noisy evaluation of one configuration (arm) at one level of the fidelity.
-    Configurations that cannot be the best any more are not evaluated again; the study stops by
-    itself when one is left, or when the leader is within `epsilon` of all others. Then
-    ``study.best_trial`` is a trial that the sampler adds: the certified configuration with its
-    estimated mean. Single evaluations are marked as infeasible, so that none, however lucky, is
-    the best trial.
+    Configurations that cannot be the best any more are not evaluated again. The study stops by
+    itself when one is left, or when the leader is within `epsilon` of all others.
 
     With probability at least 1 - `delta`, the certified configuration is at most `epsilon` worse
     than the best arm, provided that what was declared is true. Noise that was not declared is
     estimated, and the certificate says so. Without bounds on the bias, only values at the target
     are evidence. A `budget` that does not pay for comparing all configurations there makes the race
     a search (see `estimated_bias`): cheap levels choose the finalists, and the certificate is about
-    them alone. The answer is a `SearchRecommendation` then, and says how many configurations were
-    left at which level. Draw a new split or seed in every evaluation: with a fixed
-    one, the certificate is about that one alone.
+    them alone. The answer is a `SearchRecommendation` then. Draw a new split or seed in every
+    evaluation: with a fixed one, the certificate is about that one alone.
 
     Parameters
     ----------
@@ -86,13 +82,12 @@ class IISESampler(DeclaredSampler):
     Notes
     -----
     Several workers, threads or processes, may run one study. A study in a database goes on where
-    it stopped: run the same code again. Only what an `arm_sampler` draws may then differ from an
-    uninterrupted study.
+    it stopped: run the same code again. Only what an `arm_sampler` draws may then differ.
 
     Values count in the order in which their trials began. If a trial under way is the only reason
-    why nothing can be certified yet, workers wait for it, at most until its lease is over, and end
-    their own trials as pruned. Then the study stops without a certificate; if the trial ends later,
-    the answer is brought up to date.
+    why nothing can be certified yet, workers wait for it until its lease is over, and end their own
+    trials as pruned. Then the study stops without a certificate; if the trial ends later, the
+    answer is brought up to date.
 
     An exception ends ``optimize`` unless it is caught: ``study.optimize(objective,
     catch=(Exception,))``. Such a trial, or one that is interrupted, counts as failed. Nothing is
@@ -101,13 +96,12 @@ class IISESampler(DeclaredSampler):
     **The best trial.** At the end the sampler adds one trial: the answer, which
     ``study.best_trial`` shows. Its value is the certificate's mean if it is certified, and else the
     pessimistic end of its interval. ``mfhpo:certificate`` among its user attributes has the rest.
+    Single evaluations are marked as infeasible, so that none, however lucky, is the best trial.
 
-    From the first value at the target on, there are answers so far as well, so that a study which
-    is stopped or killed has a best trial. They are not certified and promise the pessimistic end
-    of the interval at that time. While that is infinite, they promise the pessimistic end of the
-    average of all values at the target (infinite for a single one). Optuna changes no finished
-    trial and shows the best value. So an answer that promises less than an earlier one has the next
-    number beyond the earlier value; its mean and interval are in its user attributes.
+    From the first value at the target on, there are answers so far as well, for studies that are
+    stopped or killed. They are not certified and promise the pessimistic end of the interval at
+    that time; while that is infinite, the one of the average of all values at the target. An answer
+    that promises less than an earlier one has the next number beyond the earlier value.
 
     Under ``study.ask`` and ``study.tell`` nothing stops by itself: ask until
     ``sampler.recommendation(study).finished``.
@@ -146,20 +140,8 @@ class MFTopTwoSampler(DeclaredSampler):
     which evaluates all that are left equally often. Use `IISESampler` for many workers, which need
     no single leader to gather around, or to repeat published results.
 
-    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFTopTwoOptions`, `mfhpo.racing.options.BlockOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFTopTwoSampler
-    >>> sampler = MFTopTwoSampler("epochs", arms=8, epsilon=0.05, seed=0)
+    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`;
+    its further options are `mfhpo.racing.options.MFTopTwoOptions`.
     """
 
     def __init__(
@@ -177,21 +159,9 @@ class MFGradSampler(DeclaredSampler):
     optimal. It begins with one trial of every pair of those configurations that are left, and a
     step takes more computing than one of `MFTopTwoSampler`, which is the better choice elsewhere.
 
-    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`, but with
-    ``stop="published"`` delta is not proven.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFGradOptions`, `mfhpo.racing.options.BlockOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFGradSampler
-    >>> sampler = MFGradSampler("epochs", arms=8, delta=1e-6, epsilon=0.05, seed=0)
+    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`,
+    but with ``stop="published"`` delta is not proven. Its further options are
+    `mfhpo.racing.options.MFGradOptions`.
     """
 
     def __init__(
@@ -205,21 +175,13 @@ class MFLUCBSampler(DeclaredSampler):
     """Finds and certifies the best configuration by telling the two leading ones apart.
 
     When to use it: for a certificate with confidence intervals that can be read off each
-    configuration, when the two best means are roughly known beforehand (then ``explore="A"`` or
-    "B" picks the levels that pay), or to repeat published results. Else `MFTopTwoSampler` usually
+    configuration, or to repeat published results. If the two best means are roughly known
+    beforehand, ``explore="A"`` or "B" picks the levels that pay. Else `MFTopTwoSampler` usually
     needs less.
 
-    Guarantee, trials, workers, resuming and errors are as described for `IISESampler`. What is said
-    about the two best means only chooses levels: if it is wrong the race costs more, and the
-    certificate is as good.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFLUCBOptions`, `mfhpo.racing.options.BlockOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
+    Arguments, guarantee, trials, workers, resuming and errors are as described for `IISESampler`.
+    Its further options are `mfhpo.racing.options.MFLUCBOptions`. What is said about the two best
+    means only chooses levels: if it is wrong the race costs more, and the certificate is as good.
 
     Raises
     ------

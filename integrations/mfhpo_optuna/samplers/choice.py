@@ -27,7 +27,6 @@ from mfhpo_optuna.study.fidelity_race import FidelityRace
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
@@ -41,12 +40,11 @@ class MFSampler(DeclaredSampler):
 
     When to use it: always, unless a certain policy is wanted. Which one is chosen depends on the
     aim, the number of arms and levels, and what is declared. One line of Optuna's log names it, and
-    `choice` tells which and why. All workers of a study choose the same, and so does a study that
-    is resumed, as long as the arguments are the same.
+    `choice` tells which and why. All workers of a study choose the same, as long as the arguments
+    are the same, and so does a study that is resumed.
 
     With a budget that does not pay for four evaluations of each configuration at the target, and
-    nothing declared about the bias of cheaper levels, these choose the finalists: by a model of
-    configurations and levels, or by halving where configurations are only named. A few planned
+    nothing declared about the bias of cheaper levels, these choose the finalists. A few planned
     looks then compare the finalists by new evaluations (`mfhpo.search.BudgetedSearch`).
 
     What it guarantees: what the chosen policy does. With ``aim="best arm"`` that is what
@@ -65,11 +63,6 @@ class MFSampler(DeclaredSampler):
     ------
     ValueError, TypeError
         As `IISESampler` does, and for an option that has no part in the aim.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFSampler
-    >>> sampler = MFSampler("epochs", arms=8, epsilon=0.05, seed=0)
     """
 
     def __init__(
@@ -79,7 +72,7 @@ class MFSampler(DeclaredSampler):
         check_parts(options)
 
     def choice(self, study: optuna.Study) -> PolicyChoice:
-        """Which policy was chosen for a study, and why.
+        """Return which policy was chosen for a study, and why.
 
         Raises ValueError if no trial has told the levels of the fidelity yet, so that nothing is
         chosen.

@@ -25,7 +25,7 @@ class ArmsOnlyStudy(optuna.Study):
     def get_trials(
         self, deepcopy: bool = True, states: Container[TrialState] | None = None
     ) -> list[FrozenTrial]:
-        """The arms' trials."""
+        """Return the arms' trials."""
         return self._get_trials(deepcopy, states)
 
     def _get_trials(
@@ -39,11 +39,9 @@ class ArmsOnlyStudy(optuna.Study):
 
 
 def arms_only_study(
-    study: optuna.Study,
-    race: RaceT,
-    values_of: Callable[[RaceT], Iterable[tuple[int, float]]],
+    study: optuna.Study, race: RaceT, values_of: Callable[[RaceT], Iterable[tuple[int, float]]]
 ) -> ArmsOnlyStudy:
-    """A study with one trial for each of some arms of a race, with its value.
+    """Return a study with one trial for each of some arms of a race, with its value.
 
     The trials are made anew only when something was told: each parameter of a trial asks for them.
     """

@@ -15,11 +15,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from mfhpo import Policy, Problem
 from mfhpo.certification.certification import MakeCertifier
-from mfhpo.certification.choice import (
-    LOSSES_ARE_MAXIMISED,
-    check_blocks,
-    make_block_elimination,
-)
+from mfhpo.certification.choice import LOSSES_ARE_MAXIMISED, check_blocks, make_block_elimination
 from mfhpo.knowledge.bias import Kind
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.racing.declaration import Declaration, as_fidelity
@@ -53,7 +49,6 @@ from mfhpo_optuna.study.search_study import SearchStudy
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
@@ -75,7 +70,7 @@ class FidelitySampler(PolicySampler[FidelityRace]):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> StudyRecommendation:
-        """The best answer so far, with its certificate once the race has ended.
+        """Return the best answer so far, with its certificate once the race has ended.
 
         The study was run with this sampler, or with one made with the same arguments. Raises
         ValueError if no trial has told the levels of the fidelity yet.
@@ -134,15 +129,14 @@ class FidelitySampler(PolicySampler[FidelityRace]):
         return None if self._replicate is None else Replicates(self._replicate, seed)
 
     def _notes(self) -> dict[str, Any]:
-        """With the parameter that is the fidelity, for whoever reads the study's trials."""
         return {**super()._notes(), FIDELITY_KEY: self._fidelity.name}
 
     def _seconds_of(
         self, study: optuna.Study, race: FidelityRace, trial: FrozenTrial, state: TrialState
     ) -> float | None:
-        seconds = race.seconds_since_beginning(trial)
+        seconds = race.under_way.seconds_since_beginning(trial)
         # Of a failure, too: without it nobody could tell it from the trial of a worker that died.
-        if seconds is not None and (self._fidelity.costs == "measured" or state == TrialState.FAIL):
+        if seconds is not None and (race.in_seconds or state == TrialState.FAIL):
             write_attribute(study, trial, SECONDS_KEY, seconds)
         return seconds
 
@@ -220,9 +214,14 @@ class FidelitySampler(PolicySampler[FidelityRace]):
 class DeclaredSampler(FidelitySampler):
     """Runs the policy that `mfhpo.racing.options.runs` names.
 
-    Values are maximised inside. What is declared of them is declared in the unit and the direction
-    of the objective, and is mirrored for a study that minimises. Options are tried at once, so that
+    Values are maximised inside. What is declared about them has the unit and the direction of the
+    objective, and is mirrored for a study that minimises. Options are tried at once, so that
     wrong ones raise here and not in the first trial.
+
+    Parameters
+    ----------
+    fidelity, arms
+        See `IISESampler`.
     """
 
     _policy_class: Callable[..., Policy]
@@ -354,7 +353,6 @@ def _recommendation(race: FidelityRace) -> StudyRecommendation:
 
 
 def _with_findings(race: FidelityRace, found: StudyRecommendation) -> StudyRecommendation:
-    """Return an answer with what a search says beyond it."""
     if not isinstance(race.policy, BudgetedSearch):
         return found
     findings = race.policy.findings()

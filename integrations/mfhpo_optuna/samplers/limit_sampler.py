@@ -34,7 +34,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     """Runs the policy that `mfhpo.racing.options.runs` names: an arm and a limit for every trial.
 
     Values are maximised inside: those of a study that minimises are mirrored, with the range that
-    was declared of them. Charges worsen the gain of a trial in either direction. Options are tried
+    was declared. Charges worsen the gain of a trial in either direction. Options are tried
     at once, so that wrong ones raise here and not in the first trial.
     """
 
@@ -51,7 +51,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
     # What users call.
 
     def recommendation(self, study: optuna.Study) -> StudyLimitRecommendation:
-        """The best pair of arm and time limit so far, and its gain.
+        """Return the best pair of arm and time limit so far, and its gain.
 
         The study was run with this sampler, or with one made with the same arguments.
         """
@@ -59,7 +59,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
             return _recommendation(self._read(study))
 
     def best_limit(self, study: optuna.Study) -> float:
-        """The recommended time limit in seconds, of the recommended arm.
+        """Return the recommended time limit in seconds, of the recommended arm.
 
         Raises ValueError if there is no answer yet: nothing was observed, or limits are still being
         derived.
@@ -85,7 +85,7 @@ class LimitSampler(PolicySampler[LimitedRace]):
         seconds: float | None = read_attribute(trial, SECONDS_KEY)
         # Others may have noted it before the trial ended; a trial that is tried again inherits it.
         if seconds is None or read_attribute(trial, ENFORCER_KEY) != "time_limited":
-            seconds = race.seconds_since_beginning(trial)
+            seconds = race.under_way.seconds_since_beginning(trial)
             if seconds is not None:
                 # Who reads the trial later is to read the same.
                 write_attribute(study, trial, SECONDS_KEY, seconds)

@@ -17,11 +17,10 @@ class SamplerOptions(TypedDict, total=False):
     arm_sampler
         An Optuna sampler that draws the arms; it sees one trial per arm. None: a Latin hypercube.
     lease
-        Seconds after which a running trial is not waited for. That its worker is dead then is a
-        condition of the claim. None: ten times what the slowest trial so far would have taken at
-        its level, and at least a minute; then nothing is certified until the trial ends or is told
-        as failed. Samplers with time limits wait a minute and twice the limit, once limits are
-        known.
+        Seconds after which a running trial is not waited for; the certificate assumes that its
+        worker is dead. None: ten times what the slowest trial so far would have taken at its level,
+        and at least a minute; then nothing is certified until the trial ends or is told as failed.
+        Samplers with time limits wait a minute and twice the limit, once limits are known.
     progress
         Where to show how the study gets on: phase, configurations, leader, what was spent, when it
         ends. None: a line on standard error, if that is a terminal. True: elsewhere, too, as lines

@@ -25,12 +25,7 @@ from mfhpo_optuna.samplers.answer import (
 from mfhpo_optuna.samplers.delegate import ArmsOnlyStudy, arms_only_study
 from mfhpo_optuna.samplers.study_sampler import StudySampler, stop
 from mfhpo_optuna.study.arms import Arms, ArmsLike
-from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
-    NO_ANSWER,
-    parameters_before,
-    write_attribute,
-)
+from mfhpo_optuna.study.attributes import ARM_KEY, NO_ANSWER, parameters_before, write_attribute
 from mfhpo_optuna.study.levels import contains
 from mfhpo_optuna.study.loop.report import ProgressLike
 from mfhpo_optuna.study.loop.storage_errors import mark_if_spoilt
@@ -49,7 +44,6 @@ _CHOICES = 8  # of a trial that other workers get in the way of
 
 _CUT_SHORT = "cut short"  # among what the user was told
 
-# Below "optuna.", so that optuna.logging.set_verbosity governs it.
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
@@ -98,19 +92,19 @@ class PolicySampler(StudySampler[RaceT]):
     def _seconds_of(
         self, study: optuna.Study, race: RaceT, trial: FrozenTrial, state: TrialState
     ) -> float | None:
-        """How long a trial that ends now has taken, noted where whoever reads it later needs it."""
-        return race.seconds_since_beginning(trial)
+        """Return how long a trial that ends now took, and note it for later readers."""
+        return race.under_way.seconds_since_beginning(trial)
 
     @abc.abstractmethod
     def _answer(self, race: RaceT) -> Answer:
-        """What the race's answer is at the moment."""
+        """Return the race's answer at the moment."""
 
     @abc.abstractmethod
     def _is_repeat(self, now: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
-        """Whether an earlier answer says all that this one says, both as they are recorded."""
+        """Return whether an earlier answer, as recorded, says all that this one says."""
 
     def _values_of_arms(self, race: RaceT) -> list[tuple[int, float]]:
-        """Arms and their values, comparable with each other, for the sampler that draws arms."""
+        """Return arms and their comparable values, for the sampler that draws arms."""
         return []
 
     # What Optuna calls.
@@ -118,7 +112,7 @@ class PolicySampler(StudySampler[RaceT]):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """The parameters that `arm_sampler` draws together; none without it."""
+        """Return the parameters that `arm_sampler` draws together; none without it."""
         self._check_study(study)
         with self._lock:
             race = self._of(study)
@@ -133,7 +127,7 @@ class PolicySampler(StudySampler[RaceT]):
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Values of the parameters in the search space."""
+        """Return values of the parameters in the search space."""
         self._check_study(study)
         if not search_space:
             return {}
@@ -254,7 +248,7 @@ class PolicySampler(StudySampler[RaceT]):
     # Helpers.
 
     def objection_to(self, study: optuna.Study) -> str:
-        """Why the sampler cannot run the study, and what to do; "" if it can."""
+        """Return why the sampler cannot run the study, and what to do; "" if it can."""
         name = type(self).__name__
         check_instance("study", study, optuna.Study, "an optuna.Study")
         if len(study.directions) > 1:
@@ -298,15 +292,13 @@ class PolicySampler(StudySampler[RaceT]):
         )
 
     def _is_over(self, race: RaceT) -> bool:
-        """Whether nothing is left to evaluate, nor to wait for."""
         return race.policy is not None and race.policy.finished and not race.waits_for
 
     def _wait(self, study: optuna.Study, trial: FrozenTrial) -> bool:
         """Wait while nothing is left to do until trials under way end; False if it is not so.
 
-        It ends with their lease at the latest. A trial waits as long as those before it together:
-        ``optimize`` looks at its timeout in between, and few trials wait. Nothing waits under ask
-        and tell, where whoever asks may be the one who is to tell.
+        A trial waits as long as those before it together: ``optimize`` looks at its timeout in
+        between, and few trials wait. Nothing waits under ask and tell.
         """
         with self._lock:
             # As it was left: reading it is only worth it if it waits.
@@ -330,7 +322,6 @@ class PolicySampler(StudySampler[RaceT]):
         return True
 
     def _give_way(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        """Have a trial evaluate something else if another worker has just chosen the same."""
         for _ in range(_CHOICES):
             race = self._read(study)
             other = race.give_way(trial)
@@ -344,7 +335,7 @@ class PolicySampler(StudySampler[RaceT]):
         study._storage.set_trial_system_attr(trial._trial_id, f"constraints:{NO_ANSWER}", 1.0)
 
     def _must_wait(self, study: optuna.Study, trial: FrozenTrial, race: RaceT) -> str:
-        """Why a trial cannot evaluate anything now; "" if it can, or is to do so anyway."""
+        """Return why a trial can evaluate nothing now; "" if it can, or was enqueued."""
         is_enqueued = parameters_before(trial) is not None
         return race.waits_for if study._thread_local.in_optimize_loop and not is_enqueued else ""
 
@@ -368,7 +359,6 @@ class PolicySampler(StudySampler[RaceT]):
         return race
 
     def _new_arms(self, study: optuna.Study) -> Arms:
-        """The arms of a study of which nothing is read yet."""
         return Arms(self._arms, self._owned, self._seed_of(study))
 
     def _anything(self, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
@@ -386,7 +376,7 @@ class PolicySampler(StudySampler[RaceT]):
         trial: FrozenTrial | None = None,
         finish: Callable[[RaceT], bool] | None = None,
     ) -> RaceT:
-        """The race as whoever reads the study later knows it: in the order of the trials' ends.
+        """Return the race as later readers of the study know it: in the order of trials' ends.
 
         `finish` has it learn of the trial that ends at this moment, which the study does not know.
         That trial comes last; by the clock of its machine it may turn out to have ended earlier.
@@ -404,7 +394,7 @@ class PolicySampler(StudySampler[RaceT]):
         trial: FrozenTrial | None,
         finish: Callable[[RaceT], bool] | None,
     ) -> RaceT:
-        """The race with what has ended meanwhile; if it is made anew, it learns of `trial`, too."""
+        """Return the race with what has ended meanwhile; one made anew also learns of `trial`."""
         if trial is None or finish is None:
             return self._read(study)
         now = self._read(study, ending=trial.number if race.is_disordered else None)

@@ -29,7 +29,7 @@ class RCUCBSampler(LimitSampler):
     """Chooses a configuration and a time limit for every trial: for the gain of the trials.
 
     When to use it: when the trials themselves count, and their time, such as in a service that
-    trains a model for whatever data come next: a trial that runs beyond its limit is stopped and
+    trains a model for whatever data come next. A trial that runs beyond its limit is stopped and
     has gained nothing. Good configurations with a good limit are played more and more often. To
     find the best configuration only, use `MFSampler`. To keep an ordinary study from hanging, use
     `time_limited` alone.
@@ -37,8 +37,7 @@ class RCUCBSampler(LimitSampler):
     The limit has to be enforced, by ``study.optimize(time_limited(objective))``, which stops any
     objective, or by `TimeLimitPruner`, for objectives that report while they run. A trial that is
     stopped ends PRUNED; that it took longer than its limit is what the sampler learns from it.
-    Without an enforcer a warning says so, trials run to their end, and those that took longer than
-    their limit count as stopped.
+    Without an enforcer a warning says so, and trials that took longer count as stopped.
 
     The sampler maximises the sum of all gains: RCUCB of Bengs and Hüllermeier (2023). See
     `mfhpo.censored.options.LimitOptions` for what a gain is.
@@ -64,22 +63,19 @@ class RCUCBSampler(LimitSampler):
 
     Notes
     -----
-    **In the study.** A trial's user attributes, which ``study.trials_dataframe()`` shows, are
-    ``mfhpo:limit``, its limit; ``mfhpo:seconds``, what it took; ``mfhpo:censored_at``, if it was
-    stopped; and ``mfhpo:pull``, its arm. Stopped for its memory, it counts as stopped at its limit
-    of time; or as failed, while limits are being derived and `longest` is not given.
+    **In the study.** A trial's user attributes are ``mfhpo:limit``, its limit; ``mfhpo:seconds``,
+    what it took; ``mfhpo:censored_at``, if it was stopped; and ``mfhpo:pull``, its arm. Stopped for
+    its memory, it counts as stopped at its limit of time; or as failed, while limits are being
+    derived and `longest` is not given.
 
-    **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone.
-    Single trials are no answers, and marked as infeasible. As soon as a configuration leads, a
-    trial is added: the configuration that is surest to gain much, with the pessimistic end of its
-    interval, charges included, for a value, and its limit among its user attributes (the rest is in
-    ``mfhpo:certificate``). Others follow now and then, if another configuration leads or more is
-    sure, and once the horizon is reached; each takes the place of those
-    before (see `IISESampler`). Where all trials of the configuration hang before they suggest
-    anything, it has no parameters, and `recommendation` alone names the configuration. There is no
-    answer while limits are derived, or while no `reward_range` is declared and no two different
-    values were seen. Without that range, a value before the end is no better than the pessimistic
-    end of the average reward, because early bounds rest on few values.
+    **The best trial.** `recommendation` answers at any time, `best_limit` with the limit alone. As
+    soon as a configuration leads, a trial is added for the one that is surest to gain much. It has
+    the pessimistic end of its interval, charges included, for a value, and its limit among its
+    user attributes. Others follow now and then, and once the horizon is reached (see
+    `IISESampler`). Where all trials of the configuration hang before they suggest anything, it has
+    no parameters. There is no answer while limits are derived, or while no `reward_range` is
+    declared and no two different values were seen. Without that range, a value before the end is no
+    better than the pessimistic end of the average reward, because early bounds rest on few values.
 
     **Workers and resuming** are as described for `IISESampler`. An arm may be enqueued with
     ``study.enqueue_trial``; it runs with the largest limit, or with one that is given along:
@@ -116,8 +112,8 @@ class ZoomingRCUCBSampler(LimitSampler):
     Hüllermeier (2023). With fewer trials, `RCUCBSampler` with a few limits, given or derived, gains
     more.
 
-    The gain of a trial, how limits are enforced, what is in the study and how it is resumed are as
-    described for `RCUCBSampler`.
+    The gain of a trial, how limits are enforced, what is in the study, how it is resumed and errors
+    are as described for `RCUCBSampler`.
 
     Parameters
     ----------
@@ -128,17 +124,6 @@ class ZoomingRCUCBSampler(LimitSampler):
     **options
         See `mfhpo.censored.options.ZoomingRCUCBOptions` and
         `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `RCUCBSampler` does.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import ZoomingRCUCBSampler
-    >>> arms = [{"model": "bad"}, {"model": "good"}]
-    >>> sampler = ZoomingRCUCBSampler(arms, longest=1.0, reward_range=(0, 1), horizon=6000)
     """
 
     def __init__(self, arms: ArmsLike, longest: float, **options: Unpack[_ZoomingRCUCB]) -> None:

@@ -17,12 +17,7 @@ from mfhpo_optuna.samplers.answer import Answer, pessimistic
 from mfhpo_optuna.samplers.policy_sampler import PolicySampler
 from mfhpo_optuna.samplers.study_sampler import stop
 from mfhpo_optuna.study.arms import Arms
-from mfhpo_optuna.study.attributes import (
-    ARM_KEY,
-    CERTIFICATE_KEY,
-    SAMPLER_KEY,
-    read_attribute,
-)
+from mfhpo_optuna.study.attributes import ARM_KEY, CERTIFICATE_KEY, SAMPLER_KEY, read_attribute
 from mfhpo_optuna.study.forgotten import ForgottenReplicate
 from mfhpo_optuna.study.levels import Replicates, contains
 from mfhpo_optuna.study.loop.report import ProgressLike
@@ -72,12 +67,12 @@ class ReplicateRace(StudyRace):
         self.never_asked = ""
 
     def certificate(self) -> Certificate:
-        """The answer so far."""
+        """Return the answer so far."""
         answer = self.certification.certificate(self.shortlist.about, self.shortlist.words)
         return replace(answer, notices=(*answer.notices, *self.notices))
 
     def progress(self) -> Progress:
-        """Candidates left, evaluations, and the leader with its interval."""
+        """Return candidates left, evaluations, and the leader with its interval."""
         answer = self.certificate()
         left = sum(r.standing not in ("worse", "failed") for r in answer.candidates)
         leader = "none, every candidate failed"
@@ -96,15 +91,15 @@ class ReplicateRace(StudyRace):
         )
 
     def sure_value(self, bound: float) -> float | None:
-        """None: a record has no answer but its last one, and `certify` says what there is."""
+        """Return None: a record's only answer is its last; `certify` says what there is."""
         return None
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if no candidate is left."""
+        """Return the pull for a trial that begins; None if no candidate is left."""
         return self._ask(trial.number)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attributes that tell of a pull: which candidate, and for other workers."""
+        """Return the user attributes that tell about a pull, with the candidate's name."""
         candidate = self.certification.candidates[pull.arm]
         block = {} if pull.block is None else {"block": pull.block}
         tag = {"arm": pull.arm, **block, "certifies": True}
@@ -174,7 +169,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
         self._arguments = dict(options)
 
     def race(self, study: optuna.Study) -> ReplicateRace:
-        """The race as it stands."""
+        """Return the race as it stands."""
         with self._lock:
             return self._read(study)
 
@@ -256,7 +251,7 @@ class ReplicateSampler(PolicySampler[ReplicateRace]):
             super()._conclude(study, race, trial, finish)
 
     def _say_if_cut_short(self, read: ReplicateRace) -> None:
-        """Nothing: `certify` returns what is known."""
+        """Say nothing: `certify` returns what is known."""
 
     def _answer(self, race: ReplicateRace) -> Answer:
         answer = race.certificate()

@@ -28,7 +28,7 @@ class MFUCBSampler(DeclaredSampler):
     """Evaluates good configurations more and more often: for what the trials earn, per cost.
 
     When to use it: when the trials themselves count, not only the answer, and a dearer trial
-    counts for more: each is worth its configuration's mean at the target times its cost, such as
+    counts for more. Each is worth its configuration's mean at the target times its cost, such as
     the share of traffic that a variant is shown to. Bad configurations are left at cheap levels.
     To find a configuration, use `MFSampler` or `MFTopTwoSampler`: they stop, and say how sure they
     are.
@@ -40,20 +40,12 @@ class MFUCBSampler(DeclaredSampler):
     levels to find declared bounds wrong.
 
     Give a `budget`, or end ``optimize`` by ``n_trials`` or ``timeout``: without a budget the study
-    goes on for ever. `recommendation` answers at any time. Single values are marked as infeasible,
-    because none of them is an answer. ``study.best_trial`` is the arm that is surest to be good, as
-    soon as something is known about the target, and at the latest once a budget is spent; its value
-    is the pessimistic end of its interval (infinite while nothing is certain). As the study goes
-    on, later answers are added now and then: if another arm leads, or the same one is surer to be
-    good. Trials, workers and resuming, and the value of an answer that promises less than an
-    earlier one, are as described for `IISESampler`.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFUCBOptions` and `mfhpo_optuna.samplers.options.SamplerOptions`.
+    goes on for ever. `recommendation` answers at any time. ``study.best_trial`` is the arm that is
+    surest to be good, with the pessimistic end of its interval (infinite while nothing is certain)
+    for a value. It is added once something is known about the target, and again now and then: if
+    another arm leads, or the same one is surer to be good. Arguments, trials, workers, resuming and
+    answers that promise less are as described for `IISESampler`; its further options are
+    `mfhpo.racing.options.MFUCBOptions`.
 
     Raises
     ------
@@ -81,7 +73,7 @@ class MFEliminationSampler(DeclaredSampler):
     is worth its configuration's mean at the target.
 
     Rewards are to be maximised. A study that minimises is taken for one that maximises the negative
-    values: the arm with the smallest loss is played as often as the budget allows, at the cheapest
+    values. The arm with the smallest loss is played as often as the budget allows, at the cheapest
     level. Where every trial *is* a loss, that is the opposite of what keeps the sum of the losses
     small, and a warning says so once.
 
@@ -90,21 +82,8 @@ class MFEliminationSampler(DeclaredSampler):
     if what was declared is true. No bias has to be known. The interval of `recommendation` holds
     with probability at least 1 - `delta`.
 
-    When it ends, what ``study.best_trial`` is, and errors are as described for `MFUCBSampler`.
-
-    Parameters
-    ----------
-    fidelity, arms
-        See `IISESampler`.
-    **options
-        See `mfhpo.racing.options.MFEliminationOptions` and
-        `mfhpo_optuna.samplers.options.SamplerOptions`.
-
-    Examples
-    --------
-    >>> from mfhpo_optuna import MFEliminationSampler
-    >>> arms = [{"depth": depth} for depth in (1, 2, 3)]
-    >>> sampler = MFEliminationSampler("effort", arms, sigma=0.1, budget=500)
+    When it ends, what ``study.best_trial`` is, arguments and errors are as described for
+    `MFUCBSampler`; its further options are `mfhpo.racing.options.MFEliminationOptions`.
     """
 
     def __init__(

@@ -47,13 +47,12 @@ class SearchSampler(FidelitySampler):
     values that the search has selected. With `replicate` it is about the mean over replicates.
 
     Each trial is one evaluation of one configuration at one level of the fidelity, which the
-    objective asks for like any other parameter. No pruner is needed: a `MedianPruner`, which is
-    Optuna's default, is switched off, and `HyperbandPruner` does not go with it. When the budget is
+    objective asks for like any other parameter. No pruner is needed: Optuna's default one, a
+    `MedianPruner`, is switched off, and `HyperbandPruner` does not go with it. When the budget is
     spent or the answer is certified, the study stops, and ``study.best_trial`` is the answer. Its
     value is the certificate's mean if it is certified, and else the pessimistic end of its
-    interval, also where that is too wide to be printed. Where there is no certificate, it is the
-    search's own mean, which is a lucky one. An answer so far may have promised more: then it is the
-    next number beyond that; see `IISESampler`.
+    interval. Without a certificate it is the search's own mean, which is a lucky one. Where an
+    answer so far promised more, it is the next number beyond that; see `IISESampler`.
 
     Parameters
     ----------
@@ -69,16 +68,11 @@ class SearchSampler(FidelitySampler):
         See `mfhpo_optuna.samplers.options.SamplerOptions`.
     **options
         See `mfhpo.search.SearchOptions`. Without a budget, the search goes on as long as the study
-        does; see `certify`. A study that is run again with a larger budget goes on
-        with the search if that was not over, else with its certificate alone, which is then wrong
-        with probability at most `delta` for each budget. A trial that fails is paid for; one whose
+        does; see `certify`. A study that is run again with a larger budget goes on with the search
+        if that was not over, else with its certificate alone. That is then wrong with probability
+        at most `delta` for each budget. A trial that fails is paid for; one whose
         worker dies counts at what others have taken. With `checkpoints`, the objective keeps its
         checkpoint under `training_of`.
-
-    Raises
-    ------
-    TypeError, ValueError
-        For arguments of the wrong type, or out of range.
 
     Examples
     --------
@@ -156,13 +150,7 @@ class SearchSampler(FidelitySampler):
 
         replicates = self._replicates_of(seed)
         return SearchStudy(
-            study,
-            arms,
-            self._fidelity,
-            make_race,
-            self._lease,
-            replicates,
-            self._settings.digest,
+            study, arms, self._fidelity, make_race, self._lease, replicates, self._settings.digest
         )
 
     def _read(self, study: optuna.Study, ending: int | None = None) -> SearchStudy:

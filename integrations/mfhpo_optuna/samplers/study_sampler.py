@@ -30,17 +30,15 @@ from mfhpo_optuna.study.trials.processes import described, worker_name
 
 
 class ReadStudy(Protocol):
-    """What is known of a study by its trials: a race, a game."""
+    """What is known about a study by its trials: a race, a game."""
 
     listener: Any  # called after each observation, or None
 
     def read(self, study: optuna.Study) -> bool:
         """Take in what is new; False if it must be made anew."""
-        ...
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
-        """The other trials that are waited for: numbers, workers, digests of their arguments."""
-        ...
+        """Return the other trials that are waited for, with workers and digests of arguments."""
 
 
 ReadT = TypeVar("ReadT", bound=ReadStudy)
@@ -56,18 +54,17 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         self._lease = check_limit("lease", lease)
         self._seed = None if seed is None else check_count("seed", seed, 0, MOST_SEED)
         self._progress = ProgressReport(progress)
-        # The storage is kept along, so that no other one can take its identity.
+        # Storages are kept along, so that no other one can take their identities.
         self._read_studies: dict[tuple[int, int], tuple[object, ReadT]] = {}
         self._lock = threading.RLock()
         self._arguments: dict[str, Any] = {}  # the constructor's, to note in studies
         # Of trials that must not be run: why, by study and number.
         self._refused: dict[tuple[int, int, int], str] = {}
-        # Where they are noted, with the storage, so that no other one can take its identity.
         self._noted: dict[tuple[int, int], object] = {}
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """The arguments that it was made with; of those with defaults, the ones that were given.
+        """The arguments that it was made with; of those with defaults, the given ones.
 
         A study keeps them in its user attribute ``mfhpo:sampler``, from its first trial on.
         """
@@ -75,14 +72,13 @@ class StudySampler(BaseSampler, Generic[ReadT]):
 
     @abc.abstractmethod
     def _new(self, study: optuna.Study) -> ReadT:
-        """What is known of a study of which nothing is read yet; the same in all its workers."""
+        """Return what is known about a study before any trial is read; all workers agree."""
 
     @abc.abstractmethod
     def _read(self, study: optuna.Study) -> ReadT:
-        """What is known of a study, with what is new in it; the lock is held."""
+        """Return what is known about a study, with its news; the lock is held."""
 
     def _watch_for_end(self, study: optuna.Study) -> None:
-        """Have `_ended` called at the end of the `optimize` that runs now."""
         call_at_end(study, self, lambda error: self._ended(study, error))
 
     def _ended(self, study: optuna.Study, error: BaseException | None) -> None:
@@ -113,13 +109,13 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """Nothing: each parameter is given as it is asked for."""
+        """Return nothing: each parameter is given when it is asked for."""
         return {}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Values of the parameters in the search space."""
+        """Return values of the parameters in the search space."""
         return {
             name: self.sample_independent(study, trial, name, distribution)
             for name, distribution in search_space.items()
@@ -134,7 +130,9 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     ) -> Any:
         """Return the value of a parameter: the configuration's, or what the sampler decides."""
         self._check_study(study)
-        self._check_admitted(study, trial)
+        refusal = self._refusal(study, trial)
+        if refusal:
+            raise ValueError(refusal)
         with self._lock:
             return self._value_for(study, trial, param_name, param_distribution)
 
@@ -142,7 +140,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
     def _value_for(
         self, study: optuna.Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """The value of a parameter that a trial asks for; the lock is held."""
+        """Return the value of a parameter that a trial asks for; the lock is held."""
 
     @abc.abstractmethod
     def _check_study(self, study: optuna.Study) -> None:
@@ -156,7 +154,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return Settings(self, self._arguments)
 
     def _signature(self) -> dict[str, str]:
-        """What a trial under way says of who has chosen it, with its pull or its query."""
+        """Return who has chosen a trial's pull or query, to be noted with it."""
         by = {ARGUMENTS: self._settings.digest} if self._arguments else {}
         return {WORKER: worker_name(), **by}
 
@@ -188,7 +186,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return None
 
     def _objection_to_others(self, study: optuna.Study, trial: FrozenTrial, known: ReadT) -> str:
-        """Why this worker must not run a study beside others that do, or ""; else it is noted."""
+        """Return why this worker must not run a study beside others, or "", and note it then."""
         if not self._arguments:
             return ""
         mine, key = self._settings, (study._study_id, id(study._storage))
@@ -212,7 +210,7 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return ""
 
     def _others(self, under_way: Iterable[tuple[int, Any, str | None]]) -> list[str]:
-        """The trials, in words, that other processes have begun with other arguments.
+        """Return in words the trials that other processes have begun with other arguments.
 
         Those of this process may have been asked for and given up before another sampler was made.
         """
@@ -223,25 +221,19 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         ]
 
     def _refusal(self, study: optuna.Study, trial: FrozenTrial) -> str:
-        """Why a trial must not be run; "" if it may."""
         return self._refused.get((study._study_id, id(study._storage), trial.number), "")
 
-    def _check_admitted(self, study: optuna.Study, trial: FrozenTrial) -> None:
-        refusal = self._refusal(study, trial)
-        if refusal:
-            raise ValueError(refusal)
-
     def _notes(self) -> dict[str, Any]:
-        """What a study is told about how it is run, by attribute: only before a trial.
+        """Return what a study is told about how it is run, by attribute.
 
-        What merely reads a study writes nothing to it.
+        It is written before a trial only: what merely reads a study writes nothing to it.
         """
         if not self._arguments:
             return {}
         return {SAMPLER_KEY: {**self._settings.note, WORKER: worker_name()}}
 
     def _of(self, study: optuna.Study) -> ReadT:
-        """What is known of a study, as it was last read; the lock is held, as in `_anew`."""
+        """Return what is known about a study, as last read; the lock is held, as in `_anew`."""
         check_instance("study", study, optuna.Study, "an optuna.Study")
         key = (study._study_id, id(study._storage))
         if key not in self._read_studies:
@@ -249,7 +241,6 @@ class StudySampler(BaseSampler, Generic[ReadT]):
         return self._read_studies[key][1]
 
     def _anew(self, study: optuna.Study) -> ReadT:
-        """Forget what is known of a study, and begin again."""
         self._read_studies.pop((study._study_id, id(study._storage)), None)
         return self._of(study)
 

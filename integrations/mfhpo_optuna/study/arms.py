@@ -88,7 +88,9 @@ def _drawn(
 
 
 @dataclass
-class _Arm:
+class Arm:
+    """What is known about an arm."""
+
     params: Params = field(default_factory=dict)
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)
     # Number of the first trial that was tagged with the arm, and whether one came to its end.
@@ -105,7 +107,7 @@ class Arms:
 
     def __init__(self, arms: ArmsLike, owned: Collection[str], seed: int) -> None:
         self.declared = isinstance(arms, bool) or not isinstance(arms, Integral)
-        self._arms = [_Arm(params) for params in _listed(arms, owned, seed)]
+        self._arms = [Arm(params) for params in _listed(arms, owned, seed)]
         self.owned = frozenset(owned)
         self._hypercube = _LatinHypercube(len(self._arms), seed)
         self._owner: dict[str, int] = {}
@@ -113,24 +115,21 @@ class Arms:
     def __len__(self) -> int:
         return len(self._arms)
 
-    def _add(self) -> None:
-        self._arms.append(_Arm())
-
     def params(self, arm: int) -> Params:
-        """The parameters known of an arm, without those that the sampler decides."""
+        """Return the known parameters of an arm, without those that the sampler decides."""
         return self._arms[arm].params
 
     def distributions(self, arm: int) -> dict[str, BaseDistribution]:
-        """The distributions with which its parameters were suggested."""
+        """Return the distributions with which its parameters were suggested."""
         return self._arms[arm].distributions
 
     def is_new(self, arm: int) -> bool:
-        """Whether no trial was tagged with the arm, and nothing was declared of it."""
+        """Return whether no trial was tagged with the arm, and nothing was declared about it."""
         entry = self._arms[arm]
         return not self.declared and entry.first_trial is None and not entry.params
 
     def suggest(self, arm: int, name: str, distribution: BaseDistribution) -> Any:
-        """The arm's value of a parameter, drawn now if it was never asked for."""
+        """Return the arm's value of a parameter, drawn now if it was never asked for."""
         entry = self._arms[arm]
         if name not in entry.params:
             entry.params[name] = self._hypercube.draw(arm, name, distribution)
@@ -171,7 +170,7 @@ class Arms:
         return True
 
     def owner(self, arm: int, params: Params) -> int:
-        """The arm that a whole trial at the target level belongs to: the first with its parameters.
+        """Return the first arm with the parameters that a whole trial had at the target.
 
         Declared arms are different by declaration.
         """
@@ -181,24 +180,21 @@ class Arms:
         return self._owner.setdefault(key, arm)
 
     def maybe_equal(self, other: int, arms: Collection[int]) -> list[int]:
-        """Of some arms, those that may turn out to be drawn equal to another one.
-
-        As far as they are known, they do not differ from it.
-        """
+        """Return those of some arms that may turn out to be drawn equal to another one."""
         if self.declared:
             return []
         params = self.params(other).items()
         return [arm for arm in arms if self.params(arm).items() <= params]
 
     def never_asked(self, arm: int, params: Params) -> list[str]:
-        """Names that were declared of an arm, but that a whole trial did not ask for."""
+        """Return names that were declared for an arm, but that a whole trial did not ask for."""
         return sorted(set(self._arms[arm].params) - set(params)) if self.declared else []
 
     def _without_owned(self, params: Params) -> Params:
         return {name: value for name, value in params.items() if name not in self.owned}
 
     def known_as(self, fixed: Mapping[str, Any]) -> int | None:
-        """The first arm whose parameters are known to be these."""
+        """Return the first arm whose parameters are known to be these."""
         for arm, entry in enumerate(self._arms):
             known = entry.params
             if known and all(name in known and known[name] == fixed[name] for name in fixed):
@@ -206,7 +202,7 @@ class Arms:
         return None
 
     def matching(self, fixed: Mapping[str, Any]) -> int | None:
-        """The arm that fixed parameters belong to; an arm that is still new takes them up."""
+        """Return the arm of fixed parameters; an arm that is still new takes them up."""
         known = self.known_as(fixed)
         if known is not None:
             return known
@@ -268,7 +264,7 @@ def _grid(distributions: Mapping[str, BaseDistribution], size: int) -> list[Para
 
 
 def _linear(distribution: BaseDistribution) -> BaseDistribution:
-    """The same values with equal weights, so that a grid meets each of them."""
+    """Return the same values with equal weights, so that a grid meets each of them."""
     if isinstance(distribution, IntDistribution) and distribution.log:
         return IntDistribution(distribution.low, distribution.high)
     return distribution

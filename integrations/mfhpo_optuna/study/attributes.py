@@ -16,56 +16,33 @@ from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
 from mfhpo_optuna.arguments import OLD_NAMES, may_be_arms
 
-# The pull that a trial evaluates, and in it the process that does so, and the digest of the
-# arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
+# Attributes of trials: the pull that one evaluates, and in it the process that does so, and the
+# digest of the arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
 ARM_KEY = "mfhpo:pull"
 WORKER, ARGUMENTS = "worker", "arguments"
-
-# Of a trial of a game: the query that it is, and of its study: the game that is played.
-QUERY_KEY = "mfhpo:query"
-GAME_KEY = "mfhpo:game"
-
-# Of a trial whose worker is about to add the answer: the process.
-ANSWERING_KEY = "mfhpo:answering"
-
-# The certificate of a trial that answers, and whether it was added while nothing was certified.
-CERTIFICATE_KEY = "mfhpo:certificate"
-WITHHELD_KEY = "mfhpo:withheld"
-
-# Of a trial that answers before the race is over: the number of evaluations behind it.
-SO_FAR_KEY = "mfhpo:so_far"
-
-# The constraint that single pulls break, so that none of them is the best trial.
-NO_ANSWER = "mfhpo"
-
-# Of a study whose sampler chooses the levels: the name of the parameter that sets them.
-FIDELITY_KEY = "mfhpo:fidelity"
-
-# Of a study: the sampler that runs it, with its arguments as `mfhpo_optuna.arguments` writes them.
-SAMPLER_KEY = "mfhpo:sampler"
-
-# Of a study that records what `certify` evaluates: the study that it is about, and the candidates.
-SHORTLIST_KEY = "mfhpo:shortlist"
-
-# The seconds that a trial may take: a sampler writes it before the trial.
-LIMIT_KEY = "mfhpo:limit"
-
+QUERY_KEY = "mfhpo:query"  # of a game: the query that it is
+ANSWERING_KEY = "mfhpo:answering"  # the process that is about to add the answer
+CERTIFICATE_KEY = "mfhpo:certificate"  # of one that answers
+WITHHELD_KEY = "mfhpo:withheld"  # of an answer that was added while nothing was certified
+SO_FAR_KEY = "mfhpo:so_far"  # of an answer before the end: the number of evaluations behind it
+LIMIT_KEY = "mfhpo:limit"  # the seconds that it may take; a sampler writes them before the trial
 # The seconds that a trial really took. `time_limited` writes it, and samplers to which seconds are
 # the cost: all workers of a study must read the same.
 SECONDS_KEY = "mfhpo:seconds"
-
-# The limit in seconds at which a trial was stopped: its value is censored there.
-CENSORED_KEY = "mfhpo:censored_at"
-
-# The limit in bytes at which a trial was stopped for its memory.
-MEMORY_KEY = "mfhpo:memory_limit"
-
-# Of a trial that has failed because its storage did, and so counts for nothing.
-STORAGE_FAILED_KEY = "mfhpo:storage_failed"
-
+CENSORED_KEY = "mfhpo:censored_at"  # the limit in seconds at which it was stopped
+MEMORY_KEY = "mfhpo:memory_limit"  # the limit in bytes at which it was stopped for its memory
+STORAGE_FAILED_KEY = "mfhpo:storage_failed"  # of one that counts for nothing: its number
 # Who enforces the limit that a sampler gave to a trial, "time_limited" or "TimeLimitPruner":
 # written when enforcement begins, so that the sampler can warn when nobody does.
 ENFORCER_KEY = "mfhpo:enforced_by"
+
+# Attributes of studies.
+GAME_KEY = "mfhpo:game"  # the game that is played
+FIDELITY_KEY = "mfhpo:fidelity"  # the parameter that sets the levels, where the sampler chooses
+SAMPLER_KEY = "mfhpo:sampler"  # that runs it, as `mfhpo_optuna.arguments` writes it
+SHORTLIST_KEY = "mfhpo:shortlist"  # of a record of `certify`: the study that it is about
+
+NO_ANSWER = "mfhpo"  # the constraint that single pulls break, so that none is the best trial
 
 # Bytes of an attribute as JSON, which is ASCII: MySQL holds 65,535. A piece of a longer one is a
 # text, in which each character may take two bytes.
@@ -77,7 +54,7 @@ _PIECES = "pieces"
 
 # What nobody exceeds who means it: whole numbers, characters of a name, entries of a list, and how
 # deep lists and mappings lie in each other.
-_MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 2_000, 1_000_000, 50
+_MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
 
 
 @dataclass(frozen=True)
@@ -182,10 +159,10 @@ def write_note(of: optuna.Study | BaseTrial, key: str, value: Any) -> None:
 
 
 def parameters_before(trial: FrozenTrial) -> dict[str, Any] | None:
-    """What a trial that begins has of its parameters, whatever its sampler says; None if nothing.
+    """Return the parameters that a trial has when it begins, whatever its sampler says.
 
-    It was enqueued, or is to repeat a trial whose worker died: then Optuna has copied those of the
-    lost one, and asks no sampler for them.
+    They were enqueued, or Optuna copied them from a lost trial that this one repeats. None without
+    any.
     """
     enqueued: dict[str, Any] | None = trial.system_attrs.get("fixed_params")
     if trial.params:

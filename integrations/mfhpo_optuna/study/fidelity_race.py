@@ -100,17 +100,16 @@ class FidelityRace(StudyRace):
             self._remember(pull, trial)
             return True  # not even as a failure
         observed = self.sign * value if belongs and succeeded and value is not None else None
-        is_measured = self.fidelity.costs == "measured"
         if self.policy is None:
-            cost = seconds if is_measured else 0.0
+            cost = seconds if self.in_seconds else 0.0
             self._early_failures[trial.number] = pull, cost, stopped_at
         else:
-            cost = seconds if is_measured else None
+            cost = seconds if self.in_seconds else None
             self._tell(trial, pull, Observation(observed, cost, stopped_at))
         return True
 
     def _stopped_at(self, trial: FrozenTrial) -> float | None:
-        """The limit at which a pruned trial was stopped, where that is no failure."""
+        """Return the limit at which a pruned trial was stopped, where that is no failure."""
         return None
 
     def resolve_levels(self, distribution: BaseDistribution) -> None:
@@ -119,15 +118,15 @@ class FidelityRace(StudyRace):
             self._set_levels(levels_in(self.fidelity, distribution))
 
     def level_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
-        """The level for a running trial whose objective asks with this distribution."""
-        running = self._under_way.running[trial_number]
+        """Return the level for a running trial whose objective asks with this distribution."""
+        running = self.under_way.running[trial_number]
         self.resolve_levels(distribution)
         if running.blind:
             # The arm was chosen blindly; where to evaluate it is the policy's choice already.
             chosen = self._next(trial_number)
             fidelity = 0 if chosen is None else chosen.fidelity
             running = replace(running, pull=replace(running.pull, fidelity=fidelity), blind=False)
-            self._under_way.running[trial_number] = running
+            self.under_way.running[trial_number] = running
         level = self.levels[running.pull.fidelity]
         if not contains(distribution, level):
             raise ValueError(
@@ -140,7 +139,7 @@ class FidelityRace(StudyRace):
     # Choosing what a trial evaluates.
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        """Return the pull for a trial that begins; None if no arm is left or it cannot count."""
         fixed = dict(parameters_before(trial) or {})
         level = fixed.pop(self.fidelity.name, None)
         if self._replicates is not None:
@@ -166,14 +165,13 @@ class FidelityRace(StudyRace):
         return Pull(arm, fidelity, block=self._open_block(arm, trial.number))
 
     def _open_block(self, arm: int, trial_number: int) -> int:
-        """The next block of an arm that somebody enqueued."""
         pending = self._pending(trial_number)
         if isinstance(self.policy, BlockElimination):
             return self.policy.open_block(arm, pending)
         return sum(pull.arm == arm for pull in pending)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attribute that tells other workers of a pull."""
+        """Return the user attribute that tells other workers about a pull."""
         tag = {"arm": pull.arm, "fidelity": pull.fidelity}
         if pull.block is not None:
             tag["block"] = pull.block
@@ -192,7 +190,7 @@ class FidelityRace(StudyRace):
         return self._within_levels(Pull(note.arm, note.fidelity, block=note.block))
 
     def _within_levels(self, pull: Pull) -> Pull:
-        """A pull that was noted when there may have been more levels."""
+        """Return a pull that was noted when there may have been more levels."""
         highest = len(self.levels) - 1 if self.levels else pull.fidelity
         return replace(pull, fidelity=min(pull.fidelity, highest))
 
@@ -218,8 +216,8 @@ class FidelityRace(StudyRace):
 
     def _next(self, trial_number: int) -> Pull | None:
         if self.policy is None:
-            block = None if self._replicates is None else self._under_way.n_begun // len(self.arms)
-            return Pull(self._under_way.n_begun % len(self.arms), 0, block=block)
+            block = None if self._replicates is None else self.under_way.n_begun // len(self.arms)
+            return Pull(self.under_way.n_begun % len(self.arms), 0, block=block)
         return self._ask(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
@@ -236,18 +234,18 @@ class FidelityRace(StudyRace):
         )
         # What was begun blindly most likely asks for the level at which the race begins.
         first = self.policy.ask()
-        for trial_number, running in self._under_way.running.items():
+        for trial_number, running in self.under_way.running.items():
             pull = self._within_levels(running.pull)
             if running.blind and first:
                 pull = replace(running.pull, fidelity=first[0].fidelity)
-            self._under_way.running[trial_number] = replace(running, pull=pull)
+            self.under_way.running[trial_number] = replace(running, pull=pull)
         for trial_number, (pull, cost, stopped_at) in self._early_failures.items():
             at_lowest = Pull(pull.arm, 0, block=pull.block)
             self._tell_now(trial_number, at_lowest, Observation(None, cost, stopped_at))
         self._early_failures.clear()
 
     def _pull_of(self, trial: FrozenTrial, planned: Pull, whole: bool) -> tuple[Pull, bool]:
-        """What a finished trial evaluated, and whether that is its arm at one of the levels."""
+        """Return what a finished trial evaluated, and whether that is its arm at a level."""
         if not self._is_of_arm(trial, planned.arm, whole):
             return planned, False
         level = trial.params.get(self.fidelity.name)
@@ -264,7 +262,7 @@ class FidelityRace(StudyRace):
         fidelity = self.levels.index(level)
         self._levels_told.add(fidelity)
         # Trials that were run elsewhere, or earlier, may have had other levels.
-        is_own = trial.number in self._under_way.begun_here
+        is_own = trial.number in self.under_way.begun_here
         note = self._note_of(trial)
         is_planned = fidelity == planned.fidelity or (note is not None and note.blind)
         if is_own and not is_planned:
@@ -274,7 +272,7 @@ class FidelityRace(StudyRace):
         return replace(planned, fidelity=fidelity), True
 
     def _is_of_earlier_levels(self, trial: FrozenTrial) -> bool:
-        """Whether a trial was run at a level that is none any more.
+        """Return whether a trial was run at a level that no longer exists.
 
         With the same arguments it never was one: there the objective is wrong, whoever ran it.
         """
@@ -287,7 +285,7 @@ class FidelityRace(StudyRace):
     # What the sampler asks.
 
     def progress(self) -> Progress:
-        """Arms left, fidelity, cost spent, and the leader with its interval."""
+        """Return arms left, fidelity, cost spent, and the leader with its interval."""
         policy = self.policy
         if policy is None:
             raise ValueError("the race has not begun: no trial has asked for the fidelity yet.")
@@ -307,8 +305,13 @@ class FidelityRace(StudyRace):
         )
 
     @property
+    def in_seconds(self) -> bool:
+        """Whether costs are seconds that were measured."""
+        return self.fidelity.costs == "measured"
+
+    @property
     def _unit(self) -> str:
-        return "seconds" if self.fidelity.costs == "measured" else "cost"
+        return "seconds" if self.in_seconds else "cost"
 
     def _leader_in_words(self, policy: Policy) -> str:
         arm, mean, interval, fidelity = policy.leader()
@@ -331,11 +334,8 @@ class FidelityRace(StudyRace):
 
     def _at_level(self, fidelity: int) -> str:
         level = self.levels[fidelity]
-        return (
-            f"{self.fidelity.name}={level:.4g}"
-            if isinstance(level, float)
-            else f"{self.fidelity.name}={level}"
-        )
+        shown = f"{level:.4g}" if isinstance(level, float) else level
+        return f"{self.fidelity.name}={shown}"
 
     @property
     def certifies(self) -> bool:
@@ -372,7 +372,7 @@ class FidelityRace(StudyRace):
 
 
 def _total(policy: Policy) -> tuple[float | None, bool]:
-    """What a race will have cost, and whether that is a guess; None if nobody knows."""
+    """Return what a race will have cost, and whether that is a guess; None if unknown."""
     budget = policy.budget if isinstance(policy, RacingPolicy) else math.inf
     remaining = policy.recommend().remaining_cost
     if remaining is not None and policy.cost + remaining < budget:

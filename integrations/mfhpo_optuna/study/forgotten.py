@@ -47,7 +47,7 @@ class ForgottenReplicate:
         distributions: Mapping[str, BaseDistribution],
         result: float | None,
     ) -> None:
-        """Learn of an evaluation, without a result if it gave none."""
+        """Learn from an evaluation, without a result if it gave none."""
         if self.notice:
             return
         level = repr([params.get(name) for name in sorted(self._owned)])
@@ -65,7 +65,7 @@ class ForgottenReplicate:
         level: str,
         result: float | None,
     ) -> str:
-        """Why a parameter looks like a replicate, or ""."""
+        """Return why a parameter looks like a replicate, or nothing."""
         if self._first.setdefault(name, value) != value and _is_named(name, distribution):
             return "by its name"
         if name in self._looked_at or not _is_wide(distribution):
@@ -83,7 +83,6 @@ class ForgottenReplicate:
 
 
 def _is_named(name: str, distribution: BaseDistribution) -> bool:
-    """Return whether a parameter is called like a seed or a split, and has values like one."""
     words = {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)}
     if words & _AMOUNT_WORDS or not (words & _SEED_WORDS or {"random", "state"} <= words):
         return False
@@ -93,7 +92,6 @@ def _is_named(name: str, distribution: BaseDistribution) -> bool:
 
 
 def _is_wide(distribution: BaseDistribution) -> TypeGuard[IntDistribution]:
-    """Return whether a parameter is a whole number from a range in which seeds are drawn."""
     if not isinstance(distribution, IntDistribution) or distribution.log:
         return False
     return distribution.step == 1 and distribution.high - distribution.low > _WIDE

@@ -19,13 +19,13 @@ from mfhpo.knowledge.replicate import replicate_of
 
 
 def did_you_mean(name: str, others: Iterable[str], option: str = "") -> str:
-    """A question about the most similar name, or nothing."""
+    """Return a question about the most similar name, or nothing."""
     close = difflib.get_close_matches(name, list(others), n=1)
     return f" Did you mean {option}{close[0]!r}?" if close else ""
 
 
 def levels_in(fidelity: Fidelity, distribution: BaseDistribution) -> tuple[Any, ...]:
-    """The levels for an objective that asks with this distribution."""
+    """Return the levels for an objective that asks with this distribution."""
     if fidelity.levels is None:
         levels = _derived(distribution)
         fidelity.check_levels(levels)
@@ -41,7 +41,7 @@ def levels_in(fidelity: Fidelity, distribution: BaseDistribution) -> tuple[Any, 
 
 
 def contains(distribution: BaseDistribution, value: Any) -> bool:
-    """Whether `value` is a value of the distribution."""
+    """Return whether `value` is a value of the distribution."""
     if isinstance(distribution, CategoricalDistribution):
         return value in distribution.choices
     if not (isinstance(distribution, (IntDistribution, FloatDistribution)) and is_number(value)):
@@ -74,10 +74,7 @@ class Replicates:
     seed: int
 
     def of(self, block: int, distribution: BaseDistribution) -> Any:
-        """The replicate of a block, for an objective that asks with this distribution.
-
-        Raises TypeError for numbers that are not whole.
-        """
+        """Return a block's replicate, of those that the objective's distribution allows."""
         chosen = replicate_of(block, self.seed, self.count(distribution))
         if isinstance(distribution, CategoricalDistribution):
             return distribution.choices[chosen]
@@ -85,10 +82,7 @@ class Replicates:
         return distribution.low + distribution.step * chosen
 
     def count(self, distribution: BaseDistribution) -> int:
-        """How many replicates there are, for an objective that asks with this distribution.
-
-        Raises TypeError for numbers that are not whole.
-        """
+        """Return how many replicates there are; TypeError for numbers that are not whole."""
         if isinstance(distribution, CategoricalDistribution):
             return len(distribution.choices)
         if not isinstance(distribution, IntDistribution):
@@ -100,7 +94,7 @@ class Replicates:
         return (distribution.high - distribution.low) // distribution.step + 1
 
     def is_of(self, block: int, trial: FrozenTrial) -> bool:
-        """Whether a trial that gave a value was evaluated with the replicate of its block.
+        """Return whether a trial with a value was evaluated with the replicate of its block.
 
         A ValueError says that the objective did not ask for it.
         """

@@ -34,6 +34,7 @@ class LimitedRace(StudyRace):
     """
 
     policy: CensoredPolicy
+    certifies = False  # what a trial gains is to be high while the race goes on
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class LimitedRace(StudyRace):
     # Reading the study.
 
     def sure_value(self, bound: float) -> float | None:
-        """What the leader gains at least; see `StudyRace.sure_value`."""
+        """Return what the leader gains at least; see `StudyRace.sure_value`."""
         if not self.policy.range_is_known:
             return None  # the bound means nothing
         # A range that was seen so far may be too narrow at first.
@@ -92,7 +93,6 @@ class LimitedRace(StudyRace):
         return True
 
     def _observed(self, trial: FrozenTrial, pull: Pull, end: End) -> Observation:
-        """What came back from a pull: a value, that it was stopped, or a failure."""
         value, seconds = end.value, end.seconds
         if end.state == TrialState.PRUNED:
             limit = self._stopped_at(trial, pull)
@@ -107,7 +107,6 @@ class LimitedRace(StudyRace):
         return Observation(self.sign * value, seconds)
 
     def _stopped_at(self, trial: FrozenTrial, pull: Pull) -> float | None:
-        """The limit at which a pruned trial was stopped, or None if something else pruned it."""
         stopped_at: float | None = read_attribute(trial, CENSORED_KEY)
         if stopped_at is None:
             return None
@@ -142,7 +141,7 @@ class LimitedRace(StudyRace):
     # Choosing what a trial evaluates.
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        """Return the pull for a trial that begins; None if no arm is left or it cannot count."""
         chosen = self._ask(trial.number)
         arm, limit = (None, None) if chosen is None else (int(chosen.arm), chosen.limit)
         fixed = parameters_before(trial)
@@ -156,13 +155,13 @@ class LimitedRace(StudyRace):
         return Pull(arm, 0, own if own is not None and (fixed or limit is None) else limit)
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attributes that tell other workers of a pull."""
+        """Return the user attributes that tell other workers about a pull."""
         limit = {} if pull.limit is None else {LIMIT_KEY: pull.limit}
         # Whoever sees the arm is to see the limit, too.
         return {**limit, ARM_KEY: {"arm": pull.arm}}
 
     def attributes_outside(self, trial: FrozenTrial) -> dict[str, Any]:
-        """The limit of a trial that is no pull: its own, or the largest; it may hang as well."""
+        """Return the limit of a trial that is no pull: its own or the largest, as it may hang."""
         own = _limit_of(trial)
         limit = self._largest_limit() if own is None else own
         return {} if limit is None else {LIMIT_KEY: limit}
@@ -189,7 +188,7 @@ class LimitedRace(StudyRace):
     # What the sampler asks.
 
     def progress(self) -> Progress:
-        """Arms in play, limits, share of trials that were stopped, and the leading pair."""
+        """Return arms in play, limits, share of stopped trials, and the leading pair."""
         policy = self.policy
         arms = f"{len(policy.active)}/{len(self.arms)} arms in play"
         if policy.pulls:
@@ -205,11 +204,6 @@ class LimitedRace(StudyRace):
             has_end=horizon is not None,
         )
 
-    @property
-    def certifies(self) -> bool:
-        """No: what a trial gains is to be high while the race goes on."""
-        return False
-
     def _leader_in_words(self) -> str:
         arm, mean, interval, _ = self.policy.leader()
         if arm is None:
@@ -219,6 +213,5 @@ class LimitedRace(StudyRace):
 
 
 def _limit_of(trial: FrozenTrial) -> float | None:
-    """The limit among a trial's attributes, or None if it is none."""
     limit: float | None = read_attribute(trial, LIMIT_KEY)
     return None if limit == math.inf else limit

@@ -6,7 +6,7 @@ from typing import Any
 from optuna.distributions import BaseDistribution
 
 from mfhpo.search import Point
-from mfhpo_optuna.study.arms import Arms, ArmsLike
+from mfhpo_optuna.study.arms import Arm, Arms, ArmsLike
 from mfhpo_optuna.study.places import drawn, value_at
 
 
@@ -16,12 +16,7 @@ class OpenArms(Arms):
     The first ones may be given: as a list of what they are, or as a number of arms to be drawn.
     """
 
-    def __init__(
-        self,
-        owned: Collection[str],
-        seed: int,
-        given: ArmsLike | None = None,
-    ) -> None:
+    def __init__(self, owned: Collection[str], seed: int, given: ArmsLike | None = None) -> None:
         super().__init__(1 if given is None else given, owned, seed)
         self.n_given = 0 if given is None else len(self)
         self._seed = seed
@@ -30,16 +25,16 @@ class OpenArms(Arms):
     def make_room(self, arm: int) -> None:
         """See that there is such an arm."""
         while len(self) <= arm:
-            self._add()
+            self._arms.append(Arm())
 
     def is_decided(self, arm: int) -> bool:
-        """Whether a trial has said what the arm is, and came to its end."""
+        """Return whether a trial has said what the arm is, and came to its end."""
         return self._arms[arm].decided
 
     def forget(self, arm: int) -> None:
         """Forget what an arm was to be, as far as no trial came to its end with it."""
         if not self.is_decided(arm) and not self.declared:
-            self._arms[arm] = type(self._arms[arm])()
+            self._arms[arm] = Arm()
             self._proposals.pop(arm, None)
 
     def propose(self, arm: int, point: Point) -> None:
@@ -47,7 +42,7 @@ class OpenArms(Arms):
         self._proposals[arm] = point
 
     def proposal(self, arm: int) -> Point:
-        """What an arm is to be, as far as no trial came to its end with it."""
+        """Return what an arm is to be, as far as no trial came to its end with it."""
         return {} if self.is_decided(arm) else self._proposals.get(arm, {})
 
     def planned(self, arm: int, name: str, distribution: BaseDistribution) -> Any:

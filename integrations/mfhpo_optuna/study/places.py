@@ -20,7 +20,7 @@ _WITHOUT_STEPS = Numeric()
 
 
 def drawn(seed: int, number: int, name: str, distribution: BaseDistribution) -> Any:
-    """A random value of a parameter for a trial or an arm; the same whoever asks."""
+    """Draw a value of a parameter for a trial or an arm; the same whoever asks."""
     key = [seed, number, zlib.crc32(name.encode())]
     return from_unit(float(np.random.default_rng(key).random()), distribution)
 
@@ -49,7 +49,7 @@ def _log_scale(unit: float, low: float, high: float) -> float:
 
 
 def kind_of(distribution: BaseDistribution) -> Numeric | OneOf | None:
-    """What a parameter is to a model; None if there is nothing to choose."""
+    """Return what a parameter is to a model; None if there is nothing to choose."""
     if distribution.single():
         return None
     if isinstance(distribution, CategoricalDistribution):
@@ -67,7 +67,7 @@ def _stepwise(distribution: IntDistribution | FloatDistribution) -> Numeric:
 
 
 def place_of(value: Any, distribution: BaseDistribution) -> float:
-    """Where a value lies in its range, from 0 to 1, or the index of a choice.
+    """Return where a value lies in its range, from 0 to 1, or the index of a choice.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def place_of(value: Any, distribution: BaseDistribution) -> float:
 
 
 def value_at(place: float, distribution: BaseDistribution) -> Any:
-    """The value at a place; the inverse of `place_of`, up to rounding."""
+    """Return the value at a place; the inverse of `place_of`, up to rounding."""
     if isinstance(distribution, CategoricalDistribution):
         n = len(distribution.choices)
         return distribution.choices[min(int(place), n - 1)]
@@ -92,7 +92,7 @@ def value_at(place: float, distribution: BaseDistribution) -> Any:
 
 
 def point_of(params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]) -> Point:
-    """A configuration as a model sees it, without the parameters that have one value alone."""
+    """Return a configuration as a model sees it, without parameters of one value."""
     return {
         name: place_of(params[name], distribution)
         for name, distribution in distributions.items()

@@ -67,7 +67,7 @@ class SearchStudy(FidelityRace):
         return self.policy if isinstance(self.policy, BudgetedSearch) else None
 
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attributes that tell other workers, and enforcers of limits, of a pull."""
+        """Return the user attributes that tell workers and enforcers of limits about a pull."""
         limit = {} if pull.limit is None else {LIMIT_KEY: pull.limit}
         attributes = limit | super().attributes(pull)
         if isinstance(pull, Replicate):
@@ -90,13 +90,13 @@ class SearchStudy(FidelityRace):
         super().begin(trial, pull)
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
-        """See the base: two workers would give the same number to different arms."""
+        """Have a trial give way, also where two workers would number different arms alike."""
         pull = self.pull(trial.number)
         if isinstance(pull, Replicate):
             return None if pull.block is None else super().give_way(trial)
         if pull is None or self.inherited(trial) is not None:
             return None
-        others = self._under_way.waited_for(trial.number)
+        others = self.under_way.waited_for(trial.number)
         rivals = [number for number, other in others if other.arm == pull.arm]
         is_enqueued = parameters_before(trial) is not None
         must_stay = self.arms.n_given or self.arms.is_decided(pull.arm)
@@ -116,12 +116,12 @@ class SearchStudy(FidelityRace):
     def goes_on(self) -> bool:
         """Whether trials are under way whose process surely runs."""
         return any(
-            number in self._under_way.begun_here or is_surely_alive(worker)
+            number in self.under_way.begun_here or is_surely_alive(worker)
             for number, worker, _ in self.chosen_by(-1)
         )
 
     def progress(self) -> Progress:
-        """What was tried, what it cost, and the leader."""
+        """Return what was tried, what it cost, and the leader."""
         race = self.race
         if race is None:
             return Progress("search", "no trial has asked for the fidelity yet", "", 0.0, None)
@@ -177,7 +177,7 @@ class SearchStudy(FidelityRace):
         return super()._is_single(trial) or not self.owns_fidelity
 
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if the race is over or it cannot be in it."""
+        """Return the pull for a trial that begins; None if the race is over or it cannot count."""
         pull = self._next(trial.number)
         if pull is not None and parameters_before(trial) is not None:
             return self._enqueued(trial)
@@ -186,7 +186,6 @@ class SearchStudy(FidelityRace):
         return pull
 
     def _enqueued(self, trial: FrozenTrial) -> Pull | None:
-        """The pull of the search that an enqueued trial is; None if it does not count."""
         pull, pending = super().propose(trial), self._pending(trial.number)
         if pull is None:
             return None
@@ -232,7 +231,7 @@ class SearchStudy(FidelityRace):
             agreed = note.shortlist
             self._agree(trial.number, agreed)
             return Replicate(pull.arm, pull.fidelity, pull.limit, pull.block, shortlist=agreed)
-        if trial.state == TrialState.RUNNING and not self._under_way.is_overdue(
+        if trial.state == TrialState.RUNNING and not self.under_way.is_overdue(
             trial.number, pull, trial.datetime_start
         ):
             planned = self.arms.proposal(pull.arm)
@@ -240,7 +239,7 @@ class SearchStudy(FidelityRace):
         return pull
 
     def _agree(self, trial_number: int, shortlist: tuple[int, ...]) -> None:
-        """Of several shortlists, that of the first trial holds, whoever reads of it and when."""
+        """Agree on a shortlist: of several, that of the first trial holds for all readers."""
         if self._shortlist is not None and self._shortlist[0] <= trial_number:
             return
         changes = self._shortlist is None or self._shortlist[1] != shortlist
@@ -249,7 +248,7 @@ class SearchStudy(FidelityRace):
             self.race.agree(shortlist)
 
     def _next(self, trial_number: int, place: int = 1) -> Pull | None:
-        """The pull for a trial, or for the one in this place of several that choose at once."""
+        """Return the pull for a trial, or for the one in this place of several at once."""
         if self.policy is None:
             block = None if self._replicates is None else SEARCH_BLOCK
             arm = self._first_new_arm(trial_number) + place - 1
@@ -259,7 +258,7 @@ class SearchStudy(FidelityRace):
         return self._ask(trial_number, place)
 
     def _first_limit(self) -> float | None:
-        """The limit of a trial before the levels are known: the first one is the budget's."""
+        """Return the limit of a trial before the levels are known, which rises with each stop."""
         stops = sum(stopped is not None for *_, stopped in self._early_failures.values())
         asked = self._make_policy(1, (), self.sign).ask()
         limit = asked[0].limit if asked else None
@@ -275,9 +274,8 @@ class SearchStudy(FidelityRace):
         return self._first_new_arm(trial.number) if known is None else known
 
     def _first_new_arm(self, trial_number: int) -> int:
-        """The number of the next new arm, for a trial."""
         told = max(self._n_begun, 0 if self.race is None else self.race.begun)
-        under_way = [pull.arm + 1 for _, pull in self._under_way.waited_for(trial_number)]
+        under_way = [pull.arm + 1 for _, pull in self.under_way.waited_for(trial_number)]
         failed = [pull.arm + 1 for pull, *_ in self._early_failures.values()]
         return max([told, *under_way, *failed])
 
@@ -305,7 +303,7 @@ class SearchStudy(FidelityRace):
         asked: Mapping[str, BaseDistribution],
         planned: Point | None = None,
     ) -> None:
-        """Tell the search what an arm is, and of parameters that it did not know.
+        """Tell the search what an arm is, and about parameters that it did not know.
 
         What was not asked for yet is as `planned`.
         """
@@ -329,7 +327,6 @@ class SearchStudy(FidelityRace):
             search.describe(arm, {**(planned or {}), **point_of(params, distributions)})
 
     def _draw_given(self, search: SearchPolicy) -> None:
-        """Say what the arms are that are to be drawn, as far as parameters are known by now."""
         for arm in range(self.arms.n_given):
             if not self.arms.is_decided(arm):
                 drawn = {

@@ -52,7 +52,7 @@ class _Configuration:
     levels: list[Any] = field(default_factory=list)
 
     def values(self) -> list[float]:
-        """Its values at the highest level at which it has any."""
+        """Return its values at the highest level at which it has any."""
         highest = max(self.levels)
         return [
             _value(trial)
@@ -61,7 +61,6 @@ class _Configuration:
         ]
 
     def claim(self) -> float:
-        """Their mean."""
         values = self.values()
         return sum(values) / len(values)
 
@@ -69,7 +68,7 @@ class _Configuration:
 def shortlist_of(
     study: optuna.Study, top: int, fidelity: str | Fidelity | None, replicate: str | None = None
 ) -> StudyShortlist:
-    """The `top` best configurations; arguments and errors are those of `mfhpo_optuna.certify`."""
+    """Return the `top` best configurations; for arguments and errors see `certify`."""
     check_instance("study", study, optuna.Study, "an optuna.Study")
     top = check_count("top", top, 2)
     if len(study.directions) > 1:
@@ -135,7 +134,7 @@ def shortlist_of(
 
 
 def _eligible(trials: Sequence[FrozenTrial], fidelity: Fidelity | None) -> list[FrozenTrial]:
-    """Trials that completed within their ranges; in a race those at the target, and no answer."""
+    """Return the trials that completed within their ranges; of a race those at the target."""
     completed = [trial for trial in trials if _has_value(trial) and _is_in_range(trial)]
     is_race = any(pull_note(trial) for trial in completed)
     eligible = []
@@ -168,10 +167,7 @@ def _has_value(trial: FrozenTrial) -> bool:
 
 
 def _is_in_range(trial: FrozenTrial) -> bool:
-    """Whether its objective may be asked for its parameters again; enqueued ones may lie outside.
-
-    Optuna runs what is enqueued with a warning, wherever it lies.
-    """
+    """Return whether a trial lies in its ranges, as enqueued ones need not."""
     return all(contains(trial.distributions[name], value) for name, value in trial.params.items())
 
 
@@ -186,7 +182,6 @@ def _group(
     fidelity: Fidelity | None,
     replicate: str | None,
 ) -> list[_Configuration]:
-    """Trials by configuration, in the order of the first ones."""
     groups: dict[str, _Configuration] = {}
     for trial in trials:
         params = {name: value for name, value in trial.params.items() if name != replicate}

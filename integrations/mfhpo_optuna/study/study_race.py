@@ -43,8 +43,7 @@ from mfhpo_optuna.study.trials.processes import is_surely_dead
 from mfhpo_optuna.study.trials.turns import Turns
 from mfhpo_optuna.study.trials.under_way import Running, UnderWay, default_lease
 
-# Trials of an arm, without a value between them, that its storage may spoil: further ones count as
-# failures.
+# Trials of an arm, without a value between them, that its storage may spoil, and no more.
 _MOST_SPOILT = 10
 
 # Arms and blocks are numbered as they are begun, a few at once by each worker. Larger numbers than
@@ -109,8 +108,8 @@ class StudyRace(abc.ABC):
         self._has_value: set[tuple[int, int]] = set()  # which arms in which blocks
         self._news = TrialNews()
         self._order = EndOrder()
-        self._under_way = UnderWay(self._news, lease, self._default_lease)
-        self._turns = Turns(self._under_way.running, self._equal_arms)
+        self.under_way = UnderWay(self._news, lease, self._default_lease)
+        self._turns = Turns(self.under_way.running, self._equal_arms)
         self._ending: int | None = None
         self._seconds_per_cost = 0.0  # of the slowest trial
         self._spoilt: Counter[int] = Counter()  # trials of each arm since its last value
@@ -120,7 +119,7 @@ class StudyRace(abc.ABC):
 
     @abc.abstractmethod
     def progress(self) -> Progress:
-        """Where the race stands."""
+        """Return where the race stands."""
 
     @property
     def certifies(self) -> bool:
@@ -129,14 +128,14 @@ class StudyRace(abc.ABC):
 
     @abc.abstractmethod
     def propose(self, trial: FrozenTrial) -> Pull | None:
-        """The pull for a trial that begins; None if no arm is left or it cannot be in the race."""
+        """Return the pull for a trial that begins; None if no arm is left or it cannot count."""
 
     @abc.abstractmethod
     def attributes(self, pull: Pull) -> dict[str, Any]:
-        """The user attributes that tell other workers of a pull, `ARM_KEY` last."""
+        """Return the user attributes that tell other workers about a pull, `ARM_KEY` last."""
 
     def attributes_outside(self, trial: FrozenTrial) -> dict[str, Any]:
-        """The user attributes of a trial that begins, but is no pull: enqueued, or too late."""
+        """Return the user attributes of a trial that begins, but is no pull."""
         return {}
 
     def _note_of(self, trial: FrozenTrial) -> PullNote | None:
@@ -154,27 +153,27 @@ class StudyRace(abc.ABC):
 
     @abc.abstractmethod
     def _noted(self, trial: FrozenTrial) -> Pull:
-        """The pull that a trial's user attributes tell of."""
+        """Return the pull that a trial's user attributes tell about."""
 
     def _as_seen(self, running: Running, trial: FrozenTrial) -> Running:
-        """What a trial under way evaluates, now that the study says more about it."""
+        """Return what a trial under way evaluates, now that the study says more about it."""
         return running
 
     def _equal_arms(self, pull: Pull, arms: Collection[int]) -> Iterable[int]:
-        """Of these arms, those of which a trial may turn out to count for a pull of another one."""
+        """Return those of some arms whose trials may turn out to count for this pull's arm."""
         return ()
 
     def _is_at_target(self, pull: Pull) -> bool:
-        """Whether the values of such pulls are what the answer is about."""
+        """Return whether the answer is about values of such pulls."""
         return True
 
     def _has_turns(self, pull: Pull) -> bool:
-        """Whether such pulls of an arm are told in the order in which their trials began."""
+        """Return whether such pulls are told in the order in which their trials began."""
         # The values of a block count once it is complete, whenever they come.
         return pull.block is None
 
     def _is_single(self, trial: FrozenTrial) -> bool:
-        """Whether a trial that is no pull of the race is a single evaluation all the same."""
+        """Return whether a trial that is no pull is a single evaluation all the same."""
         return True
 
     @abc.abstractmethod
@@ -182,7 +181,7 @@ class StudyRace(abc.ABC):
         """Learn from a finished pull; see `finish`."""
 
     def _default_lease(self, pull: Pull) -> float:
-        """Seconds after which a running pull is no longer waited for, if the user gave none."""
+        """Return the seconds that a running pull is waited for without a given lease."""
         return default_lease(self._seconds_per_cost * self._cost_of(pull))
 
     # Reading the study.
@@ -191,8 +190,8 @@ class StudyRace(abc.ABC):
         """Tell the policy of the trials that finished since the last reading.
 
         The study still has the trial that ends at this moment (`ending`) as running. False if the
-        race must be made anew: the study has lost trials (it was deleted and made again), or a
-        trial has ended that was not waited for, or otherwise than it was told (`is_disordered`).
+        race must be made anew: the study was deleted and made again, or a trial has ended that was
+        not waited for, or otherwise than it was told (`is_disordered`).
         """
         news = None if self.is_disordered else self._news.read(study)
         if news is None:
@@ -211,18 +210,18 @@ class StudyRace(abc.ABC):
             and not self._order.was_told_early(trial.number)
         ]
         has_policy = self.policy is not None
-        changed = self._under_way.changed(under_way, has_policy)
+        changed = self.under_way.changed(under_way, has_policy)
         for trial in changed:
             self._see(trial)
-        self._under_way.keep_looks(changed, has_policy)
+        self.under_way.keep_looks(changed, has_policy)
         for trial in by_their_ends(news):
             is_pull = self._note_of(trial) is not None
             if is_pull:
                 self._order.compare(trial)
             if self._order.confirm(trial.number):
                 continue
-            if trial.number not in self._under_way.running and is_pull:
-                self._under_way.n_begun += 1
+            if trial.number not in self.under_way.running and is_pull:
+                self.under_way.n_begun += 1
                 self.resumed = True
             value = trial.value if trial.state == TrialState.COMPLETE else None
             self.finish(trial, End(trial.state, value, seconds_of(trial)))
@@ -230,12 +229,11 @@ class StudyRace(abc.ABC):
         return True
 
     def _see(self, trial: FrozenTrial) -> None:
-        """Note what a trial under way evaluates."""
         self._note_replicates(trial.distributions)
         pull, number = self._noted(trial), trial.number
         self._check_arm(trial, pull.arm)
-        self._under_way.see(trial, pull)
-        running = self._under_way.running
+        self.under_way.see(trial, pull)
+        running = self.under_way.running
         running[number] = self._as_seen(running[number], trial)
         self.arms.begun(pull.arm, number, trial.params)
 
@@ -243,7 +241,7 @@ class StudyRace(abc.ABC):
         """Take in a finished trial; return whether it was a single evaluation, and so no answer."""
         if not trial.state.is_finished():
             self._order.note_early(trial.number, end.state)
-        self._under_way.end(trial)
+        self.under_way.end(trial)
         if is_spoilt(trial, end.state) and self._passes_over(trial):
             return False
         if certificate_of(trial) is not None:
@@ -260,7 +258,6 @@ class StudyRace(abc.ABC):
         return self._take_in(trial, pull, end)
 
     def _look_for_replicate(self, trial: FrozenTrial, value: float | None) -> None:
-        """Warn once of a parameter that may be a replicate, if none was declared."""
         if self._replicates is None:
             self._forgotten.learn(trial.params, trial.distributions, value)
             if self._forgotten.notice:
@@ -268,7 +265,7 @@ class StudyRace(abc.ABC):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """What the study's trials say against the answer, beside what the policy says."""
+        """The words of the study's trials against the answer, beside the policy's."""
         return (self._forgotten.notice,) if self._forgotten.notice else ()
 
     def _passes_over(self, trial: FrozenTrial) -> bool:
@@ -292,9 +289,9 @@ class StudyRace(abc.ABC):
         self.arms.remember(pull.arm, {**(parameters_before(trial) or {}), **trial.params})
 
     def inherited(self, trial: FrozenTrial) -> Pull | None:
-        """The pull of a trial that Optuna has made of one whose worker died; None for others.
+        """Return the pull of a trial that Optuna made to repeat a lost one; None for others.
 
-        It has the parameters of the lost trial, so that it can evaluate nothing else.
+        It has that trial's parameters, so that it can evaluate nothing else.
         """
         if not trial.params or self._note_of(trial) is None:
             return None
@@ -304,29 +301,24 @@ class StudyRace(abc.ABC):
         """Note that a trial evaluates a pull."""
         self._turns.given_up.discard(trial.number)
         self.n_told_before = self.n_told
-        self._under_way.begin(trial, pull, blind=self.policy is None)
+        self.under_way.begin(trial, pull, blind=self.policy is None)
         self.arms.begun(pull.arm, trial.number, {})
-
-    def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
-        """How long a trial that ends now has run, or None if it never said when it began."""
-        return self._under_way.seconds_since_beginning(trial)
 
     @property
     def is_out_of_order(self) -> bool:
-        """Whether trials were learned of in another order than they ended, as the study says."""
+        """Whether trials were learned from in another order than that of their ends."""
         return self._order.is_out_of_order
 
     @property
     def avoids_repeats(self) -> bool:
-        """Whether what two trials evaluate at the same time must differ."""
+        """Whether two trials must not evaluate the same at the same time."""
         return self._replicates is not None
 
     def give_way(self, trial: FrozenTrial) -> Pull | None:
         """Have a trial evaluate something else, which is returned, if another has chosen the same.
 
-        Workers that choose at the same moment choose the same. Ask this after the trial's
-        attributes were written and the study was read again, so that at least one of the two knows;
-        then write them anew.
+        Workers that choose at the same moment choose the same. Ask this once the trial's attributes
+        are written and the study was read again, so that one of the two knows; then write them.
         """
         pull = self.pull(trial.number)
         if self.policy is None or pull is None or parameters_before(trial) is not None:
@@ -335,7 +327,7 @@ class StudyRace(abc.ABC):
         same = replace(pull, limit=None)
         rivals = [
             number
-            for number, other in self._under_way.waited_for(trial.number)
+            for number, other in self.under_way.waited_for(trial.number)
             if replace(other, limit=None) == same
         ]
         # The others choose again, too, if they have seen this trial: each takes another place.
@@ -349,14 +341,14 @@ class StudyRace(abc.ABC):
         return other
 
     def pull(self, trial_number: int) -> Pull | None:
-        """The pull that a running trial evaluates."""
-        running = self._under_way.running.get(trial_number)
+        """Return the pull that a running trial evaluates."""
+        running = self.under_way.running.get(trial_number)
         return None if running is None else running.pull
 
     def replicate_of(self, trial_number: int, distribution: BaseDistribution) -> Any:
-        """The replicate for a running trial whose objective asks with this distribution."""
+        """Return the replicate for a running trial whose objective asks with a distribution."""
         assert self._replicates is not None
-        block = self._under_way.running[trial_number].pull.block
+        block = self.under_way.running[trial_number].pull.block
         assert block is not None
         self._note_replicates({self._replicates.name: distribution})
         return self._replicates.of(block, distribution)
@@ -373,7 +365,7 @@ class StudyRace(abc.ABC):
         told = ("over", "idle", "announced", "reseeded", "resumed", "listener", "warned")
         for name in (*told, "waits_since"):
             setattr(self, name, getattr(disordered, name))
-        self._under_way.begun_here = disordered._under_way.begun_here
+        self.under_way.begun_here = disordered.under_way.begun_here
         self._news.take_over(disordered._news)
         self._n_repeated = max(disordered.n_told, disordered._n_repeated)
         if disordered.policy is not None:
@@ -382,14 +374,13 @@ class StudyRace(abc.ABC):
             self.warned.update(answer.notices)
 
     def settle(self) -> None:
-        """Draw the consequences of trials' ends for those that wait for them.
+        """Release trials that waited; give up those that hold back many or are overdue.
 
-        Those that hold back many others, or whose lease is over, are not waited for any longer; but
-        nothing is certified until they end.
+        Nothing is certified until the latter end.
         """
         self._release()
         if self._turns.waiting:
-            self._turns.give_up(self._ending, self._under_way.is_expired)
+            self._turns.give_up(self._ending, self.under_way.is_expired)
             self._release()
         self._withhold()
 
@@ -400,7 +391,7 @@ class StudyRace(abc.ABC):
 
     @property
     def waits_for(self) -> str:
-        """Why nothing is left to do until trials under way end, whose lease is not over; or ""."""
+        """The reason why nothing is left to do until trials under way end; "" if there is none."""
         policy = self.policy
         if policy is None:
             return ""
@@ -408,7 +399,7 @@ class StudyRace(abc.ABC):
             return _OTHERS_DECIDE
         if not policy.withheld or not policy.finished:
             return ""
-        if all(map(self._under_way.is_expired, self._turns.given_up)):
+        if all(map(self.under_way.is_expired, self._turns.given_up)):
             return ""
         return policy.withheld if policy.recommend().reason == policy.withheld else ""
 
@@ -430,11 +421,11 @@ class StudyRace(abc.ABC):
 
     @property
     def may_promise(self) -> bool:
-        """Whether the leader's worth may be known, so that it is worth while to look for it."""
+        """Whether the leader's worth may be known, so that it pays to look for it."""
         return True
 
     def sure_value(self, bound: float) -> float | None:
-        """What the leader is worth at least, if its interval begins at `bound`; values maximised.
+        """Return the leader's least worth, maximised, if its interval begins at `bound`.
 
         None if it is not to be shown as the answer so far: a value at the target is needed, or
         other evidence about it.
@@ -458,12 +449,12 @@ class StudyRace(abc.ABC):
         alive = [
             number
             for number in sorted(self._turns.given_up)
-            if not is_surely_dead(self._under_way.running[number].worker)
+            if not is_surely_dead(self.under_way.running[number].worker)
         ]
         given_up = alive
-        lease = self._under_way.lease
+        lease = self.under_way.lease
         if lease is not None:
-            given_up = [number for number in alive if not self._under_way.is_expired(number)]
+            given_up = [number for number in alive if not self.under_way.is_expired(number)]
         if len(given_up) < len(alive):
             self.policy.provisos = (
                 f"trials that run for more than lease={lease:g} seconds have no worker",
@@ -478,22 +469,22 @@ class StudyRace(abc.ABC):
             )
 
     def _pending(self, trial_number: int) -> list[Pull]:
-        """Pulls that the policy does not know of yet: under way, or waiting for earlier ones."""
+        """Return pulls that the policy does not know: under way, or waiting for earlier ones."""
         waiting = [ended.pull for ended in self._turns.waiting.values()]
-        return [*(pull for _, pull in self._under_way.waited_for(trial_number)), *waiting]
+        return [*(pull for _, pull in self.under_way.waited_for(trial_number)), *waiting]
 
     def _ask(self, trial_number: int, n: int = 1) -> Pull | None:
-        """What the policy wants of a trial, or of the last of `n` that choose at once."""
+        """Return what the policy wants of a trial, or of the last of `n` that choose at once."""
         assert self.policy is not None
         pulls = self.policy.ask(n, self._pending(trial_number))
         return pulls[-1] if pulls else None
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
-        """The other trials that are waited for, with their workers and digests of arguments."""
-        return self._under_way.chosen_by(trial_number)
+        """Return the other trials that are waited for, with workers and digests of arguments."""
+        return self.under_way.chosen_by(trial_number)
 
     def _cost_of(self, pull: Pull) -> float:
-        """What a pull costs, if it was not measured."""
+        """Return what a pull costs, if it was not measured."""
         return 1.0
 
     def _note_duration(self, pull: Pull, seconds: float | None) -> None:
@@ -502,7 +493,7 @@ class StudyRace(abc.ABC):
             self._seconds_per_cost = max(self._seconds_per_cost, rate)
 
     def _enqueued_arm(self, trial: FrozenTrial, fixed: Mapping[str, Any]) -> int | None:
-        """The arm that a trial was enqueued for, or None, with a warning, if it is none."""
+        """Return the arm that a trial was enqueued for; None, with a warning, if it is none."""
         arm = self.arms.matching(fixed)
         if arm is None:
             remedy = (
@@ -518,7 +509,6 @@ class StudyRace(abc.ABC):
         return arm
 
     def _tell(self, trial: FrozenTrial, pull: Pull, observation: Observation) -> None:
-        """Tell the policy of a pull as soon as it is its turn."""
         if pull.block is not None and observation.has_value and self._is_at_target(pull):
             self._has_value.add((pull.arm, pull.block))
         if self._has_turns(pull):
@@ -544,20 +534,19 @@ class StudyRace(abc.ABC):
             self.listener(trial_number, pull, observation)
 
     def _is_news(self, category: type[Warning], message: str) -> bool:
-        """Whether a warning of a policy that learns once more says what the earlier one did not."""
+        """Return whether a warning says what the earlier policy's warnings did not."""
         if issubclass(category, ArmWithdrawnWarning):
             who = message.split(" leaves the race")[0]
             return not any(left.startswith(f"{who}: ") for left in self.warned)
         return issubclass(category, NoiseContradictedWarning) and CONTRADICTED not in self.warned
 
     def _warn_once(self, about: str, message: str, category: type[Warning] = UserWarning) -> None:
-        """Warn, unless the user was warned about the same in this study."""
         if about not in self.warned:
             self.warned.add(about)
             warnings.warn(message, category, stacklevel=6)
 
     def _is_of_arm(self, trial: FrozenTrial, arm: int, whole: bool) -> bool:
-        """Whether a finished trial really evaluated the arm that it was to; arms learn from it."""
+        """Return whether a finished trial evaluated its arm; arms learn from it."""
         self._check_arm(trial, arm)
         if self.arms.adopt(arm, trial.params, trial.distributions, whole=whole):
             return True
@@ -577,7 +566,6 @@ class StudyRace(abc.ABC):
             )
 
     def _is_of_block(self, pull: Pull, trial: FrozenTrial) -> bool:
-        """Whether a trial with a value had the replicate of its block."""
         if self._replicates is None:
             return True
         if pull.block is None:
@@ -598,7 +586,7 @@ class StudyRace(abc.ABC):
         return False
 
     def _owner_of(self, arm: int, trial: FrozenTrial) -> int:
-        """The arm that a whole trial counts for; equal arms are merged into the first."""
+        """Return the arm that a whole trial counts for; equal arms are merged into the first."""
         never_asked = self.arms.never_asked(arm, trial.params)
         if never_asked:
             self._warn_once(

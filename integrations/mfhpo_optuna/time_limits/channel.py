@@ -25,7 +25,7 @@ def close_in_forked_children(end: socket.socket) -> None:
 
 
 def private_pair() -> tuple[socket.socket, socket.socket]:
-    """An end of a connection for this process alone, and the other end."""
+    """Return an end of a connection for this process alone, and the other end."""
     ours, theirs = socket.socketpair()
     close_in_forked_children(ours)
     return ours, theirs

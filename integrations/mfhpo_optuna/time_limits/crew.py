@@ -76,7 +76,7 @@ class WorkerHandle:
             self.close()
 
     def how_worker_ended(self, timeout: float) -> Exited | OutOfMemory | None:
-        """What its keeper says, or None if that says nothing for `timeout` seconds."""
+        """Return what its keeper says; None if that says nothing for `timeout` seconds."""
         end: Exited | OutOfMemory | None = self._report(timeout)
         if end is not None:
             self._forget_worker()
@@ -96,7 +96,7 @@ class WorkerHandle:
         self._forget_worker()
 
     def _begins(self, calls: Channel, order: Order, timeout: float) -> bool:
-        """Whether the worker repeats the order; threads of an earlier trial may hold it up."""
+        """Return whether the worker repeats the order; an earlier trial's threads may delay it."""
         if self._memory_limited and not self._ask(warden.WATCH):
             return False
         try:
@@ -141,7 +141,7 @@ class Crew:
 
     @contextmanager
     def worker(self, objective: Objective) -> Iterator[WorkerHandle]:
-        """A worker that no other trial uses meanwhile; an exception lets go of it.
+        """Yield a worker that no other trial uses meanwhile; an exception lets go of it.
 
         All workers run the objective of the first call.
         """

@@ -35,7 +35,7 @@ class PackedError:
         raise self.error() from _RemoteTraceback(self.traceback)
 
     def error(self) -> BaseException:
-        """The exception, or the nearest to it that this process knows."""
+        """Return the exception, or the nearest to it that this process knows."""
         error = self._nearest()
         if self.of_storage:
             setattr(error, OF_STORAGE, True)
@@ -80,9 +80,9 @@ class _LooksLike:
 def pack_value(value: Any) -> PackedValue:
     """Pack what an objective returned.
 
-    A value that cannot be pickled crosses as a number, if it can be made one, or else as
-    something that looks like it and is no number: Optuna then raises its own error. So does a text,
-    which Optuna itself takes for a number if it reads like one, and then leaves the trial running.
+    What cannot be pickled crosses as a number if it can be made one, or else as something that only
+    looks like it: Optuna then raises its own error. So does a text, which Optuna itself may take
+    for a number, and then leaves the trial running.
     """
     of = value if isinstance(value, (list, tuple)) else [value]
     if any(isinstance(item, (str, bytes)) for item in of):

@@ -12,7 +12,7 @@ _clock: ContextVar[Callable[[], float] | None] = ContextVar("_clock", default=No
 
 
 def limit_of(trial: BaseTrial, limit: float | None) -> float | None:
-    """The smaller of a trial's given limit and the one in its user attributes, None if neither."""
+    """Return the smaller of a given limit and the one that a trial notes; None if neither."""
     limits = [read_attribute(trial, LIMIT_KEY), limit]
     return min((limit for limit in limits if limit is not None), default=None)
 
@@ -28,6 +28,6 @@ def serving(clock: Callable[[], float]) -> Iterator[None]:
 
 
 def objective_seconds() -> float | None:
-    """How long the objective has run that this thread serves, or None if it serves none."""
+    """Return how long the objective has run that this thread serves; None without one."""
     clock = _clock.get()
     return None if clock is None else clock()

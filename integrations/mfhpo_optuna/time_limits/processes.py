@@ -53,7 +53,7 @@ def die_with_parent() -> None:
 
 
 def descendants(pid: int) -> list[int]:
-    """Processes below one, parents before their children; it is a snapshot and may lack some."""
+    """List processes below one, parents first; the snapshot may lack some."""
     return _below(pid, None if _HAS_PROC else _process_table())
 
 
@@ -74,7 +74,7 @@ def end_strays(known: Collection[int]) -> None:
 
 
 def memory_below(at_most: float = 0.0) -> int:
-    """Bytes of memory that the processes below this one hold, what they got by forks left out.
+    """Return the bytes that the processes below this one hold, without what forks gave them.
 
     Memory that processes share is divided among them where the system tells it (Linux: the
     proportional set size), and then what is shared with this process does not count. Elsewhere
@@ -168,7 +168,6 @@ def _resident(pid: int) -> int:
 
 
 def _shared_and_private(pid: int) -> tuple[int, int]:
-    """A process's proportional part of the memory that it shares, and what it has for itself."""
     kilobytes = {"Pss": 0, "Private_Clean": 0, "Private_Dirty": 0}
     with suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as file:
         for line in file:
@@ -180,14 +179,14 @@ def _shared_and_private(pid: int) -> tuple[int, int]:
 
 
 def _program(pid: int) -> int:
-    """Where its stack begins: the same after a fork, another one when a program is executed."""
+    """Return where its stack begins: the same after a fork, another in another program."""
     with suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as file:
         return int(file.read().rpartition(")")[2].split()[25])
     return 0
 
 
 def _process_table() -> _Table:
-    """All processes, from the one tool that every POSIX has."""
+    """List all processes, by the one tool that every POSIX has."""
     command = ["ps", "-A", "-o", "pid=,ppid=,rss="]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     rows = (tuple(map(int, line.split())) for line in listed.splitlines())

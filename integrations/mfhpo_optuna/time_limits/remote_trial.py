@@ -45,9 +45,8 @@ class Answer:
 class Answers:
     """Does on the real trial what the objective asks for.
 
-    A sampler computes when a parameter is asked for that is not known yet, and only that is not
-    the objective's own time: otherwise one that asks without end would never reach its limit. Nor
-    is what a storage takes until it fails for the first time.
+    The objective's own time leaves out what a sampler computes when a parameter is asked for that
+    is not known yet, and what a storage takes until it fails for the first time.
     """
 
     def __init__(self, trial: BaseTrial) -> None:
@@ -104,7 +103,7 @@ class Requests:
         self._began = time.monotonic()
 
     def seconds(self) -> float:
-        """How long the objective has run, what its sampler took left out."""
+        """Return how long the objective has run, without its sampler's time."""
         return time.monotonic() - self._began - self._sampling
 
     def ask(self, name: str, /, *arguments: Any, **options: Any) -> Any:
@@ -153,13 +152,10 @@ class Requests:
 
 
 def _property(name: str) -> Any:
-    """An attribute of the real trial."""
     return property(lambda remote: remote._ask(name))
 
 
 def _method(name: str) -> Any:
-    """A method of the real trial."""
-
     @wraps(getattr(Trial, name))
     def method(remote: Any, /, *arguments: Any, **options: Any) -> Any:
         return remote._ask(name, *arguments, **options)
@@ -235,7 +231,6 @@ class _RemoteStudy:
     def get_trials(
         self, deepcopy: bool = True, states: tuple[TrialState, ...] | None = None
     ) -> Any:
-        """All trials in the given states: copies anyway, so the study's process makes no others."""
         return self._ask("study.get_trials", deepcopy=False, states=states)
 
     def _is_multi_objective(self) -> bool:
@@ -254,7 +249,7 @@ class _RemoteStudy:
 
 
 def _as_number(value: Any, convert: Callable[[Any], float]) -> Any:
-    """A plain number, so that no tensor or the like crosses; else the value, for Optuna's error."""
+    """Return a plain number, so that no tensor crosses; else the value, for Optuna's error."""
     try:
         return convert(value)
     except (TypeError, ValueError):

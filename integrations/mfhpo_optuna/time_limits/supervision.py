@@ -36,9 +36,8 @@ def supervise(worker: WorkerHandle, channel: Channel, trial: BaseTrial, limit: f
     """Serve a worker that has begun, until the trial has ended.
 
     The worker's own clock says whether a trial is in time; the clock of this process only says when
-    to kill. Both stop while a sampler computes or the storage first fails, and run while the trial
-    answers anything else. Raises KeyboardInterrupt if the program was interrupted and only waits
-    for its threads.
+    to kill. Both stop while a sampler computes or the storage first fails. Raises KeyboardInterrupt
+    if the program was interrupted and only waits for its threads.
     """
     clock = _Clock(limit)
     with serving(clock.seconds):
@@ -109,7 +108,6 @@ class _Clock:
 
 
 def _is_interrupted() -> bool:
-    """Whether Ctrl-C has ended the program, and the interpreter only joins its threads."""
     # The main thread counts as alive while the interpreter joins those of executors.
     ends = getattr(threading, "_SHUTTING_DOWN", False) or not threading.main_thread().is_alive()
     # One that ended without an error may have left its work to threads on purpose.

@@ -41,11 +41,10 @@ _ATTEMPTS = 3  # a warden or keeper may have been ended from outside since the l
 class TimeLimited:
     """An objective whose trials end at a limit of time, whatever they are doing.
 
-    The objective runs in a process of its own, and its trial forwards what it is asked to the real
-    one. At the limit that process is killed with all that it has started: a sleep, a loop in C
-    that never returns to Python, child processes, processes in other sessions, and those that
-    ignore signals. The trial ends PRUNED, with the parameters, user attributes and reported
-    values that it had until then, and the next trial begins.
+    The objective runs in a process of its own. At the limit that process is killed with all that it
+    has started: a sleep, a loop in C that never returns to Python, child processes, processes in
+    other sessions, and those that ignore signals. The trial ends PRUNED, with the parameters, user
+    attributes and reported values that it had until then, and the next trial begins.
 
     It is given to ``study.optimize``, with any ``n_jobs``. Its processes start with the first
     trial, and end when it is closed (``with time_limited(...) as limited:``), is no longer used, or
@@ -73,9 +72,7 @@ class TimeLimited:
     Raises
     ------
     TypeError
-        If an argument has the wrong type, or the objective cannot be pickled but must be.
-    ValueError
-        If a limit is not positive, or the start method unknown.
+        If the objective cannot be pickled but must be.
     NotImplementedError
         On Windows: processes and their groups as here exist on POSIX systems only.
 
@@ -89,17 +86,15 @@ class TimeLimited:
     **What the objective sees.** What it does to globals and to a study in memory changes a copy:
     use ``trial.set_user_attr(...)``. Threads of the objective may use its trial, its child
     processes may not. `trial.study` can be read and stopped. Exceptions come out with their type
-    and traceback; one that cannot be pickled comes out as the nearest of its classes that can. When
-    the process ends by itself, as by a segmentation fault, RuntimeError is raised and the trial
-    FAILs. Standard input is empty.
+    and traceback, or as the nearest of their classes that can be pickled. When the process ends by
+    itself, as by a segmentation fault, RuntimeError is raised and the trial FAILs.
 
     **Ctrl-C** ends the trial, which FAILs, and the study. With ``n_jobs`` above 1 Optuna waits for
     the running trials, at most until their limits; the second Ctrl-C ends the program.
 
     **Memory** is measured every 50 ms, or more rarely where that takes long. On Linux memory that
     several processes share is divided among them, and what a trial shares with this process does
-    not count; elsewhere it is the resident set size. A process that keeps more than a tenth of the
-    limit after a trial is not used for the next one.
+    not count; elsewhere it is the resident set size.
 
     **Start methods.** "fork" takes milliseconds and copies this process at the first trial. CUDA
     breaks if it was used here before, and so does libgomp (LightGBM, XGBoost, scikit-learn) if it
@@ -155,12 +150,7 @@ class TimeLimited:
     def __call__(self, trial: BaseTrial) -> float | Sequence[float]:
         """Run the objective on a trial.
 
-        Raises
-        ------
-        optuna.TrialPruned
-            If it was stopped at a limit.
-        RuntimeError
-            If its process ended by itself.
+        Raises TrialPruned if it was stopped at a limit, RuntimeError if its process ended itself.
         """
         limit = self._limit_for(trial)
         if read_attribute(trial, LIMIT_KEY) is not None:
@@ -277,7 +267,6 @@ def _how_to_limit(trial: BaseTrial) -> str:
 
 
 def _uses_openmp() -> bool:
-    """Whether this process has loaded an OpenMP runtime, where the system tells."""
     try:
         with open("/proc/self/maps") as file:
             return re.search(r"/lib(gomp|i?omp)[^/]*\.so", file.read()) is not None

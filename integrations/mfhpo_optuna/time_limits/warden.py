@@ -3,7 +3,7 @@
 The study's process starts one *warden* per wrapper, the warden one *keeper* per worker that is
 needed at a time, and the keeper its *worker*, again and again. Wardens and keepers never run the
 objective, so that nothing it does can block them, and have one thread each, so that forking them
-is safe. All that is below a keeper belongs to its worker, whatever session it is in: it ends when
+is safe. All that is below a keeper belongs to its worker, whatever session it is in. It ends when
 the study's process asks for it, when the worker ends, when the memory is used up, and when the
 study's process is gone, which closes its end of the keeper's connection.
 """

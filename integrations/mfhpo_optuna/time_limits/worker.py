@@ -42,7 +42,7 @@ class Done:
 
 
 def draw_seeds() -> tuple[int, int]:
-    """Seeds for an `Order`, drawn from the same generators in this process.
+    """Draw seeds for an `Order` from the same generators in this process.
 
     So they differ from call to call, and whoever seeds the generators here gets the same again.
     """
@@ -108,7 +108,7 @@ def _exit_with(error: BaseException) -> NoReturn:
 
 
 def _usable_streams() -> list[bool]:
-    """Of the standard streams, by descriptor and as Python knows them, which are open."""
+    """Return which standard streams are open, by descriptor and as Python knows them."""
     usable = [_is_open(number) for number in range(3)]
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         try:

@@ -12,7 +12,7 @@ SEVERAL = ("#0077c0", "#00966c", "#c0609a", "#9a7d0a", "#8a6fd1")
 
 
 def level_colour(level: int, n_levels: int) -> str:
-    """The colour of a level by its index: the target's is always the darkest."""
+    """Return the colour of a level by its index: the target's is always the darkest."""
     if n_levels == 1:
         return _LEVELS[-1]
     position = level / (n_levels - 1) * (len(_LEVELS) - 1)
@@ -26,7 +26,7 @@ def level_colour(level: int, n_levels: int) -> str:
 
 
 def faded(colour: str, opacity: float) -> str:
-    """The colour, as one sees through it."""
+    """Return the colour as one that is seen through."""
     red, green, blue = _rgb(colour)
     return f"rgba({red}, {green}, {blue}, {opacity})"
 

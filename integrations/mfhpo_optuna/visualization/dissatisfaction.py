@@ -80,7 +80,6 @@ def plot_dissatisfaction(study: optuna.Study, *, sampler: NashSampler | None = N
 
 
 def _top(story: NashStory) -> float:
-    """The axis' upper end: the means, and the intervals of the later half."""
     means = [stage.answer.epsilon for stage in story.stages]
     later = [stage.answer.at_most for stage in story.stages[len(story.stages) // 2 :]]
     return 1.05 * max(filter(math.isfinite, [*means, *later]), default=0.0) or 1.0

@@ -45,20 +45,6 @@ def plot_equilibrium(study: optuna.Study, *, sampler: NashSampler | None = None)
     ----------
     study, sampler
         See `plot_race`.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import NashSampler, plot_equilibrium
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> def objective(trial):
-    ...     x, y = trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-    ...     return (x - 0.6 * y) ** 2, (y - 0.5) ** 2
-    >>> sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=6, seed=0)
-    >>> study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-    >>> study.optimize(objective)
-    >>> plot_equilibrium(study).layout.xaxis.title.text
-    'x'
     """
     require_plotly("plot_equilibrium")
     story = NashStory(study, sampler, "plot_equilibrium")
@@ -135,7 +121,6 @@ def _draw(
 
 
 def _places(story: NashStory, parameter: str) -> list[float]:
-    """Return values of a parameter that stand for its range, in its order."""
     kind = story.policy.actions.parameters[parameter]
     if isinstance(kind, OneOf):
         return [float(index) for index in range(kind.n)]

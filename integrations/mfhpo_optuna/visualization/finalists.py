@@ -16,14 +16,7 @@ from mfhpo_optuna.visualization.style import (
     new_figure,
     rounded,
 )
-from mfhpo_optuna.visualization.words import (
-    better,
-    between,
-    params_lines,
-    sentence,
-    span,
-    title,
-)
+from mfhpo_optuna.visualization.words import better, between, params_lines, sentence, span, title
 
 ROW_HEIGHT = 26  # in pixels
 
@@ -108,7 +101,6 @@ def draw_finalists(figure: Any, certificate: Mapping[str, Any], sign: float, row
 def _draw_luck(
     figure: Any, lines: Sequence[tuple[int, float, float]], panel: Mapping[str, int]
 ) -> None:
-    """Draw a line from each promise to the mean of new evaluations."""
     figure.add_scatter(
         x=[end for _, claim, mean in lines for end in (claim, mean, None)],
         y=[end for place, _, _ in lines for end in (place, place, None)],

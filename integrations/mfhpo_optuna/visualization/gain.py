@@ -46,11 +46,11 @@ _Stopped: TypeAlias = dict[int, dict[float, list[bool]]]
 def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go.Figure:
     """Plot the gain of a trial under each time limit, and how probably the limit stops it.
 
-    On top, the estimated gain of a trial over its time limit, for the recommended arm with its
-    intervals as a band, and for the others with most trials as thin lines, whose intervals appear
+    On top, the estimated gain of a trial over its time limit: for the recommended arm with its
+    intervals as a band, and for the others with most trials as thin lines. Their intervals appear
     under the mouse. The star is the recommendation: the pair whose interval has the best worse
     end. Below, the estimated probability of running beyond the limit, for the recommended arm with
-    bounds; a cross is the share of its trials at exactly this limit that were stopped, the larger
+    bounds. A cross is the share of its trials at exactly this limit that were stopped, the larger
     the more trials.
 
     The figure and the errors are as for `plot_race`, of `RCUCBSampler` and `ZoomingRCUCBSampler`.
@@ -59,17 +59,6 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
     ----------
     study, sampler
         See `plot_race`.
-
-    Examples
-    --------
-    >>> import optuna
-    >>> from mfhpo_optuna import RCUCBSampler, plot_gain, time_limited
-    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
-    >>> study = optuna.create_study(sampler=RCUCBSampler(arms=3, limits=[0.5, 1.0], seed=0))
-    >>> with time_limited(lambda trial: trial.suggest_float("x", 0, 1)) as limited:
-    ...     study.optimize(limited, n_trials=10)
-    >>> plot_gain(study).layout.xaxis2.title.text
-    'time limit in seconds'
     """
     require_plotly("plot_gain")
     needed = "a sampler that chooses time limits, such as RCUCBSampler"
@@ -132,7 +121,7 @@ def plot_gain(study: optuna.Study, *, sampler: LimitSampler | None = None) -> go
 
 @dataclass(frozen=True)
 class _Curve:
-    """One arm over its limits: points are limits at which something is known of its gain."""
+    """One arm over its limits: points are limits at which something is known about its gain."""
 
     label: str
     limits: list[float]
@@ -212,7 +201,6 @@ def _draw_arm(figure: Any, curve: _Curve, colour: str, width: float) -> None:
 def _draw_band(
     figure: Any, ends: Sequence[tuple[float, float, float]], panel: dict[str, int]
 ) -> None:
-    """Shade what lies between lower and upper ends, each at its limit."""
     limits, lower, upper = zip(*ends, strict=True) if ends else ((), (), ())
     ribbon(figure, limits, lower, upper, WINNER, showlegend=False, **panel)
 

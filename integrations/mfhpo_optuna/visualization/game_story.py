@@ -1,18 +1,17 @@
 """What happened in a search for an equilibrium, told once more from a study's trials."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import optuna
-from optuna.trial import FrozenTrial
 
-from mfhpo.games import Dissatisfaction, Equilibrium, GamePolicy, Query
+from mfhpo.games import Dissatisfaction, Equilibrium, GamePolicy
 from mfhpo.racing.recommendation import params_in_words
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.games.study import Listener, NashStudy
+from mfhpo_optuna.games.study import NashStudy
 from mfhpo_optuna.visualization.reading import chosen_sampler
 from mfhpo_optuna.visualization.words import between, title, trials_text
 
@@ -52,19 +51,19 @@ class NashStory:
         self.stages: list[Stage] = []
         self._played, self._last = 0, answer.trials
         self._shown = set(np.linspace(1, answer.trials, n_stages).round().astype(int).tolist())
-        self.game = chosen.replay(study, self._listen)
+        self.game = chosen.replay(study, lambda game: partial(self._hear, game))
         if self._played != self._last:
             self._note_stage(self.game)  # trials have ended in the meantime
 
     @property
     def policy(self) -> GamePolicy:
-        """What chose the queries, after the last evaluation."""
+        """The policy after the last evaluation."""
         assert self.game.policy is not None
         return self.game.policy
 
     @property
     def answer(self) -> Stage:
-        """What is recommended in the end."""
+        """The recommendation in the end."""
         return self.stages[-1]
 
     def title(self) -> tuple[str, ...]:
@@ -85,14 +84,10 @@ class NashStory:
             f"{answer.n_evaluations:,} of them at the target",
         )
 
-    def _listen(self, game: NashStudy) -> Listener:
-        def hear(trial: FrozenTrial, query: Query, values: Sequence[float | None]) -> None:
-            assert game.policy is not None
-            self._played += 1
-            if self._played == self._last or self._played in self._shown:
-                self._note_stage(game)
-
-        return hear
+    def _hear(self, game: NashStudy, *_: Any) -> None:
+        self._played += 1
+        if self._played == self._last or self._played in self._shown:
+            self._note_stage(game)
 
     def _note_stage(self, game: NashStudy) -> None:
         answer = game.recommend()

@@ -35,6 +35,7 @@ from mfhpo_optuna.visualization.style import (
 from mfhpo_optuna.visualization.words import (
     better,
     between,
+    level_text,
     paid_text,
     params_lines,
     sentence,
@@ -64,16 +65,14 @@ def plot_race(study: optuna.Study, *, sampler: FidelitySampler | None = None) ->
 
     Of a race among given arms: a row for each arm, the winner's on top, then the others in the
     order in which they left, the last one first. On the left, its mean and confidence interval, at
-    the level where most was spent on it (no interval while it has too few values for one); the
-    shaded band is the winner's interval. On the right,
+    the level where most was spent on it; the shaded band is the winner's interval. On the right,
     the race from its begin to its end: the grey lane ends where the arm left, and each coloured
     stretch is an evaluation of it, as long as what it cost. Colours are levels of the fidelity.
 
     Of a search by `SearchSampler`: on top, every evaluation over the cost; the step line is the
-    best value at the target so far, which is what a search without a certificate would promise.
-    Below, the shortlist: what the search had seen of each configuration, and its mean in new
-    evaluations with an interval. The distance between the two was luck, as far as the interval can
-    tell. A double click shows outliers, too.
+    best value at the target so far. Below, the shortlist: what the search had seen of each
+    configuration, and its mean in new evaluations with an interval. The distance between the two
+    was luck, as far as the interval can tell. A double click shows outliers, too.
 
     Of a study by another sampler that `certify` has answered about: that shortlist.
 
@@ -155,7 +154,7 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
         rows=1, cols=2, shared_yaxes=True, column_widths=[0.5, 0.5], horizontal_spacing=0.03
     )
     _draw_lanes(figure, rows)
-    levels = [_level_name(replay, level) for level in range(len(replay.race.levels))]
+    levels = [level_text(replay.race, level) for level in range(len(replay.race.levels))]
     for level, name in enumerate(levels):
         colour = level_colour(level, len(levels))
         symbol = "circle" if level == len(levels) - 1 else "circle-open"
@@ -172,7 +171,7 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
     figure.update_xaxes(title_text=worth, range=list(reach), zeroline=False, nticks=6, **LEFT)
     omitted = len(ranking) - len(rows)
     more = f" ({omitted} arms are not shown)" if omitted else ""
-    unit = " in seconds" if replay.in_seconds else ""
+    unit = " in seconds" if replay.race.in_seconds else ""
     end = 1.02 * replay.policy.cost
     paid = f"cost of the race{unit}{more}"
     figure.update_xaxes(title_text=paid, range=[0.0, end], nticks=6, **RIGHT)
@@ -181,13 +180,7 @@ def _draw(study: optuna.Study, sampler: FidelitySampler) -> Any:
     return figure
 
 
-def _level_name(replay: RaceReplay, level: int) -> str:
-    return f"{replay.race.fidelity.name} = {value_text(replay.race.levels[level])}"
-
-
 def _ranking(replay: RaceReplay, winner: int | None) -> list[int]:
-    """Return all arms: the winner, the others still in the race from the best, then by exit."""
-
     def key(arm: int) -> tuple[bool, float, float]:
         standing = replay.standing(arm)
         value = math.inf if standing is None else -replay.race.sign * standing.mean
@@ -211,7 +204,7 @@ def _row(replay: RaceReplay, answer: StudyRecommendation, arm: int) -> _Row:
         known = between(interval) or "(too few values for an interval)"
         lines = [
             f"arm {arm}: {mean:.4g} {known}",
-            f"{trials_text(standing.count)} at {_level_name(replay, level)}",
+            f"{trials_text(standing.count)} at {level_text(replay.race, level)}",
         ]
     lines.append(f"cost {spent:,.6g}, {spent / cost:.0%} of the race" if cost else "not begun")
     if exit_:
@@ -241,7 +234,7 @@ def _stretches(visits: Sequence[Visit], finest: float) -> tuple[tuple[int, float
 
 def _title(replay: RaceReplay, answer: StudyRecommendation) -> tuple[str, ...]:
     arms, race = len(replay.race.arms), replay.race
-    paid = sentence(paid_text(answer.cost, replay.in_seconds, answer.trials, answer.failures))
+    paid = sentence(paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures))
     if answer.arm is None:
         return title(f"A race of {arms} arms", sentence(answer.reason), paid)
     state = "wins, certified" if answer.certified else "leads"

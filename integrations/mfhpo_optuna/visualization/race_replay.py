@@ -3,18 +3,18 @@
 import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 
 import optuna
 
 from mfhpo import Observation, Policy, Pull
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.study_race import Listener
 
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of an arm at a level, in the objective's unit; the radius may be infinite."""
+    """What is known about an arm at a level, in the objective's unit; radii may be infinite."""
 
     fidelity: int
     count: int
@@ -48,26 +48,20 @@ class RaceReplay:
         self.visits: list[Visit] = []
         self._spent: dict[tuple[int, int], float] = defaultdict(float)
         self._paid = 0.0
-        self.race = sampler.replay(study, self._listen)
+        self.race = sampler.replay(study, lambda race: partial(self._hear, race))
         if self.race.policy is not None:
             self._note_exits(None, False)  # what happened after the last pull
 
     @property
-    def in_seconds(self) -> bool:
-        """Whether costs are seconds that were measured."""
-        return self.race.fidelity.costs == "measured"
-
-    @property
     def policy(self) -> Policy:
-        """What ran the race; there is one once levels are known."""
+        """The policy of the race; there is one once levels are known."""
         assert self.race.policy is not None
         return self.race.policy
 
-    def _listen(self, race: FidelityRace) -> Listener:
+    def _hear(
+        self, race: FidelityRace, trial_number: int, pull: Pull, observation: Observation
+    ) -> None:
         self.race = race
-        return self._hear
-
-    def _hear(self, trial_number: int, pull: Pull, observation: Observation) -> None:
         policy = self.policy
         if not observation.failed:
             self._spent[pull.arm, pull.fidelity] += policy.cost - self._paid
@@ -90,7 +84,6 @@ class RaceReplay:
             self.exits[arm] = Exit(self.policy.cost, reason)
 
     def _repeats_another(self, arm: int) -> bool:
-        """Whether another arm, itself no repeat, has the same parameters."""
         params = self.race.arms.params(arm)
         return bool(params) and any(
             self.race.arms.params(other) == params
@@ -100,7 +93,7 @@ class RaceReplay:
         )
 
     def standing(self, arm: int) -> Standing | None:
-        """What is known of an arm at the level where most was spent on it; None without values.
+        """Return what is known about an arm where most was spent on it; None without values.
 
         Levels where its interval is finite come first, and what the pilot has spent does not count.
         """

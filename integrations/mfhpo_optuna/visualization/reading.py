@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, TypeAlias
 
 import optuna
@@ -12,18 +13,8 @@ from optuna.trial import FrozenTrial
 from mfhpo._validation import check_instance
 from mfhpo_optuna.arguments import from_json, is_of_later_version
 from mfhpo_optuna.games.sampler import NashSampler
-from mfhpo_optuna.samplers.best_arm import (
-    IISESampler,
-    MFGradSampler,
-    MFLUCBSampler,
-    MFTopTwoSampler,
-)
-from mfhpo_optuna.samplers.choice import MFSampler
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.samplers.rcucb import RCUCBSampler, ZoomingRCUCBSampler
-from mfhpo_optuna.samplers.reward import MFEliminationSampler, MFUCBSampler
-from mfhpo_optuna.samplers.search_sampler import SearchSampler
 from mfhpo_optuna.study.attributes import (
     SAMPLER_KEY,
     SHORTLIST_KEY,
@@ -32,23 +23,6 @@ from mfhpo_optuna.study.attributes import (
 )
 
 ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
-
-_SAMPLERS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        IISESampler,
-        MFEliminationSampler,
-        MFGradSampler,
-        MFLUCBSampler,
-        MFSampler,
-        MFTopTwoSampler,
-        MFUCBSampler,
-        NashSampler,
-        RCUCBSampler,
-        SearchSampler,
-        ZoomingRCUCBSampler,
-    )
-}
 
 _NO_SAMPLER = (
     "the study does not say how it was run: that is noted by the samplers of mfhpo, from the "
@@ -79,7 +53,8 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     if is_of_later_version(note):
         raise ValueError(_CANNOT_BE_USED.format("a later mfhpo has written it"))
     name, noted = note["sampler"], note["arguments"]
-    if name not in _SAMPLERS:
+    package = import_module("mfhpo_optuna")
+    if name not in package.__all__ or not name.endswith("Sampler"):
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
     try:
         arguments = from_json({key: noted[key] for key in noted if key not in _ONLY_TO_RUN})
@@ -92,7 +67,7 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whoever made the first one has seen them
-            sampler: ReadingSampler = _SAMPLERS[name](**arguments)
+            sampler: ReadingSampler = getattr(package, name)(**arguments)
     except _FAULTS_OF_A_NOTE as error:
         raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
@@ -106,10 +81,8 @@ def chosen_sampler(
     Raises TypeError for one of another kind than the plot needs.
     """
     check_instance("study", study, optuna.Study, "an optuna.Study")
-    if isinstance(sampler, kind):
-        return sampler
     if sampler is not None:
-        raise TypeError(f"{plot} needs {needed}, but sampler is a {type(sampler).__name__}.")
+        return check_instance("sampler", sampler, kind, f"{needed}, or None for {plot}")
     if isinstance(study.sampler, kind):
         return study.sampler
     try:
@@ -128,21 +101,11 @@ def chosen_sampler(
 
 @dataclass(frozen=True)
 class Record:
-    """The study in which `certify` evaluates the best configurations of a study.
-
-    Parameters
-    ----------
-    name
-        The name of the record.
-    about
-        What the record notes: the study that it is about, and its candidates.
-    answer
-        The certificate as plain JSON values; None if there is none yet.
-    """
+    """The study in which `certify` evaluates the best configurations of a study."""
 
     name: str
-    about: Mapping[str, Any]
-    answer: dict[str, Any] | None
+    about: Mapping[str, Any]  # what it notes: the study that it is about, and its candidates
+    answer: dict[str, Any] | None  # the certificate as plain JSON values; None if there is none yet
 
 
 def record_of(study: optuna.Study) -> Record | None:

@@ -25,6 +25,7 @@ from mfhpo_optuna.visualization.style import (
 from mfhpo_optuna.visualization.words import (
     better,
     between,
+    level_text,
     paid_text,
     params_lines,
     sentence,
@@ -71,7 +72,7 @@ def draw_search(study: optuna.Study, sampler: FidelitySampler) -> Any:
     if certificate is not None:
         draw_finalists(figure, certificate.to_dict(), sign, 2)
     lay_out(figure, _title(replay, answer, certificate), panels=panels, legend_lines=3)
-    unit = " in seconds" if replay.in_seconds else ""
+    unit = " in seconds" if replay.race.in_seconds else ""
     end = 1.02 * (replay.evaluations[-1].cost if replay.evaluations else 0.0)
     figure.update_xaxes(title_text=f"cost paid{unit}", range=[0.0, end], nticks=7, **_TOP)
     figure.update_yaxes(title_text=f"value ({better(sign)})", range=list(reach), **_TOP)
@@ -93,8 +94,8 @@ def _draw_evaluations(figure: Any, replay: SearchReplay, answer: SearchRecommend
             "opacity": 1.0 if is_target else 0.7,
             "color": level_colour(level, n_levels),
         }
-        name = literal(_level_name(replay, level))
-        add(**_points(replay, evaluations), marker=marker, name=name)
+        name = level_text(replay.race, level) if replay.race.owns_fidelity else "evaluated"
+        add(**_points(replay, evaluations), marker=marker, name=literal(name))
     again = [e for e in replay.replicates() if e.arm != answer.arm]
     if again:
         marker = {"symbol": "diamond-open", "size": 7, "color": level_colour(0, 1)}
@@ -105,8 +106,8 @@ def _draw_best(figure: Any, replay: SearchReplay) -> None:
     best = replay.best_at_target()
     if not best:
         return
-    points = _points(replay, best)
-    level = f", {_level_name(replay, len(replay.race.levels) - 1)}" if replay.has_fidelity else ""
+    points, race = _points(replay, best), replay.race
+    level = f", {level_text(race, len(race.levels) - 1)}" if race.owns_fidelity else ""
     figure.add_scatter(
         x=[*points["x"], replay.evaluations[-1].cost],
         y=[*points["y"], points["y"][-1]],
@@ -159,7 +160,8 @@ def _points(replay: SearchReplay, evaluations: Iterable[Evaluation]) -> dict[str
 def _text(replay: SearchReplay, evaluation: Evaluation) -> str:
     value = f"{evaluation.value:.5g}" if math.isfinite(evaluation.value) else "failed"
     purpose = ", for the certificate" if evaluation.is_replicate else ""
-    level = f", {_level_name(replay, evaluation.fidelity)}" if replay.has_fidelity else ""
+    race = replay.race
+    level = f", {level_text(race, evaluation.fidelity)}" if race.owns_fidelity else ""
     lines = [f"trial {evaluation.trial}: {value}{purpose}", f"arm {evaluation.arm}{level}"]
     return hover([*lines, *params_lines(replay.race.arms.params(evaluation.arm))])
 
@@ -167,10 +169,9 @@ def _text(replay: SearchReplay, evaluation: Evaluation) -> str:
 def _title(
     replay: SearchReplay, answer: SearchRecommendation, certificate: Certificate | None
 ) -> tuple[str, ...]:
-    """Return what came of it, how sure that is, what was tried, and what it cost."""
     paid = (
         f"{answer.tried:,} configurations, {answer.at_target:,} at the target; "
-        f"{paid_text(answer.cost, replay.in_seconds, answer.trials, answer.failures)}"
+        f"{paid_text(answer.cost, replay.race.in_seconds, answer.trials, answer.failures)}"
     )
     if answer.arm is None:
         return title("A search without an answer yet", sentence(answer.reason), paid)
@@ -179,7 +180,7 @@ def _title(
     return title(
         f"Arm {answer.arm} {state}",
         params_in_words(answer.params),
-        f"{answer.mean:.4g} {between(answer.interval)}".rstrip() + at * replay.has_fidelity,
+        f"{answer.mean:.4g} {between(answer.interval)}".rstrip() + at * replay.race.owns_fidelity,
         "" if answer.certified else sentence(answer.reason),
         "" if certificate is None else _luck(certificate),
         paid,
@@ -194,10 +195,3 @@ def _luck(certificate: Certificate) -> str:
         return f"{words}; it was not evaluated again"
     amount = f"{abs(result.gap):.2g} {'better' if result.gap >= 0.0 else 'worse'}"
     return f"{words}, {amount} than its new mean"
-
-
-def _level_name(replay: SearchReplay, level: int) -> str:
-    """Return the fidelity at one of its levels, as the legend calls it."""
-    if not replay.has_fidelity:
-        return "evaluated"
-    return f"{replay.race.fidelity.name} = {value_text(replay.race.levels[level])}"

@@ -2,14 +2,14 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 import optuna
 
 from mfhpo import Observation, Pull
-from mfhpo.search import BudgetedSearch, Replicate, has_levels
+from mfhpo.search import BudgetedSearch, Replicate
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.study.fidelity_race import FidelityRace
-from mfhpo_optuna.study.study_race import Listener
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,7 @@ class SearchReplay:
 
     def __init__(self, study: optuna.Study, sampler: FidelitySampler) -> None:
         self.evaluations: list[Evaluation] = []
-        self.race = sampler.replay(study, self._listen)
-
-    @property
-    def in_seconds(self) -> bool:
-        """Whether costs are seconds that were measured."""
-        return self.race.fidelity.costs == "measured"
+        self.race = sampler.replay(study, lambda race: partial(self._hear, race))
 
     @property
     def search(self) -> BudgetedSearch:
@@ -48,25 +43,20 @@ class SearchReplay:
             raise ValueError("no trial has asked for the fidelity yet.")
         return self.race.policy
 
-    @property
-    def has_fidelity(self) -> bool:
-        """Whether the objective has levels."""
-        return has_levels(self.race.fidelity)
-
     def of_search(self, fidelity: int) -> list[Evaluation]:
-        """The search's evaluations at a level that gave a value."""
+        """Return the search's evaluations at a level that gave a value."""
         return [e for e in self.evaluations if e.fidelity == fidelity and e.is_of_search]
 
     def replicates(self) -> list[Evaluation]:
-        """The evaluations for the certificate that gave a value."""
+        """Return the evaluations for the certificate that gave a value."""
         return [e for e in self.evaluations if e.is_replicate and math.isfinite(e.value)]
 
     def of_arm(self, arm: int | None) -> list[Evaluation]:
-        """The search's evaluations of an arm that gave a value."""
+        """Return the search's evaluations of an arm that gave a value."""
         return [e for e in self.evaluations if e.arm == arm and e.is_of_search]
 
     def best_at_target(self) -> list[Evaluation]:
-        """The search's evaluations at the target that were better than all before them."""
+        """Return the search's evaluations at the target that beat all before them."""
         best: list[Evaluation] = []
         for evaluation in self.of_search(len(self.race.levels) - 1):
             if not best or self.race.sign * (evaluation.value - best[-1].value) > 0.0:
@@ -74,7 +64,7 @@ class SearchReplay:
         return best
 
     def cost_of_search(self) -> float | None:
-        """What was paid before the first evaluation for the certificate; None if there is none."""
+        """Return what was paid before the first evaluation for the certificate; None without."""
         paid = 0.0
         for evaluation in self.evaluations:
             if evaluation.is_replicate:
@@ -82,17 +72,14 @@ class SearchReplay:
             paid = evaluation.cost
         return None
 
-    def _listen(self, race: FidelityRace) -> Listener:
-        def hear(trial_number: int, pull: Pull, observation: Observation) -> None:
-            if race.policy is None:
-                return
-            value = observation.value if observation.has_value else None
-            shown = math.nan if value is None else race.sign * value
-            is_replicate = isinstance(pull, Replicate)
-            self.evaluations.append(
-                Evaluation(
-                    trial_number, pull.arm, pull.fidelity, race.policy.cost, shown, is_replicate
-                )
-            )
-
-        return hear
+    def _hear(
+        self, race: FidelityRace, trial_number: int, pull: Pull, observation: Observation
+    ) -> None:
+        if race.policy is None:
+            return
+        value = observation.value if observation.has_value else None
+        shown = math.nan if value is None else race.sign * value
+        is_replicate, cost = isinstance(pull, Replicate), race.policy.cost
+        self.evaluations.append(
+            Evaluation(trial_number, pull.arm, pull.fidelity, cost, shown, is_replicate)
+        )

@@ -25,7 +25,7 @@ def require_plotly(plot: str) -> None:
 
 
 def new_figure(**panels: Any) -> Any:
-    """A figure of several panels, by the options of plotly's `make_subplots`."""
+    """Return a figure of several panels, by the options of plotly's `make_subplots`."""
     from plotly.subplots import make_subplots
 
     return make_subplots(**panels)
@@ -186,12 +186,12 @@ def literal(text: str) -> str:
 
 
 def hover(lines: Sequence[str]) -> str:
-    """What is shown where the mouse is held over a mark."""
+    """Return what is shown where the mouse is held over a mark."""
     return "<br>".join(literal(line) for line in lines)
 
 
 def rounded(values: Sequence[float]) -> list[float]:
-    """The values with six digits, for a smaller file."""
+    """Return the values with six digits, for a smaller file."""
     return [float(f"{value:.6g}") for value in values]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mfhpo.racing.recommendation import clean, cut
+from mfhpo_optuna.study.fidelity_race import FidelityRace
 
 _LINE = 60  # characters for which a report on a phone has room, below the headline of a figure
 
@@ -19,6 +20,11 @@ def title(headline: str, *sentences: str) -> tuple[str, ...]:
 def value_text(value: object) -> str:
     """Return a parameter's value, a number with four digits, a text cut where it is long."""
     return f"{value:.4g}" if isinstance(value, float) else cut(str(value))
+
+
+def level_text(race: FidelityRace, level: int) -> str:
+    """Return the fidelity of a race at one of its levels."""
+    return f"{race.fidelity.name} = {value_text(race.levels[level])}"
 
 
 def params_lines(params: Mapping[str, Any]) -> list[str]:

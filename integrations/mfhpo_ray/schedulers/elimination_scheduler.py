@@ -45,7 +45,7 @@ class MFEliminationScheduler(ArmScheduler):
 
     Parameters
     ----------
-    time_attr, max_t, levels
+    time_attr, max_t, grace_period, reduction_factor, levels
         See `mfhpo_ray.IISEScheduler`.
     bias
         Bounds on what is still gained, as for the pruner: ``{level: bound}``, whose levels are then
@@ -92,6 +92,8 @@ class MFEliminationScheduler(ArmScheduler):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
+        grace_period: int | None = None,
+        reduction_factor: float | None = None,
         levels: Sequence[float] | None = None,
         bias: Mapping[int, Bound] | Mapping[float, Bound] | Callable[[float], Bound] | None = None,
         noise: float = 0.0,
@@ -107,16 +109,17 @@ class MFEliminationScheduler(ArmScheduler):
         self._bias: Mapping[float, Bound] | Callable[[float], Bound] | None
         if bias is None or callable(bias):
             self._bias = bias
-            levels = levels_of(levels, max_t)
+            levels = levels_of(levels, max_t, grace_period, reduction_factor)
         else:
             self._bias = checked_bounds(bias, lambda level: check_number("bias: level", level))
-            levels = levels_with_bounds(self._bias, levels, max_t)
+            levels = levels_with_bounds(self._bias, levels, max_t, grace_period, reduction_factor)
         self._levels = [check_number("levels", level) for level in levels]
         check_increasing("levels", self._levels)
         if self._levels[0] <= 0.0 or len(self._levels) < 2:
             raise ValueError(
                 f"nothing would ever be stopped with levels {self._levels}: they must be above 0, "
-                f"with at least one before the last. Give a larger max_t, or levels=..."
+                f"with at least one before the last. Lower grace_period or reduction_factor, or "
+                f"give levels=..."
             )
         self._noise = check_nonnegative("noise", noise)
         if n_startup_trials is None:

@@ -51,7 +51,11 @@ class IISEScheduler(ArmScheduler):
     time_attr
         What the levels are of, in every result: a number that grows while a trial trains.
     max_t
-        The time at which a trial is complete; each level is then three times the one before.
+        The time at which a trial is complete; the levels are then geometric.
+    grace_period
+        The least level that is made from `max_t`. None: 1.
+    reduction_factor
+        How many times longer each level made from `max_t` is than the one before. None: 3.
     levels
         The levels themselves, increasing, the last one complete, in place of `max_t`.
     costs
@@ -97,6 +101,8 @@ class IISEScheduler(ArmScheduler):
         time_attr: str = "training_iteration",
         max_t: int | None = None,
         *,
+        grace_period: int | None = None,
+        reduction_factor: float | None = None,
         levels: Sequence[float] | None = None,
         costs: Sequence[float] | Literal["measured"] | None = None,
         prices: Mapping[str, float] | None = None,
@@ -110,7 +116,7 @@ class IISEScheduler(ArmScheduler):
     ) -> None:
         own = with_defaults(type(self), options)
         super().__init__(metric=metric, mode=mode, replicate=replicate, arms=arms, limit=limit)
-        given = levels_of(levels, max_t)
+        given = levels_of(levels, max_t, grace_period, reduction_factor)
         check_name("time_attr", time_attr, "the key of a result")
         self._fidelity = Fidelity(time_attr, given, costs)
         self._meter = Meter(self._fidelity, prices)

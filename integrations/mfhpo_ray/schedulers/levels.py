@@ -6,32 +6,44 @@ from typing import Any
 import numpy as np
 
 from mfhpo._validation import check_count, check_number, check_numbers, shown
-from mfhpo.identification.curves.curves import check_steps
+from mfhpo.identification.curves.curves import check_reduction_factor, check_steps
 from mfhpo.identification.curves.gains import Bound
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo_ray.experiment.checkpoints import saved_metrics
 from mfhpo_ray.experiment.prices import Prices, required_resources
 from mfhpo_ray.schedulers.runs import Run
 
-_LEVEL_RATIO = 3.0  # of a geometric level to the one before
 
-
-def levels_of(levels: Sequence[float] | None, max_t: int | None) -> tuple[float, ...]:
+def levels_of(
+    levels: Sequence[float] | None,
+    max_t: int | None,
+    grace_period: int | None,
+    reduction_factor: float | None,
+) -> tuple[float, ...]:
     """Return the levels of a time attribute: as given, or geometric up to `max_t`."""
     if levels is not None and max_t is None:
+        _refuse_geometric("levels", grace_period, reduction_factor)
         return tuple(check_numbers("levels", levels, "a list of numbers or None"))
     if max_t is None or levels is not None:
         raise ValueError(
             f"give either max_t, the time at which a trial is complete, or levels, got "
             f"max_t={shown(max_t)} and levels={shown(levels)}."
         )
-    return check_steps(check_count("max_t", max_t, 1), _LEVEL_RATIO)
+    last = check_count("max_t", max_t, 1)
+    first = 1 if grace_period is None else check_count("grace_period", grace_period, 1, last)
+    factor = 3.0 if reduction_factor is None else check_reduction_factor(reduction_factor)
+    return check_steps(last, factor, first)
 
 
 def levels_with_bounds(
-    bias: Mapping[float, Bound], levels: Sequence[float] | None, max_t: int | None
+    bias: Mapping[float, Bound],
+    levels: Sequence[float] | None,
+    max_t: int | None,
+    grace_period: int | None,
+    reduction_factor: float | None,
 ) -> tuple[float, ...]:
     """Return the levels that bounds are declared for, and the last one."""
+    _refuse_geometric("bias={level: bound}", grace_period, reduction_factor)
     if levels is not None or max_t is None:
         raise ValueError(
             f"with bias={{level: bound}}, its levels are those at which trials are judged: give "
@@ -45,6 +57,14 @@ def levels_with_bounds(
             f"nothing is gained from there on."
         )
     return (*bias, last)
+
+
+def _refuse_geometric(
+    beside: str, grace_period: int | None, reduction_factor: float | None
+) -> None:
+    for name, value in (("grace_period", grace_period), ("reduction_factor", reduction_factor)):
+        if value is not None:
+            raise ValueError(f"{name}={shown(value)} has no part beside {beside}; leave it out.")
 
 
 def time_in(result: Mapping[str, Any], name: str) -> float:

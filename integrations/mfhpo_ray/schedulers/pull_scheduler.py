@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ray.tune.experiment import Trial
 from ray.tune.schedulers import FIFOScheduler
-from ray.tune.stopper import NoopStopper, TimeoutStopper
+from ray.tune.stopper import CombinedStopper, NoopStopper, Stopper, TimeoutStopper
 from ray.tune.utils import flatten_dict
 
 from mfhpo._validation import check_name
@@ -162,9 +162,9 @@ class PullScheduler(FIFOScheduler):
             return
         self._search, self._folder = search, folder
         # Tune tells a search only of conditions in a dictionary. A time budget is a stopper, too.
-        stopper = getattr(unwrapped(tune_controller), "_stopper", None)
-        if not isinstance(stopper, NoopStopper | TimeoutStopper | None):
-            search.warn_of_stop(type(stopper).__name__)
+        for stopper in _parts(getattr(unwrapped(tune_controller), "_stopper", None)):
+            if not isinstance(stopper, NoopStopper | TimeoutStopper | None):
+                search.warn_of_stop(type(stopper).__name__)
         if journal is not None:
             search.connect(journal)
             self._knows_what_is_kept = False
@@ -183,6 +183,12 @@ class PullScheduler(FIFOScheduler):
             self._limits.forget(trial)
             give_folder(trial)
             stop_at_once(tune_controller, trial)
+
+
+def _parts(stopper: Stopper | None) -> list[Stopper | None]:
+    if isinstance(stopper, CombinedStopper):
+        return [part for one in stopper._stoppers for part in _parts(one)]
+    return [stopper]
 
 
 def _unfinished(tune_controller: TuneController) -> list[Trial]:

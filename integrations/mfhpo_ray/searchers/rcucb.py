@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mfhpo import Observation, Pull
-from mfhpo._validation import check_name
+from mfhpo._validation import check_name, shown
 from mfhpo.censored import RCUCB, CensoredPolicy, ZoomingRCUCB
 from mfhpo.censored.options import check_limits, mirrored
 from mfhpo.racing.options import runs, with_defaults
@@ -62,7 +62,7 @@ class LimitSearch(PolicySearch[CensoredPolicy]):
         """
         if limit is not None:
             raise ValueError(
-                f"limit={limit!r} has no part: each trial has the limit that the search sets; "
+                f"limit={shown(limit)} has no part: each trial has the limit that the search sets; "
                 f"leave it out, and declare limits=... or longest=... of the search."
             )
         return PullScheduler(limit_key=self._owned)

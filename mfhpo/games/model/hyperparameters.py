@@ -56,16 +56,19 @@ class Hyperparameters:
             object.__setattr__(self, name, check_array(name, getattr(self, name), "numbers"))
         n_levels = self.scales.size
         shapes = {
+            "scales": (n_levels,),
             "length_scales": (n_levels, (0, *self.length_scales.shape)[-1]),
             "correlations": (n_levels - 1,),
-            "scales": (n_levels,),
             "noise": (n_levels,),
             "offsets": (n_levels,),
         }
         for name, shape in shapes.items():
             given = getattr(self, name)
             if given.shape != shape or not np.isfinite(given).all():
-                raise ValueError(f"{name} must be finite and of shape {shape}, got {shown(given)}.")
+                raise ValueError(
+                    f"{name} must be finite and of shape {shape}, as there are scales for "
+                    f"{n_levels} levels, got {shown(given)}."
+                )
         within = (self.correlations >= 0.0) & (self.correlations <= 1.0)
         for name, fits, words in (
             ("length_scales", self.length_scales > 0.0, "positive"),

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
+from mfhpo._validation import check_number, shown
 from mfhpo.knowledge.arrays import FloatArray
+
+
+def check_reduction_factor(factor: float) -> float:
+    """Return how many times longer each level is than the one before, or raise."""
+    if not 1.0 < check_number("reduction_factor", factor) < math.inf:
+        raise ValueError(
+            f"reduction_factor must be above 1 and finite, got {shown(factor)}; try 3."
+        )
+    return float(factor)
 
 
 def check_steps(final_step: int, reduction_factor: float, first_step: int = 1) -> tuple[int, ...]:

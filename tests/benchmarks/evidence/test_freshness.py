@@ -26,6 +26,8 @@ def hpo(*identities):
         ({"command": COMMAND, "fingerprints": NOW}, True),
         ({"command": COMMAND, "fingerprints": BEFORE}, False),
         ({"command": COMMAND}, False),
+        ({"command": "python -m benchmarks.overhead"}, True),
+        ({"command": "python -m benchmarks.overhead", "fingerprints": NOW}, False),
         (
             {
                 "command": COMMAND,

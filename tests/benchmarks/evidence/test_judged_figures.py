@@ -17,10 +17,6 @@ def in_one_line(text):
     return " ".join(text.split())
 
 
-def of_ours(group):
-    return tables.only(tables.result("hpo")["groups"][group]["methods"], method=search.OURS)
-
-
 @pytest.fixture
 def judge(monkeypatch):
     """As if the judged tasks had been played by all but some, with the figures of the others."""
@@ -42,12 +38,6 @@ def judge(monkeypatch):
     return play
 
 
-@pytest.fixture
-def not_judged(monkeypatch):
-    for page in (readme, search):
-        monkeypatch.setattr(page, "is_there", lambda name: False)
-
-
 def test_the_headline_is_that_of_the_judged_tasks(judge, monkeypatch):
     judge()
     with tables.reading() as names:
@@ -59,14 +49,6 @@ def test_the_headline_is_that_of_the_judged_tasks(judge, monkeypatch):
     assert ON_DEVELOPMENT not in said
     assert "hpo_judged" in names
     assert "hpo" not in names
-
-
-def test_the_headline_says_that_they_have_not_been_played(not_judged):
-    said = in_one_line(readme.how_sure())
-    assert ON_DEVELOPMENT in said
-    assert "have not been played yet" in said
-    assert ON_JUDGED not in said
-    assert search.judged() == "This version has not been judged yet."
 
 
 @pytest.fixture
@@ -96,20 +78,3 @@ def test_the_verdict_names_whom_tests_over_tasks_do_not_tell_from_ours(compare):
     said = in_one_line(search._verdict())
     assert "first at 1 of 1 budgets" in said
     assert "do not tell ours from these: after 100, DEHB." in said
-
-
-def test_the_verdict_says_if_tests_over_tasks_tell_ours_from_all_others(compare):
-    compare({search.OURS: LEVEL, "dehb": LEVEL + 1 + np.arange(8), "random": LEVEL * 3})
-    assert in_one_line(search._verdict()).endswith("from these: after 100, none.")
-
-
-def test_a_comparison_names_who_is_ahead_and_whom_tests_tell_from_ours(monkeypatch):
-    order = ["dehb", search.OURS, "optuna gp", "random"]
-    ranked = {"budget": BUDGET, "order": order, "alike": [order[:3], order[2:]]}
-    of_one = {"points": [1.0], "rank": [1.0], "milliseconds": 1.0}
-    group = {"methods": [{"method": name} | of_one for name in order], "rankings": [ranked]}
-    found = {"budgets": [BUDGET], "groups": {"NAS": group}}
-    monkeypatch.setattr(tables, "_read", lambda name: found)
-    said = in_one_line(search.comparison("hpo_nas", "NAS"))
-    assert "the place of ours is 2 of 4 after 100, behind DEHB." in said
-    assert said.endswith("tell these from ours: after 100, random search.")

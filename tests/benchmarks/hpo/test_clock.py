@@ -14,7 +14,6 @@ from benchmarks.hpo.meter import Meter
 from benchmarks.hpo.ours import Search
 from benchmarks.hpo.play import play
 from benchmarks.hpo.problem import Evaluation, FidelitySpace, Problem
-from benchmarks.hpo.problems import problem_named
 from benchmarks.hpo.reference import Reference
 from benchmarks.hpo.space import ConfigurationSpace, Float
 from benchmarks.peers.optuna import CLOCKED, Study
@@ -118,20 +117,6 @@ def test_the_optimisers_own_time_passes_for_all():
     assert [when for what, when in optimiser.story if what == "ask"][:4] == [0, 0.2, 2.3, 2.6]
 
 
-def test_what_is_told_while_the_optimiser_is_busy_waits():
-    # The third proposal takes from 1.2 to 2.2: what ends at 2 is told then, and before the fourth.
-    optimiser = Scripted([5.0, 7.0, 50.0, 60.0], asking=0.5, telling=0.5)
-    story = told(optimiser, budget=5.0)
-    assert story == [(5, 1.1), (7, 1.6)]
-    assert optimiser.story[-2:] == [(7, 1.6), ("ask", 1.7)]
-
-
-def test_looking_at_the_recommendation_takes_no_time():
-    plain, dear = Scripted([10.0, 30.0, 20.0]), Scripted([10.0, 30.0, 20.0], advising=7.0)
-    assert told(plain) == told(dear)
-    assert plain.steps == dear.steps
-
-
 def test_what_is_recommended_is_known_at_the_time_it_is_judged_at():
     optimiser = Scripted([50.0, 100.0], telling=5.0)
     told(optimiser, budget=50.0)
@@ -199,16 +184,6 @@ def test_going_on_takes_the_difference_with_checkpoints(continues, end):
     assert told(optimiser, 1, continues=continues) == [(30, 1), (30, end)]
 
 
-def test_nothing_goes_on_from_a_training_under_way():
-    meter = Meter(InSeconds(Slow()), budget=9.0, seed=0)
-    first = meter.begin({"x": 30.0}, 0)
-    assert meter.begin({"x": 30.0}, 1).cost == 3.0
-    assert meter.cost == 0.0
-    meter.finish(first)
-    assert meter.cost == 1.0
-    assert meter.begin({"x": 30.0}, 1).cost == 2.0
-
-
 def test_who_has_nothing_to_propose_waits_for_news():
     optimiser = Scripted([10.0, None, 20.0, 20.0])
     assert told(optimiser, budget=7.0) == [(10, 2), (20, 6), (20, 6)]
@@ -249,14 +224,6 @@ def test_trials_under_way_are_running(name):
     assert done.value[-1] > -50.0
 
 
-def test_a_failure_hides_no_better_trial():
-    study = CLOCKED["optuna random"](Setting(InSeconds(Slow()), 10.0, 2, 0))
-    good, failed = study.ask(), study.ask()
-    study.tell(good, 1.0, 10.0)
-    study.tell(failed, math.nan, 10.0)
-    assert study.advice() == Advice(good.configuration, 1.0)
-
-
 def test_our_search_is_told_the_seconds_of_the_clock():
     search = Search(Setting(InSeconds(Slow()), 10.0, 2, 0))
     first, second = search.ask(), search.ask()
@@ -264,11 +231,6 @@ def test_our_search_is_told_the_seconds_of_the_clock():
     search.tell(second, 1.0, 50.0)
     assert search._sampler.recommendation(search._study).cost == 120.0
     assert search._reader.recommendation(search._study).cost == 120.0
-
-
-def test_a_problem_without_training_times_is_refused():
-    with pytest.raises(ValueError, match="'branin' has no training times"):
-        InSeconds(problem_named("branin"))
 
 
 class TestReport:

@@ -58,24 +58,6 @@ def test_a_run_spends_its_budget_in_the_space_and_as_the_method_means_to(name):
         assert meter.steps[-1].claim == finished[best]
 
 
-def test_the_seed_decides(name):
-    first, again, other = (
-        played(METHODS[name], Curves(), budget=4.0, seed=seed) for seed in (3, 3, 4)
-    )
-    assert [(step.cost, step.configuration) for step in first.steps] == [
-        (step.cost, step.configuration) for step in again.steps
-    ]
-    assert first.steps[-1].configuration != other.steps[-1].configuration
-
-
-def test_failures_are_survived_and_not_recommended(name):
-    meter = played(METHODS[name], Curves(continues=False, failing=(2, 4, 6, 8)), budget=6.0)
-    assert 5.0 < meter.cost <= 6.0 + 1e-9
-    assert meter.failures > 0
-    assert meter.steps
-    assert all(step.configuration["layers"] % 2 for step in meter.steps)
-
-
 def test_evolution_draws_one_parameter_anew_and_forgets_the_oldest():
     evolution = Evolution(Setting(Curves(), budget=100.0, workers=1, seed=0))
     told = []

@@ -97,7 +97,7 @@ NOT_CALLED = {
 }
 
 _PROBLEM = Problem(2, costs=(1.0, 3.0), bias=Bias.max(0.1, 0.0), noise=SubGaussian(0.1))
-_PLAYERS = {"row": {"x": Numeric()}, "column": {"y": OneOf(2)}}
+_PLAYERS = {"row": {"x": Numeric((0.0, 0.5, 1.0))}, "column": {"y": OneOf(2)}}
 _QUERY = games.Query({"x": 0.5, "y": 1}, (0, 0))
 
 

@@ -68,7 +68,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
 NOT_CALLED = {
     "mfhpo_optuna": {"Fidelity", "SearchRecommendation", "StudyCertificate", "StudyDeviation"}
     | {"StudyEquilibrium", "StudyLimitRecommendation", "StudyRecommendation"}
-    | {"DashboardCallback", "TimeLimited"},  # the latter is `time_limited`
+    | {"TimeLimited"},  # it is `time_limited`
 }
 
 # Names that are given as those of a fidelity or a replicate.
@@ -155,12 +155,10 @@ def _observed(sampler: mfhpo_optuna.NashSampler) -> optuna.Study:
     study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
     fidelity = sampler.arguments.get("fidelity")
 
-    def utilities(trial: optuna.Trial) -> tuple[float, float]:
-        if fidelity is not None:
-            trial.suggest_int(fidelity, 1, 2)
-        return trial.suggest_float("x", 0, 1), trial.suggest_float("y", 0, 1)
-
-    study.optimize(utilities, n_trials=1)
+    trial = study.ask()
+    if fidelity is not None:
+        trial.suggest_int(fidelity, 1, 2)
+    study.tell(trial, [trial.suggest_float(name, 0, 1, step=0.5) for name in ("x", "y")])
     return study
 
 

@@ -11,7 +11,6 @@ from tests.contract.arguments import core_calls, optuna_calls
 from tests.contract.arguments.calls import Call
 from tests.contract.arguments.wrong_values import (
     FINITE,
-    FLAG,
     NONNEGATIVE,
     PROBABILITY,
     UNLIMITED,
@@ -38,7 +37,6 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (optuna_calls.KINDS["aim"], "aim"),
     (count(1, core_calls.MOST_ARMS), "arms"),
     (optional(FINITE), "best_no_better_than second_no_worse_than"),
-    (optional(FLAG), "breadth_first"),
     (mapping_of(text, anything), "config"),
     (optional(function), "cost penalty"),
     (nothing, "costs levels prices"),
@@ -54,7 +52,6 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (NONNEGATIVE, "noise"),
     (optional(number(1, to="()")), "reduction_factor"),
     (either(nothing, lambda value: isinstance(value, dict)), "space"),
-    (FLAG, "stop_surplus"),
     (one_of(None, "max", "order", "se", "mfe"), "variant"),
     (never, "what"),
 )

@@ -34,7 +34,7 @@ from tests.contract.arguments.wrong_values import (
 )
 
 _RNG = np.random.default_rng(0)
-_X, _Y = _RNG.normal(size=(40, 2)), np.arange(40) % 2
+_X, _Y = _RNG.normal(size=(20, 2)), np.arange(20) % 2
 
 KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (never, "X estimator search"),
@@ -59,7 +59,7 @@ NOT_CALLED = {"mfhpo_sklearn": {"SearchCertificate"}}
 
 
 def _fitted(cls: Callable[..., Any], kinds: Mapping[str, Kind] | None = None, **valid: Any) -> Call:
-    valid = {"estimator": DummyClassifier(), "budget": 8, "random_state": 0, **valid}
+    valid = {"estimator": DummyClassifier(), "budget": 5, "random_state": 0, **valid}
     return Call(
         lambda **given: cls(**given).fit(_X, _Y),
         lambda: dict(valid),

@@ -18,7 +18,7 @@ from benchmarks.papers.rcucb_instances import (
 )
 from benchmarks.simulation.rcucb import play as play_at_once
 from mfhpo import Observation, Pull
-from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB, par
+from mfhpo.censored import RCUCB, Linear, par
 from tests.core.censored.naive import bins_between, charged, largest_means, spread
 
 CONFIDENCES = ("kl", "kl+", "bernstein", "printed", "published curves")
@@ -305,15 +305,6 @@ class TestLockIn:
         assert self.late_shares(**options).min() > 0.95
 
 
-def test_a_state_of_other_limits_is_refused():
-    for make, one, other in ((RCUCB, (0.5, 0.9), (0.5, 400.0)), (ZoomingRCUCB, 1.0, 50.0)):
-        policy = make(2, other)
-        before = policy.state_dict()
-        with pytest.raises(ValueError, match=r"^limits=\[.*\], but the state was saved with"):
-            policy.load_state_dict(make(2, one).state_dict())
-        assert policy.state_dict() == before
-
-
 class TestAnswers:
     def test_the_pair_with_the_best_lower_bound(self):
         policy = RCUCB(3, LIMITS, **PAPER)
@@ -338,19 +329,6 @@ class TestAnswers:
         assert wide.interval(0, 2) == one.interval(0, 0)
         [*_, point], [only] = wide.recommend().survival, one.recommend().survival
         assert point == only
-
-
-class TestBadInput:
-    @pytest.mark.parametrize(("limits", "longest"), [(5, 0.0), (5, math.nan), (LIMITS, 3.0)])
-    def test_longest(self, limits, longest):
-        with pytest.raises(ValueError, match=f"longest.*{longest}"):
-            RCUCB(2, limits, longest=longest)
-
-    @pytest.mark.parametrize("limits", [LIMITS, 5])
-    @pytest.mark.parametrize("name", ["cost", "penalty"])
-    def test_charges_that_decrease(self, name, limits):
-        with pytest.raises(ValueError, match=f"{name} must not decrease with the seconds"):
-            RCUCB(2, limits, **{name: lambda seconds: 5.0 / (1.0 + seconds)})
 
 
 class TestRewardsOutsideTheRange:

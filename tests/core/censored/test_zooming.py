@@ -173,9 +173,3 @@ def test_intervals_share_delta_among_all_points_there_could_be():
     [at] = np.flatnonzero(points == 2.0)
     assert policy.interval(0, int(at)) == reference.bounds(0, 0, 0.1 / 24.0)
     assert policy.interval(0, len(points) - 1) == reference.bounds(0, 1, 0.1 / 4.0)
-
-
-class TestBadInput:
-    def test_kl_plus_has_no_place(self):
-        with pytest.raises(ValueError, match=r'confidence="kl\+" narrows its bounds'):
-            ZoomingRCUCB(2, 4.0, confidence="kl+")

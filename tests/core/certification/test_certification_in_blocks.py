@@ -59,14 +59,6 @@ def test_smallest_tolerance_is_where_the_race_is_certified():
     assert (smaller.certified, larger.certified) == (False, True)
 
 
-def test_budget_that_is_spent():
-    answer = play(race_of(3, epsilon=1e-3, budget=20), [0.0, 0.0, 0.0], scale=1.0)
-    assert answer.evaluations == 20
-    assert (answer.finished, answer.certified) == (True, False)
-    assert 1e-3 < answer.within < math.inf
-    assert "budget of 20 is spent and 3 arms are not told apart" in answer.reason
-
-
 @pytest.mark.parametrize(
     ("epsilon", "words"),
     [
@@ -106,20 +98,3 @@ def test_two_values_of_one_block_count_once():
     one, two = once.certificate("", ""), twice.certificate("", "")
     assert (two.mean, two.interval, two.within) == (one.mean, one.interval, one.within)
     assert (one.evaluations, two.evaluations) == (12, 24)
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
-def test_a_failed_leader_gives_back_what_it_had_beaten():
-    race, rng = race_of(3, epsilon=0.1, max_failures=2), np.random.default_rng(0)
-    while race.policy.winner is None:
-        pull = race.ask()
-        race.tell(pull, 2.0 * pull.arm + 0.1 * rng.normal())
-    assert race.ask().arm == 2  # whose value is still being measured
-    while not race.finished:
-        pull = race.ask()
-        race.tell(pull, math.nan if pull.arm == 2 else 2.0 * pull.arm + 0.1 * rng.normal())
-    answer = race.certificate("three", "by hand")
-    assert answer.candidates[2].standing == "failed"
-    assert answer.winner == 1
-    assert [one.name for one in answer.not_compared] == ["row 2"]
-    assert not answer.certified

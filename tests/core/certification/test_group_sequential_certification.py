@@ -150,20 +150,6 @@ def test_how_many_more():
     assert answer_of(tie).remaining == math.inf
 
 
-def test_nothing_is_known_before_the_first_look():
-    race = race_of(2, epsilon=1.0)
-    assert answer_of(race).winner is None
-    tell_all(race, 1, [3.0, 4.0])
-    tell(race, 0, 3.0)
-    answer = answer_of(race)
-    assert (answer.winner, answer.mean, race.policy.looks) == (0, 3.0, 0)
-    assert math.isinf(answer.within)
-    assert half_widths(answer) == [math.inf, math.inf]
-    assert standings(race) == ["best so far", "not told apart"]
-    assert answer.reason == "nothing can be said yet; the first look is after 5 evaluations of each"
-    assert answer.remaining is None
-
-
 def test_more_values_than_a_look_takes_do_not_count():
     race = race_of(2, delta=0.2, epsilon=0.5)
     tell_all(race, 0, [*PATTERN, 9.0, 10.0, 11.0, 12.0, 13.0, 1e6])
@@ -284,18 +270,6 @@ def test_equal_values_may_hide_others():
     variance = 0.00625 + unseen * (0.9 + 1.0) * 0.0625
     radius = stats.t.isf(level, 9) * math.sqrt(variance / 10)
     assert answer.within == pytest.approx(radius - 0.025)
-
-
-def test_declared_without_noise():
-    race = race_of(3, sigma=0.0)
-    for arm, value in enumerate([1.0, 3.0, 3.0]):
-        assert not race.finished
-        tell(race, arm, value)
-    answer = answer_of(race)
-    assert not race.noise_is_hidden
-    assert (answer.certified, answer.epsilon, answer.within) == (True, 0.0, 0.0)
-    assert answer.interval == (3.0, 3.0)
-    assert standings(race) == ["worse", "certified", "not told apart"]
 
 
 @st.composite

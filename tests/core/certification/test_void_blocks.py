@@ -88,33 +88,6 @@ def test_what_is_void_does_not_depend_on_the_order(make):
 
 
 @both
-def test_what_comes_late_in_a_void_block_is_paid_and_does_not_count(make):
-    policy = make(2)
-    for arm in (0, 1):
-        policy.tell(Pull(arm, 0, block=0), FAILED)
-    policy.tell(Pull(0, 0, block=0), Observation(9.0))
-    assert (policy.pulls, policy.cost, policy.summary(0, 0)[0]) == (0, 3.0, 0)
-    assert [pull.block for pull in policy.ask(2)] == [1, 1]
-
-
-@both
-def test_an_arm_that_is_alone_goes_on_with_the_next_replicate(make):
-    policy = make(2)
-    policy.withdraw(1)
-    policy.tell(Pull(0, 0, block=0), FAILED)
-    assert policy.ask() == [Pull(0, 0, block=1)]
-    assert policy.active.tolist() == [0]
-
-
-@both
-def test_the_race_ends_if_everything_fails(make):
-    with pytest.warns(ArmWithdrawnWarning):
-        policy, told = race(make, make(4), lambda pull: True)
-    assert len(told) == 3 * 4
-    assert policy.recommend().reason == "every arm failed and left the race"
-
-
-@both
 def test_the_race_ends_if_more_than_half_of_the_replicates_fail(make):
     with pytest.warns(ArmWithdrawnWarning):
         policy, told = race(make, make(2), lambda pull: pull.block % 20 > 1)
@@ -127,19 +100,6 @@ def test_a_look_takes_the_first_blocks_that_are_not_void():
     assert policy.looks == 1
     kept = [1, 2, 4, 5, 6]
     assert policy.summary(1, 0)[1] == pytest.approx(policy._blocks.values[1, kept].mean())
-
-
-@pytest.mark.parametrize("workers", [1, 4])
-def test_four_folds_of_five_suffice(workers):
-    policy = make_elimination(4, delta=0.1)
-    policy.most_blocks = 5
-    policy, told = race(
-        make_elimination, policy, lambda pull: pull.block == 4, workers, resume_every=400
-    )
-    answer = policy.recommend()
-    assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
-    assert policy.summary(3, 0)[0] == 4
-    assert {arm for arm, block in told if block == 4} >= {3}
 
 
 def test_a_winner_that_fails_is_not_alone_in_a_replicate_before_its_rival_was_tried():

@@ -53,25 +53,6 @@ def test_too_many_profiles_are_quasi_random_ones():
     assert Actions(players, seed=5).profiles.tolist() != actions.profiles.tolist()
 
 
-@pytest.mark.parametrize("n", [3, 8, 12])
-@pytest.mark.filterwarnings("error")
-def test_a_player_with_many_parameters(n):
-    actions = Actions({"a": {f"x{index}": Numeric() for index in range(n)}, "b": {"y": OneOf(2)}})
-    own = actions.own[0]
-    assert own.shape[1] == n
-    assert 50 <= len(own) <= 200
-    assert len(np.unique(own, axis=0)) == len(own)
-
-
-def test_what_is_no_game():
-    with pytest.raises(ValueError, match=r"^players must not be empty"):
-        Actions({})
-    with pytest.raises(ValueError, match=r"^players\['b'\] has no parameters"):
-        Actions({"a": {"x": Numeric()}, "b": {}})
-    with pytest.raises(ValueError, match="'x' belongs to 'a' and to 'b'"):
-        Actions({"a": {"x": Numeric()}, "b": {"x": OneOf(2)}})
-
-
 def test_actions_around_a_profile():
     actions = mixed()
     finer = actions.around(np.array([0.5, 0.1, 0.5]), step=0.5)

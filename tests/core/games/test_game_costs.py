@@ -34,21 +34,6 @@ def test_what_a_query_costs():
     assert (joint.of((1, 1)), joint.least, joint.table().tolist()) == (8.0, 1.0, [[1.0, 8.0]])
 
 
-@pytest.mark.parametrize(
-    ("costs", "joint", "words"),
-    [
-        ({"row": (1, 8)}, False, r"entry for each of the players \['row', 'column'\]"),
-        ({"row": (1, 8), "column": (3, 2)}, False, r"costs\['column'\] must increase strictly"),
-        ({"row": (0, 8), "column": (2, 3)}, False, r"costs\['row'\] must be positive"),
-        (COSTS, True, "one run serves all players"),
-        ((), False, "must not be empty"),
-    ],
-)
-def test_costs_that_do_not_fit(costs, joint, words):
-    with pytest.raises(ValueError, match=words):
-        MFUCBPNE(ON_A_GRID, costs, 50, joint=joint)
-
-
 def test_levels_that_a_player_does_not_have_are_never_chosen():
     # By hand: 3 for 1 + 1.5 beats all else, though the row's third level would cost no more.
     information = np.array([[[2.0, 3.0, -np.inf], [1.0, 1.1, 1.2]]])

@@ -1,4 +1,3 @@
-import json
 import math
 
 import numpy as np
@@ -177,17 +176,6 @@ def test_a_continuous_equilibrium(kind, options):
     assert max(gain.mean for gain in answer.dissatisfaction.values()) < 0.02
 
 
-def test_nothing_can_be_measured():
-    policy = searching(budget=50)
-    queries = play(policy, lambda profile, level: [None, math.nan])
-    assert policy.cost == sum(policy.cost_of(query) for query in queries)
-    answer = policy.recommend()
-    assert (dict(answer.profile), dict(answer.dissatisfaction)) == ({}, {})
-    assert answer.epsilon == answer.at_most == math.inf
-    assert answer.finished
-    assert answer.n_queries == len(queries)
-
-
 def smooth(rng, known):
     """Utilities of both levels drawn from the model itself, without noise."""
     lengths = known.length_scales
@@ -226,45 +214,6 @@ def test_intervals_hold_what_players_gain():
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"), [(MFUCBPNE, {}), (MFUCBPNE, {"joint": True, "players": ON_A_GRID})]
-)
-def test_a_restored_policy_goes_on_alike(kind, options):
-    def utilities(profile, level):
-        row, column = tracking(profile, level)
-        return [None if profile["x"] > 0.8 else row, column]
-
-    policy = searching(kind, budget=150, **options)
-    play(policy, utilities, most=6)
-    state = json.loads(json.dumps(policy.state_dict(), allow_nan=False))
-    restored = searching(kind, budget=150, **options)
-    restored.load_state_dict(state)
-    assert restored.cost == policy.cost
-    assert restored.state_dict() == policy.state_dict()
-    assert restored.recommend() == policy.recommend()
-    pending = [Query({"x": 0.1, "y": 0.1}, (0, 0))]
-    assert restored.ask(pending) == policy.ask(pending)
-    played_alike(policy, restored, utilities, 2)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"budget": 15}, "^budget must be at least 16"),
-        ({"budget": 7, "joint": True}, "^budget must be at least 8"),
-        ({"hyperparameters": paper()[:1]}, "^hyperparameters must be one for each"),
-        (
-            {"hyperparameters": paper(), "costs": (1, 2, 4)},
-            r"^hyperparameters\[0\]\.length_scales must be of shape \(3, 2\)",
-        ),
-        ({"sigma": 0.1, "hyperparameters": paper()}, "^hyperparameters say what noise"),
-    ],
-)
-def test_arguments_that_are_wrong(options, message):
-    with pytest.raises(ValueError, match=message):
-        searching(**options)
-
-
-@pytest.mark.parametrize(
     ("profile", "levels", "utilities", "message", "joint"),
     [
         ({"x": 0.1}, (0, 0), [0.0, 0.0], "^query.profile must have", False),
@@ -279,14 +228,3 @@ def test_what_cannot_have_been_asked_is_not_learned(profile, levels, utilities, 
     with pytest.raises(ValueError, match=message):
         policy.tell(Query(profile, levels), utilities)
     assert (policy.cost, policy.recommend().n_queries) == (0.0, 0)
-
-
-def test_states_that_do_not_fit():
-    policy = searching()
-    play(policy, tracking, most=1)
-    state = policy.state_dict()
-    with pytest.raises(ValueError, match=r"^the policy was told something already"):
-        policy.load_state_dict(state)
-    other = small_game(2, costs=(1, 8), budget=64)
-    with pytest.raises(ValueError, match=r"^query\.profile must have"):
-        other.load_state_dict(state)

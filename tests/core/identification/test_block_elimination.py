@@ -1,5 +1,4 @@
 import heapq
-import json
 import math
 import warnings
 
@@ -373,33 +372,6 @@ def test_wrong_with_probability_at_most_delta(scales):
             answer = race(policy, draw, most=75)
         wrong += answer.certified and answer.arm != 0
     assert wrong <= binom.ppf(0.999, races, delta)
-
-
-@pytest.mark.parametrize("leave", ["never there", "failed", "merged"])
-def test_a_race_of_one_arm_ends(leave):
-    policy = BlockElimination(Problem(1 if leave == "never there" else 2, costs=(1.0,)), measure=5)
-    if leave == "merged":
-        policy.withdraw(1, duplicate_of=0)
-    draw = noisy([0.0, 0.0], np.random.default_rng(0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ArmWithdrawnWarning)
-        answer = race(policy, lambda pull: math.nan if pull.arm else draw(pull), most=50)
-    # What a certificate awaits is not waited for where nothing can be compared from the start.
-    expected = 5 if leave == "never there" else 17
-    assert (policy.finished, answer.arm, answer.pulls) == (True, 0, expected)
-
-
-def test_a_saved_state_is_not_changed_by_what_follows():
-    policy = BlockElimination(THREE, epsilon=0.1)
-    draw = noisy([0.0, 0.1, 0.2], np.random.default_rng(0))
-    state, before = {}, ""
-    for number in range(20):
-        if number == 9:
-            state = policy.state_dict()
-            before = json.dumps(state)
-        [pull] = policy.ask()
-        policy.tell(pull, Observation(draw(pull)))
-    assert json.dumps(state) == before
 
 
 @pytest.mark.parametrize(

@@ -224,17 +224,6 @@ def test_ask_and_tell_against_the_rule_after_every_tell(variant, workers, epsilo
 PROBLEM = Problem(3, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0))
 
 
-def test_a_variant_that_contradicts_the_bounds_is_named():
-    with pytest.raises(ValueError, match="variant='order' but the declared bounds are of kind 'm"):
-        IISE(PROBLEM, variant="order")
-    order = Problem(3, (1.0, 10.0), Bias.order(0.1, 0.0))
-    with pytest.raises(ValueError, match=r"leave variant out, or declare .* Bias.max\(...\)"):
-        IISE(order, variant="max")
-    with pytest.raises(ValueError, match="variant must be one of None, 'max', 'order', got 'both'"):
-        IISE(PROBLEM, variant="both")
-    assert IISE(order, variant="order").bias == order.bias
-
-
 def test_epsilon_stop_by_hand():
     # Without noise (sigma 0) the radius is 0. Three arms at 1.0, 0.9, 0.5; xi = 0.05, margin 0.1.
     # At fidelity 0, arm 2 leaves: 1.0 - 0.5 >= 0.1. Arm 1 is 0.1 - 0.001 short of it, and
@@ -250,20 +239,6 @@ def test_epsilon_stop_by_hand():
     assert "within epsilon" in recommendation.reason
     # mean ± xi: 1.0 ± 0.05.
     assert recommendation.interval == pytest.approx((0.95, 1.05))
-
-
-def test_budget_is_never_exceeded_and_the_answer_is_not_certified():
-    means = [[0.0, 0.1, 0.2], [0.0, 0.1, 0.2]]
-    for budget in (0.5, 1.0, 7.5, 60.0):
-        policy = IISE(PROBLEM, budget=budget)
-        play(policy, noisy(means))
-        recommendation = policy.recommend()
-        assert policy.finished
-        assert policy.cost <= budget
-        assert policy.cost + 10.0 > budget
-        assert not recommendation.certified
-        if policy.pulls:
-            assert recommendation.reason.startswith(f"the budget of {budget:g} is spent")
 
 
 def test_measure_pulls_the_winner_at_the_target():
@@ -293,7 +268,7 @@ def test_three_failures_withdraw_an_arm_that_has_no_value():
     policy.tell(Pull(1, 0), FAILED)
     policy.tell(Pull(1, 1), Observation(math.nan))
     assert policy.active.tolist() == [0, 1, 2]
-    message = r"arm 1 leaves the race: 3 of 3 pulls gave no value \(.*\), the last at fidelity 0"
+    message = r"leaves the race: 3 of 3 .*no number of a size up to 1e50\), the last at fidelity 0"
     with pytest.warns(ArmWithdrawnWarning, match=message) as caught:
         policy.tell(Pull(1, 0), Observation(math.inf))
     assert "max_failures=3" in str(caught[0].message)
@@ -378,32 +353,6 @@ def test_a_false_bound_is_widened_and_the_best_arm_put_back_wins(kind):
     recommendation = policy.recommend()
     assert (recommendation.arm, recommendation.certified) == (0, True)
     assert any("widened because observations contradicted" in a for a in recommendation.assumptions)
-
-
-def test_a_failure_whose_cost_nobody_knows_counts_at_the_mean_of_the_others():
-    problem = Problem(3, None, Bias.max(0.2, 0.0), SubGaussian(0.1), n_fidelities=2)
-    policy = IISE(problem)
-    policy.tell(Pull(0, 0), Observation(None))
-    assert policy.cost == 0.0
-    policy.tell(Pull(0, 0), Observation(0.5, cost=2.0))
-    policy.tell(Pull(1, 0), Observation(0.5, cost=4.0))
-    for spent in (9.0, 12.0):  # it does not count among those that have paid
-        policy.tell(Pull(2, 0), Observation(None))
-        assert policy.cost == spent
-
-
-@pytest.mark.parametrize("make", [IISE, SuccessiveElimination, MaximumFidelityExploit])
-def test_one_arm(make):
-    policy = make(Problem(1, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)))
-    recommendation = policy.recommend()
-    assert policy.finished
-    assert (recommendation.arm, recommendation.certified) == (0, True)
-    assert recommendation.reason == "the only arm"
-    assert recommendation.remaining_cost == 0.0
-    assert policy.ask(2) == [Pull(0, 1), Pull(0, 1)]
-    measured = make(Problem(1, (1.0, 10.0), Bias.max(0.1, 0.0), SubGaussian(1.0)), measure=3)
-    assert play(measured, lambda pull: 1.0) == [Pull(0, 1)] * 3
-    assert measured.recommend().mean == 1.0
 
 
 def test_a_tie_does_not_end_but_has_an_answer():

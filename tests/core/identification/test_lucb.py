@@ -271,11 +271,6 @@ class TestRule:
         assert policy.recommend().certified
 
 
-def test_wrong_problems():
-    with pytest.raises(ValueError, match=r"declare Bias.max\(...\), or race with IISE"):
-        MFLUCB(Problem(2, (1.0, 2.0), Bias.order(0.1, 0.0), SubGaussian(1.0)))
-
-
 @pytest.mark.parametrize("explore", [BY_INDEX, BY_SWEEP, BY_RADIUS, INDEX_AND_SWEEP])
 def test_a_fidelity_that_costs_more_than_the_target_is_never_chosen(explore):
     given_rules = rules(explore, costs=(1.0, 9.0, 4.0), bounds=(0.3, 0.1, 0.0))

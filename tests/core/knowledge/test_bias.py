@@ -19,23 +19,6 @@ def test_margins_by_hand():
     assert Bias.max(1, 0) == Bias("max", (1.0, 0.0), "declared")
 
 
-@pytest.mark.parametrize(
-    ("bounds", "message"),
-    [
-        ((), "bias must have one bound per fidelity, got none"),
-        ((-0.1, 0.0), r"bias\[0\] must be a finite number of at least 0, got -0.1"),
-        ((0.1, math.nan, 0.0), r"bias\[1\] must be a finite number of at least 0, got nan"),
-        ((0.2, 0.1), "bias must end with 0"),
-    ],
-)
-def test_errors_name_the_bound(bounds, message):
-    for make in (Bias.max, Bias.order, Bias.underestimating):
-        with pytest.raises(ValueError, match=message):
-            make(*bounds)
-    with pytest.raises(ValueError, match="kind must be one of 'max', 'order'"):
-        Bias("mean", (0.0,))
-
-
 def test_widening_never_narrows():
     bias = Bias.order(0.3, 0.1, 0.0)
     # All grow by the same factor.

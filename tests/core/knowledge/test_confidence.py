@@ -171,13 +171,6 @@ def test_no_variance_and_no_sigma_are_zero():
     assert at(MixtureRadius(0.0), 20) == 0.0
 
 
-def test_a_missing_spread_is_named():
-    with pytest.raises(ValueError, match="StudentMixtureRadius needs squares"):
-        StudentMixtureRadius()(np.array([3]), 0.05, prediction_errors=np.ones(1))
-    with pytest.raises(ValueError, match="EmpiricalBernsteinRadius needs prediction_errors"):
-        EmpiricalBernsteinRadius(0.0, 1.0)(np.array([3]), 0.05, squares=np.ones(1))
-
-
 def test_default_radius_follows_the_declaration():
     assert default_radius(SubGaussian(0.3), 0, 3) == MixtureRadius(0.3)
     assert default_radius(SubGaussian((0.5, 0.1)), 1, 2) == MixtureRadius(0.1)

@@ -1,5 +1,3 @@
-import pytest
-
 from mfhpo.knowledge.noise import Bounded, SubGaussian, declared_sigmas
 
 
@@ -10,8 +8,3 @@ def test_one_scale_for_each_fidelity():
     assert hash(noise) == hash(SubGaussian((0.5, 0.1)))
     assert declared_sigmas(SubGaussian(2), 3) == [2.0, 2.0, 2.0]
     assert declared_sigmas(Bounded(0.0, 1.0), 2) == [0.5, 0.5]
-
-
-def test_wrong_number_of_scales_is_named():
-    with pytest.raises(ValueError, match=r"2 values \[0.5, 0.1\] but there are 3 fidelities"):
-        SubGaussian((0.5, 0.1)).at(0, 3)

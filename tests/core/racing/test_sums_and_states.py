@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation.sums import tell_sum
-from mfhpo import IISE, Bias, MFTopTwo, Observation, Problem, Pull, SubGaussian
+from mfhpo import IISE, Bias, Observation, Problem, Pull, SubGaussian
 from mfhpo.identification.block_elimination import BlockElimination
 from mfhpo.identification.elimination import SuccessiveElimination
 from mfhpo.identification.group_sequential import GroupSequential
@@ -80,61 +80,6 @@ def test_the_noise_is_not_estimated_from_sums():
     tell_all(policy, 0, [1.5, -0.5] * 4)  # around 0.5 by 1
     evidence = policy._evidence
     assert not evidence.noise.widened
-
-
-def test_a_loaded_race_goes_on_alike_where_spreads_differ():
-    def make():
-        return MFTopTwo(Problem(5, (1.0, 10.0), Bias.order(0.2, 0.0)), epsilon=0.0)
-
-    policy, rng = make(), np.random.default_rng(11)
-    means, scales = rng.random(5), 0.1 * np.exp(1.2 * rng.normal(size=(5, 2)))
-    for _ in range(60):
-        [pull] = policy.ask()
-        assert resumed(make, policy).ask() == [pull]
-        at = pull.arm, pull.fidelity
-        policy.tell(pull, Observation(rng.normal(means[pull.arm], scales[at])))
-
-
-@pytest.mark.parametrize(
-    ("costs", "bias", "words"),
-    [
-        ((5.0, 7.0), Bias.max(0.1, 0.0), r"^costs=\[5.0, 7.0\], but .* costs=\[1.0, 10.0\]"),
-        ((1.0, 10.0), Bias.max(0.9, 0.0), r"^bias=.*0\.9.*, but .* bias=.*0\.1"),
-        ((1.0, 10.0), Bias.order(0.1, 0.0), r"^bias=.*order.*, but .* bias=.*max"),
-        ((1.0, 10.0), None, r"^bias=.*, but .* bias=.*max"),
-    ],
-)
-def test_a_state_of_other_costs_or_bounds_is_refused(costs, bias, words):
-    def policy_of(costs, bias):
-        return IISE(Problem(2, costs, bias, SubGaussian(0.1)))
-
-    state = policy_of((1.0, 10.0), Bias.max(0.1, 0.0)).state_dict()
-    other = policy_of(costs, bias)
-    before = other.state_dict()
-    with pytest.raises(ValueError, match=words):
-        other.load_state_dict(state)
-    assert other.state_dict() == before
-
-
-@pytest.mark.parametrize("audit", [False, "bias"])
-def test_a_state_of_another_audit_is_refused(audit):
-    problem = Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1))
-    state = IISE(problem, audit=audit).state_dict()
-    with pytest.raises(ValueError, match=f"^audit=True, but .* saved with audit={audit!r}"):
-        IISE(problem).load_state_dict(state)
-
-
-def test_a_loaded_race_measures_no_more_if_no_more_pulls_come():
-    def make():
-        return IISE(Problem(2, **ONE_LEVEL, noise=SubGaussian(0.1)), measure=50)
-
-    policy = make()
-    for arm in (0, 1):
-        tell_all(policy, arm, [float(arm)] * 20)
-    assert not policy.finished
-    policy.stop_measuring()
-    assert policy.finished
-    assert resumed(make, policy).finished
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.BiasContradictedWarning")

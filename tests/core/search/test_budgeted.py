@@ -144,14 +144,6 @@ def test_with_workers_and_failures_the_budget_is_kept(
     assert race.cost >= 0.0
 
 
-def test_an_arm_that_was_further_already_begins_anew():
-    for again in range(3):
-        race = make(continues=True)
-        race.tell(Pull(0, 2), Observation(0.0))
-        race.tell(Pull(0, again), Observation(0.0))
-        assert race.cost == 9.0 + COSTS[again]
-
-
 def test_a_failure_leaves_the_checkpoint_and_a_replicate_is_paid_in_full():
     race = make(continues=True)
     race.tell(Pull(0, 0), Observation(0.0))
@@ -344,19 +336,6 @@ def test_when_all_of_the_shortlist_fail_the_race_ends():
     assert (answer.arm, answer.certified) == (3, False)  # what the search knows
 
 
-@pytest.mark.parametrize("value", [None, 1e308])
-def test_without_any_value_the_answer_says_so(value):
-    race = make(budget=100.0)
-    run = Run(race)
-    while asked := race.ask():
-        run.begin(asked[0])
-        race.tell(asked[0], Observation(value))
-    answer = race.recommend()
-    assert answer.finished
-    assert answer.arm is None
-    assert answer.reason == f"none of {answer.failures} evaluations gave a value"
-
-
 def test_in_blocks_the_search_has_the_first_one_and_its_certificate_those_after_it():
     options = {"blocks": True, "budget": 400.0, "certify_share": 0.4, "epsilon": 0.05}
     race = make(**options)
@@ -404,13 +383,6 @@ def test_of_few_replicates_the_first_is_the_search_s_alone(most):
     restored = loaded(make(**options), race)
     assert str(restored.recommend()) == str(answer)
     assert restored.finished
-
-
-def test_a_state_of_another_version_is_refused():
-    state = finished_search().state_dict()
-    del state["version"]
-    with pytest.raises(ValueError, match="saved by another version"):
-        finished_search().load_state_dict(state)
 
 
 @pytest.mark.slow

@@ -1,7 +1,6 @@
 """What users declare of a search: a budget, a fidelity, and configurations to choose from."""
 
 import math
-import pickle
 
 import numpy as np
 import pytest
@@ -42,11 +41,6 @@ def test_what_excludes_each_other(options, words):
         assert word in str(caught.value)
 
 
-def test_numpy_s_numbers_are_numbers():
-    DeclaredSearch.of(None, budget=np.float32(100), top=np.int64(4), certify_share=np.float64(0.2))
-    DeclaredSearch.of(None, trials=np.int32(100))
-
-
 def test_costs_are_declared_proportional_or_measured():
     for fidelity, options, costs in (
         (COSTLY, {}, (1.0, 9.0)),
@@ -58,11 +52,6 @@ def test_costs_are_declared_proportional_or_measured():
         assert declared.race([2, 4], seed=0, sign=1.0).search.costs == costs
         assert (declared.fidelity.costs == "measured") == bool(options)
     assert not has_levels(DeclaredSearch.of(None, seconds=9.0).fidelity)
-
-
-def test_levels_without_costs_raise_when_a_search_is_declared():
-    with pytest.raises(ValueError, match="costs=None takes costs proportional to the levels"):
-        DeclaredSearch.of(Fidelity("data", levels=["small", "large"]), budget=10.0)
 
 
 COSTS = (1.0, 3.0, 9.0)
@@ -87,20 +76,6 @@ ROWS = [{"lr": 0.1, "depth": 3}, {"lr": 0.2, "depth": 4}]
 )
 def test_rows_columns_and_tables_are_the_same(candidates):
     assert configurations_of(candidates) == ROWS
-
-
-@pytest.mark.parametrize(
-    ("candidates", "error", "words"),
-    [
-        (ROWS[:1], ValueError, "at least 2 configurations, got 1"),
-        ([*ROWS, ROWS[0]], ValueError, r"candidates\[0\] and candidates\[2\] are equal"),
-        ({"lr": [1, 2], "depth": [1]}, ValueError, "columns of one length, got {'lr': 2"),
-        ([1, 2], TypeError, "must be a number, a list of dictionaries"),
-    ],
-)
-def test_what_is_no_list_of_candidates(candidates, error, words):
-    with pytest.raises(error, match=words):
-        configurations_of(candidates)
 
 
 def test_what_a_table_lacks_does_not_apply():
@@ -185,33 +160,6 @@ def test_never_asks_for_anything_else_and_ends(n, workers, seed, kind, budget):
         assert len(race.search.finished_arms()) == n
 
 
-def test_without_a_budget_it_ends_when_all_are_at_the_target():
-    xs = [0.1, 0.5, 0.9]
-    race = race_of(xs, budget=None)
-    play(race, xs)
-    assert race.search.finished_arms() == [0, 1, 2]
-    assert race.finished
-
-
-def test_names_are_chosen_from_by_halving():
-    declared = DeclaredSearch.of(None, budget=20, candidates=[{"prompt": p} for p in "abcdef"])
-    assert isinstance(declared.race((), seed=0, sign=1.0).search, HalvingSearch)
-    declared = DeclaredSearch.of(None, budget=20, candidates=[{"x": x} for x in range(6)])
-    assert isinstance(declared.race((), seed=0, sign=1.0).search, ModelSearch)
-
-
-def test_a_declared_sigma_waits_for_repeats_and_says_so():
-    race = DeclaredSearch.of(
-        COSTLY, budget=234.0, candidates=[{"x": k / 26} for k in range(26)], sigma=0.02, epsilon=0.1
-    ).race([1, 9], seed=0, sign=1.0)
-    rng = np.random.default_rng(0)
-    while asked := race.ask():
-        race.tell(asked[0], Observation(asked[0].arm / 26 + 0.02 * rng.standard_normal()))
-    answer = race.certificate()
-    assert answer.within < 0.1
-    assert "too few repeats to see whether the declared sigma is too small" in answer.reason
-
-
 def test_a_search_ends_by_the_model_s_word():
     xs = np.linspace(0.0, 1.0, 60).tolist()
     whole = race_of(xs, budget=2000.0)
@@ -271,28 +219,6 @@ def test_an_answer_says_how_likely_it_is():
     assert named.findings()["chance"] is None
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"chance": 0.95}, ["chance=0.95", "candidates"]),
-        ({"chance": 0.95, "candidates": 9, "epsilon": None}, ["give epsilon"]),
-        (
-            {"chance": 0.95, "candidates": [{"name": "a"}, {"name": "b"}]},
-            ["chance=0.95", "no parameters"],
-        ),
-        (
-            {"chance": 0.95, "candidates": 9, "replicate": "split"},
-            ["chance=0.95", "no replicate"],
-        ),
-    ],
-)
-def test_bad_chances(options, words):
-    with pytest.raises(ValueError, match="chance") as caught:
-        DeclaredSearch.of("epochs", budget=100, **{"epsilon": 0.1} | options)
-    for word in words:
-        assert word in str(caught.value)
-
-
 OPTIONS = {"budget": 30.0, "estimated_bias": "steer"}
 
 
@@ -348,16 +274,3 @@ def test_a_column_of_whole_numbers_with_gaps_has_integers():
         {"rate": 1.0},
     ]
     assert type(configurations_of(table)[0]["depth"]) is int
-
-
-def test_numbers_that_are_equal_are_one_configuration():
-    with pytest.raises(ValueError, match=r"candidates\[0\] and candidates\[1\] are equal"):
-        configurations_of([{"x": 0}, {"x": 0.0}, {"x": 1}])
-
-
-def test_a_race_can_be_copied():
-    declared = DeclaredSearch.of(COSTLY, budget=100, candidates=[{"x": x} for x in range(9)])
-    race = declared.race([1, 9], seed=0, sign=1.0)
-    race.tell(Pull(0, 0), Observation(1.0))
-    again = pickle.loads(pickle.dumps(race))
-    assert again.ask() == race.ask()

@@ -108,15 +108,6 @@ def test_a_state_holds_failures_and_merged_arms():
         assert one.ask(12) == Pull(5, 1)
 
 
-def test_levels_that_there_are_not():
-    search = HalvingSearch(costs=(1.0, 3.0))
-    for level in (-1, 2):
-        with pytest.raises(ValueError, match="fidelity must be 0 to 1"):
-            search.tell(Pull(0, level), Observation(0.0))
-    with pytest.raises(ValueError, match="2 levels, this search 3"):
-        HalvingSearch(costs=(1.0, 3.0, 9.0)).load_state_dict(search.state_dict())
-
-
 def given(n, allowance, costs=(1.0, 3.0, 9.0), continues=False, **options):
     search = HalvingSearch(costs=costs, continues=continues, **options)
     search.give([{}] * n)

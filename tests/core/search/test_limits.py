@@ -7,7 +7,7 @@ import pytest
 
 from mfhpo import Observation, Pull
 from mfhpo.knowledge.space import Numeric, SearchSpace
-from mfhpo.search import BudgetedSearch, ModelSearch, Replicate
+from mfhpo.search import BudgetedSearch, ModelSearch
 from mfhpo.search.prices import Prices
 from tests.core.search.played import drawn, loaded, next_pull
 
@@ -55,16 +55,6 @@ def test_a_new_configuration_may_take_three_times_the_median_price():
     for seconds in (90.0, 1.0, 1.0):
         race.tell(race.ask()[0], Observation(0.0, seconds))
     assert race.ask()[0].limit == pytest.approx(3.0)
-
-
-def test_limits_grow_where_the_first_configurations_were_unusually_cheap():
-    """One that is stopped is taken to cost twice as much, so that the median moves."""
-    prices, limits = learned([1.0]), []
-    for arm in range(1, 6):
-        limits.append(prices.limit_of_any(0))
-        prices.add(arm, -1, 0, limits[-1], stopped=True)
-    # Three times the medians of 1, 6, 21, 36 and 81, as they come.
-    assert limits == pytest.approx([3.0, 10.5, 18.0, 40.5, 63.0])
 
 
 def test_the_limit_is_the_best_of_all():
@@ -150,19 +140,6 @@ def test_a_search_does_not_wait_for_runaways():
     assert play.race.recommend().failures == 0
 
 
-def test_pulls_have_no_limit_where_costs_are_declared_or_evaluations_counted():
-    declared = Slow(measured=False, budget=100.0)
-    counted = Slow(unit="evaluations", budget=30.0)
-    for play in (declared, counted):
-        play.run()
-        assert {pull.limit for pull in play.pulls} == {None}
-
-
-def test_until_anything_is_known_the_budget_sets_the_limit():
-    assert Slow(budget=600.0).race.ask()[0].limit == pytest.approx(60.0)
-    assert Slow().race.ask()[0].limit is None
-
-
 def test_what_was_not_enough_is_doubled_while_nothing_is_known():
     """Each evaluation takes more than the first limit."""
     race = BudgetedSearch(ModelSearch(COSTS), budget=1000.0, measured=True)
@@ -197,14 +174,6 @@ def test_limits_do_not_exceed_what_is_left():
             break
     assert race.finished
     assert 400.0 < race.cost < 800.0
-
-
-def test_replicates_are_only_stopped_if_they_hang():
-    play = Slow(times=1.0, budget=600.0, certify_share=0.3).run()
-    replicates = [pull for pull in play.pulls if isinstance(pull, Replicate)]
-    assert replicates
-    for pull in replicates:
-        assert pull.limit == pytest.approx(10.0 * COSTS[-1], rel=0.2)
 
 
 def test_a_search_that_is_resumed_goes_on_with_the_same_limits():
@@ -249,9 +218,3 @@ def test_an_arm_for_which_no_limit_is_large_enough_leaves(limits, stays):
     for one in limits:
         search.tell(Pull(3, 1), Observation(None, censored_at=one))
     assert (search.leader() == 3) == stays
-
-
-def test_where_costs_are_declared_an_arm_that_was_stopped_leaves():
-    search = of_four(ModelSearch)
-    search.tell(Pull(3, 1), Observation(None, censored_at=5.0))
-    assert search.leader() == 2

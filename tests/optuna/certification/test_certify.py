@@ -1,4 +1,3 @@
-import json
 import math
 import time
 import warnings
@@ -10,10 +9,6 @@ from optuna.trial import TrialState
 
 from mfhpo import NoNoiseWarning
 from mfhpo_optuna import Fidelity, IISESampler, SearchSampler, certify, time_limited, training_of
-from mfhpo_optuna.report.ledger import ledger_of
-from mfhpo_optuna.report.reading import read_study
-from mfhpo_optuna.report.summary import summary_of
-from mfhpo_optuna.study.shortlist import shortlist_of
 
 SIGMA = 0.1
 
@@ -91,31 +86,6 @@ def test_repeats_are_one_candidate_and_the_best_trial_is_compared():
     assert answer.luckiest == 1
 
 
-def test_the_best_trial_promised_its_own_value_and_not_the_mean_of_repeats():
-    study = points([0.9, 0.1, 0.6], "maximize", keys=[0, 0, 1])
-    answer = certify(study, table([0.5, 0.6]), top=2, epsilon=0.2)
-    luckiest = answer.luckiest_result
-    assert luckiest.gap == pytest.approx(0.9 - luckiest.mean)
-    assert "promised 0.9 by the search (0.5 by the mean of its repeats)" in str(answer)
-    record = record_of(study, answer)
-    summary = summary_of(reading := read_study(record), ledger_of(reading))
-    assert summary.values[1].value == 0.9
-
-
-def test_the_promise_is_one_of_the_highest_level():
-    study = optuna.create_study(direction="maximize")
-    ranges = {
-        "x": optuna.distributions.FloatDistribution(0, 1),
-        "epochs": optuna.distributions.IntDistribution(1, 9),
-    }
-    for x, epochs, value in [(0.5, 1, 0.9), (0.5, 9, 0.5), (0.2, 9, 0.6)]:
-        params = {"x": x, "epochs": epochs}
-        study.add_trial(optuna.create_trial(params=params, distributions=ranges, value=value))
-    shortlist = shortlist_of(study, 2, "epochs")
-    assert [candidate.promise for candidate in shortlist.candidates] == [0.6, 0.5]
-    assert shortlist.luckiest == 1
-
-
 @pytest.mark.parametrize(
     ("make", "name"),
     [
@@ -145,19 +115,6 @@ def test_of_a_race_the_pulls_at_the_highest_level_are_the_candidates(make, name)
     assert answer.candidates[answer.luckiest].params["x"] == luckiest.params["x"]
     infeasible = len(whole) < len(pulls)
     assert ("at lower levels, failed or infeasible" in answer.shortlist) == infeasible
-
-
-def test_of_a_race_it_does_not_matter_how_a_trial_came_to_the_target():
-    study = optuna.create_study(sampler=SearchSampler("epochs", trials=12, seed=0))
-
-    def flat(trial):
-        trial.suggest_int("epochs", 1, 9)
-        return (trial.suggest_float("x", -1, 1) - 0.3) ** 2 + noise(trial.number)
-
-    study.enqueue_trial({"x": 0.3, "epochs": 9})
-    study.optimize(flat)
-    answer = certify(study, flat, budget=60)
-    assert 0.3 in [result.params["x"] for result in answer.candidates]
 
 
 def test_each_evaluation_has_a_training_of_its_own():
@@ -198,21 +155,6 @@ def test_pruned_failed_infinite_and_infeasible_trials_are_no_candidates():
     assert "4 trials left out (pruned, failed or infeasible)" in answer.shortlist
 
 
-def test_what_was_enqueued_outside_the_range_is_left_out():
-    def rising(trial):
-        return trial.suggest_float("rate", 0.0, 0.1) + noise(trial.number, 0.01)
-
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
-    study.enqueue_trial({"rate": 0.5})
-    with pytest.warns(UserWarning, match="out of range"):
-        study.optimize(rising, n_trials=10)
-    assert study.best_trial.number == 0
-    answer = certify(study, rising, top=3, budget=30)
-    assert "trial 0" not in [result.name for result in answer.candidates]
-    assert "1 trial left out" in answer.shortlist
-    assert "1 of them outside the objective's ranges" in answer.shortlist
-
-
 @pytest.mark.filterwarnings("ignore:repeated evaluations")
 def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     study = searched()
@@ -232,21 +174,6 @@ def test_fixed_seed_is_noticed_and_a_mended_objective_begins_anew():
     assert mended.study_name == f"{answer.study_name} (2)"
     assert certify(study, bowl, top=4) == mended
     assert certify(study, bowl, top=4, timeout=0) == mended
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
-def test_objective_that_prunes_itself_fails_and_is_told_so():
-    def objective(trial):
-        if trial.suggest_int("k", 0, 99) == 0:
-            raise optuna.TrialPruned
-        return table([0, 0.1, 0.5])(trial)
-
-    study = points([0.0, 0.1, 0.5])
-    with pytest.warns(UserWarning, match="pruned by the objective itself") as caught:
-        answer = certify(study, objective, epsilon=0.1)
-    assert sum("itself" in str(warning.message) for warning in caught) == 1
-    assert answer.candidates[0].standing == "failed"
-    assert answer.params == {"k": 1}
 
 
 def test_time_limited_objectives_are_limited():
@@ -339,25 +266,6 @@ def test_fidelity_is_at_its_target_and_claims_are_those_of_the_highest_level():
         )
     answer = certify(study, objective, fidelity="size", timeout=0)
     assert [round(result.claim, 9) for result in answer.candidates] == [0.6, 0.9]
-
-
-def test_text_and_the_luckiest_trial():
-    # The value of trial 1 was pure luck: 0.9 promised, 0.2 true.
-    study = points([0.5, 0.9, 0.45, None, 0.1], direction="maximize")
-    answer = certify(study, table([0.5, 0.2, 0.45, 0.9, 0.1]), top=3, epsilon=0.1)
-    text = str(answer)
-    assert answer.params in ({"k": 0}, {"k": 2})
-    luckiest = answer.luckiest_result
-    assert (luckiest.name, luckiest.claim) == ("trial 1", 0.9)
-    assert luckiest.standing == "not told apart"  # but by epsilon
-    low, high = luckiest.gap_interval
-    assert low < 0.7 < high
-    assert [result.claim for result in answer.candidates] == [0.9, 0.5, 0.45]
-    assert "within 0.1 of the best of the 3 best of 4 completed trials" in text
-    assert "luckiest    trial 1, promised 0.9 by the search" in text
-    assert "1 trial left out (pruned, failed or infeasible)" in text
-    assert answer.study_name in text
-    assert json.loads(json.dumps(answer.to_dict()))["certified"] is True
 
 
 def test_what_the_objective_sees():

@@ -45,33 +45,6 @@ def test_too_few_configurations():
         certify(study, objective)
 
 
-def test_fidelity_with_several_upper_bounds():
-    def growing(trial):
-        trial.suggest_int("epochs", 1, 5 + trial.number)
-        return trial.suggest_float("x", -1, 1)
-
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(growing, n_trials=3)
-    with pytest.raises(ValueError, match=r"several upper bounds.*5, 6, 7.*levels="):
-        certify(study, growing, fidelity="epochs")
-
-
-def test_names_that_are_taken(study):
-    storage = study._storage
-    optuna.create_study(storage=storage, study_name="mine").optimize(objective, n_trials=1)
-    with pytest.raises(ValueError, match="'mine' is a study of its own"):
-        certify(study, objective, name="mine")
-    certify(study, objective, top=2, name="record", budget=2)
-    with pytest.raises(ValueError, match=r"'record' records another shortlist.*delete_study"):
-        certify(study, objective, top=3, name="record")
-
-
-def test_an_empty_study_of_another_direction_is_no_record(study):
-    optuna.create_study(storage=study._storage, study_name="empty", direction="maximize")
-    with pytest.raises(ValueError, match=r"'empty' is a study with directions=\['maximize'\]"):
-        certify(study, objective, name="empty")
-
-
 @pytest.mark.parametrize(
     ("other", "words"),
     [

@@ -13,7 +13,6 @@ from mfhpo_optuna import (
     IISESampler,
     MFSampler,
     MFUCBSampler,
-    RCUCBSampler,
     SearchSampler,
     certify,
 )
@@ -200,14 +199,6 @@ def test_a_study_is_warned_of_once_and_its_answer_has_a_notice(name):
     assert again.notices == answer.notices
 
 
-def test_a_sampler_of_limits_says_what_its_answer_rests_on():
-    sampler = RCUCBSampler(ARMS, limits=[60], reward_range=(-2, 2), horizon=8, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    with pytest.warns(ForgottenReplicateWarning):
-        study.optimize(objective)
-    assert "'split' looks like a seed" in sampler.recommendation(study).assumptions[-1]
-
-
 @pytest.mark.parametrize(
     "sampler",
     [
@@ -255,27 +246,3 @@ def test_certify_warns_before_it_evaluates(has_own_noise):
     if has_own_noise:
         recorded = record.best_trial.user_attrs["mfhpo:certificate"]
         assert str(warning.message) in recorded["notices"]
-
-
-def test_certify_notices_a_wide_range_by_the_search():
-    def unnamed(trial):
-        s = trial.suggest_int("s", 0, 2**31 - 1)
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.3 * np.random.default_rng(s).normal()
-
-    study = searched(unnamed)
-    with pytest.warns(ForgottenReplicateWarning, match="'s' looks like"):
-        answer = certify(study, unnamed, top=3, sigma=0.3, epsilon=0.1, budget=40)
-    assert len(answer.notices) == 1
-    assert caught(lambda: certify(study, unnamed, top=3, replicate="s", budget=20)) == []
-
-
-def test_certify_knows_the_fidelity_and_ordinary_spaces():
-    def ordinary(trial):
-        seed = np.random.default_rng(trial.number)
-        depth = trial.suggest_int("max_depth", 1, 32)
-        units = trial.suggest_int("hidden_units", 1, 10_000)
-        repeat = trial.suggest_int("repeat", 1, 9)
-        return (depth / 32 - 0.3) ** 2 + units * 1e-6 + 1 / repeat + 0.01 * seed.normal()
-
-    study = searched(ordinary)
-    assert caught(lambda: certify(study, ordinary, top=3, epsilon=0.1, fidelity="repeat")) == []

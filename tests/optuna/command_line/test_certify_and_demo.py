@@ -62,26 +62,6 @@ def test_a_module_that_does_not_load(mfhpo, copied, objectives, tmp_path, source
     assert words in mfhpo("certify", copied, "plain", f"{name}:objective", code=2).stderr
 
 
-def test_a_module_that_is_not_there(mfhpo, copied, objectives):
-    result = mfhpo("certify", copied, "plain", "not_here_at_all:objective", code=2)
-    assert "there is no module 'not_here_at_all'" in result.stderr
-    result = mfhpo("certify", copied, "plain", "json.not_here.at_all:objective", code=2)
-    assert "there is no module 'json.not_here.at_all'" in result.stderr
-
-
-def test_an_argument_that_certify_refuses(mfhpo, copied, objectives):
-    named = f"{objectives}:objective"
-    result = mfhpo("certify", copied, "plain", named, "--top", 1, code=2)
-    assert result.stderr == "mfhpo: top must be at least 2, got 1.\n"
-
-
-def test_what_the_objective_raises_is_logged_and_named(mfhpo, copied, objectives, caplog):
-    with caplog.at_level("WARNING", "optuna"):
-        result = mfhpo("certify", copied, "plain", f"{objectives}:broken", code=1)
-    assert result.stderr.endswith("mfhpo: the objective raised ValueError: of my own\n")
-    assert "in broken" in caplog.text
-
-
 @pytest.mark.parametrize(("function", "status"), [("ends_well", 0), ("ends_badly", "no data")])
 def test_an_objective_that_ends_the_program(mfhpo, copied, objectives, function, status):
     result = mfhpo("certify", copied, "plain", f"{objectives}:{function}", code=1)
@@ -121,23 +101,6 @@ def test_show_of_a_record_that_is_under_way(mfhpo, copied, objectives):
     page = copied.with_name("page.html")
     mfhpo("report", copied, record, "-o", page, code=3)
     assert "which is recorded here, has no answer yet" in page.read_text("utf-8")
-
-
-@pytest.mark.filterwarnings("ignore::UserWarning")
-def test_show_of_a_record_whose_candidates_all_failed(mfhpo, copied, objectives):
-    named = f"{objectives}:without_a_value"
-    said = mfhpo("certify", copied, "plain", named, "--top", 2, "--json", code=3)
-    assert said["finished"] is True
-    shown = mfhpo("show", copied, said["study_name"], "--json", code=3)
-    assert "or no candidate gave usable values" in shown["sentence"]
-    looked = mfhpo("certify", copied, "plain", named, "--top", 2, "--timeout", 0, code=3)
-    assert "no candidate gave a value" in looked.stdout
-
-
-def test_what_the_first_of_two_threads_raises_is_no_wrong_argument(mfhpo, copied, objectives):
-    named = f"{objectives}:broken_in_two_threads"
-    result = mfhpo("certify", copied, "plain", named, "--jobs", 2, code=1)
-    assert result.stderr.endswith("mfhpo: the objective raised ValueError: number 0\n")
 
 
 @pytest.mark.parametrize("hides", [False, True])
@@ -181,14 +144,6 @@ def test_an_objective_that_is_not_the_study_s(mfhpo, copied, objectives, functio
     result = mfhpo("certify", copied, "plain", named, *options, code=2)
     assert words in result.stderr
     assert result.stderr.count("\n") == 1
-
-
-@pytest.mark.parametrize("jobs", [0, -2])
-def test_no_threads(mfhpo, copied, objectives, jobs):
-    named = f"{objectives}:objective"
-    result = mfhpo("certify", copied, "plain", named, "--jobs", jobs, code=2)
-    assert "--jobs must be at least 1, or -1" in result.stderr
-    assert f"got {jobs}." in result.stderr
 
 
 def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):

@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -38,11 +37,3 @@ def test_without_a_package_the_message_names_all_that_are_needed(database, tmp_p
     assert f"needs {package}" in done.stderr.lower()
     assert 'pip install "jinja2>=' in done.stderr
     assert done.stderr.count("\n") == 1
-
-
-def test_completion_is_offered():
-    """What a shell asks for: --show-completion finds out which one it is run from."""
-    asked = {"_MFHPO_COMPLETE": "source_bash"}
-    done = run(sys.executable, "-m", "mfhpo_command", env=os.environ | asked)
-    assert done.returncode == 0, done.stderr
-    assert "_mfhpo_completion()" in done.stdout

@@ -1,7 +1,6 @@
 import contextlib
 import errno
 import hashlib
-import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -15,7 +14,6 @@ from sqlalchemy import create_engine
 
 from mfhpo_optuna import IISESampler
 from mfhpo_optuna.command_line import storages
-from mfhpo_optuna.command_line.output import print_json
 
 
 def test_show_says_what_the_sampler_says(mfhpo, database):
@@ -54,11 +52,6 @@ def test_any_url_of_an_sqlite_file_is_read_and_not_written(mfhpo, database, form
     shown = mfhpo("show", form.format(database), "race", "--json")
     assert shown["status"] == "certified"
     assert hashlib.sha256(database.read_bytes()).hexdigest() == before
-
-
-def test_a_file_with_a_name_that_urls_do_not_hold(mfhpo, database, tmp_path):
-    path = shutil.copy(database, tmp_path / "is it? 100%.db")
-    assert mfhpo("show", path, "race", "--json")["status"] == "certified"
 
 
 def test_a_server_without_tables_gets_none(monkeypatch):
@@ -101,45 +94,6 @@ def test_show_reads_a_journal(mfhpo, tmp_path):
     study.optimize(lambda t: t.suggest_float("x", 0, 1) / t.suggest_int("epochs", 1, 3))
     shown = mfhpo("show", path, "race", "--json")
     assert shown["answer"]["params"] == {"x": study.best_params["x"]}
-
-
-def test_a_study_of_another_sampler_has_no_answer(mfhpo, database):
-    result = mfhpo("show", database, "plain", code=3)
-    assert "mfhpo certify" in result.stdout
-    assert mfhpo("show", database, "plain", "--json", code=3)["answer"] is None
-
-
-def test_nobody_is_sent_to_certify_several_objectives(mfhpo, tmp_path):
-    path = tmp_path / "two.db"
-    optuna.create_study(storage=f"sqlite:///{path}", study_name="two", directions=["minimize"] * 2)
-    shown = mfhpo("show", path, "two", code=3).stdout
-    assert "does not say how it was run" in shown
-    assert "mfhpo certify" not in shown
-
-
-@pytest.mark.parametrize("n_complete", [0, 1, 2])
-def test_nobody_is_sent_to_certify_fewer_than_two_trials(mfhpo, tmp_path, n_complete):
-    path = tmp_path / "few.db"
-    study = optuna.create_study(storage=f"sqlite:///{path}", study_name="few")
-    study.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=n_complete)
-    shown = mfhpo("show", path, "few", code=3).stdout
-    assert ("mfhpo certify" in shown) == (n_complete == 2)
-
-
-def test_a_name_with_spaces_is_quoted_in_the_command_to_go_on_with(mfhpo, tmp_path):
-    path = tmp_path / "record.db"
-    record = optuna.create_study(storage=f"sqlite:///{path}", study_name="record")
-    about = {"study": "my study", "candidates": [], "first_number": 0}
-    record.set_user_attr("mfhpo:shortlist", about)
-    shown = mfhpo("show", path, "record", code=3).stdout
-    assert "mfhpo certify STORAGE 'my study' module:objective" in shown
-
-
-def test_json_goes_through_a_pipe_of_any_encoding(capsys):
-    print_json({"study": "größer"})
-    printed = capsys.readouterr().out
-    assert json.loads(printed) == {"study": "größer"}
-    assert printed.isascii()
 
 
 def test_report_writes_a_page(mfhpo, database, tmp_path):
@@ -228,13 +182,3 @@ def test_what_a_killed_writer_left_behind(mfhpo, left_behind):
     with contextlib.closing(sqlite3.connect(left_behind)) as opened:
         opened.execute("select count(*) from trials").fetchall()
     assert mfhpo("show", left_behind, "race", "--json")["status"] == "certified"
-
-
-@pytest.mark.parametrize("command", ["show", "report"])
-def test_an_argument_that_is_missing(mfhpo, database, command):
-    assert "STUDY" in mfhpo(command, database, code=2).stderr
-
-
-def test_a_report_that_cannot_be_written(mfhpo, database, tmp_path):
-    result = mfhpo("report", database, "race", "-o", tmp_path / "no" / "page.html", code=2)
-    assert "cannot be written: No such file or directory" in result.stderr

@@ -1,34 +1,10 @@
-import json
 import math
 
 import optuna
 import pytest
-from optuna.trial import TrialState
 
-from mfhpo_optuna import Fidelity, NashSampler
+from mfhpo_optuna import NashSampler
 from tests.optuna.games.nash_games import PLAYERS, on_a_grid, play, tracking, tracking_by_level
-
-SHARED = {"row": ["x"], "column": ["x"]}
-DEAR = Fidelity("epochs", levels=[1, 20])
-
-
-@pytest.mark.parametrize(
-    ("error", "options", "name"),
-    [
-        (ValueError, {"players": {"row": [], "column": ["y"]}}, "players"),
-        (ValueError, {"players": SHARED}, "'x' belongs to 'row' and to 'column'"),
-        (ValueError, {"fidelity": "x"}, "fidelity='x'"),
-        (ValueError, {"fidelity": {"row": "steps"}}, "fidelity"),
-        (ValueError, {"fidelity": {"row": "s", "column": "s"}}, "fidelity"),
-        (ValueError, {"fidelity": Fidelity("epochs", costs="measured")}, "costs='measured'"),
-        (ValueError, {"fidelity": DEAR}, "budget must be at least 20"),
-        (ValueError, {"averaging": True}, "averaging=True"),
-        (TypeError, {"players": {"row": "x"}}, r"players\['row'\]"),
-    ],
-)
-def test_bad_arguments(error, options, name):
-    with pytest.raises(error, match=name):
-        NashSampler(**{"players": PLAYERS, "budget": 12} | options)
 
 
 def test_the_number_of_objectives():
@@ -57,24 +33,6 @@ def test_a_parameter_that_nobody_owns():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (
-            {"players": {"row": ["x", "batch"], "column": ["y"]}},
-            r"players\['row'\] owns 'batch'.*did not ask for it in trial 0.*\['x', 'y'\]",
-        ),
-        (
-            {"fidelity": "seconds", "budget": 90},
-            "fidelity='seconds'.*did not ask for it in trial 0",
-        ),
-    ],
-)
-def test_what_is_never_suggested(options, words):
-    with pytest.raises(ValueError, match=words):
-        play(tracking, **options)
-
-
-@pytest.mark.parametrize(
     ("name", "change"),
     [
         ("x", lambda trial: trial.suggest_float("x", 0.0, 2.0)),
@@ -90,21 +48,6 @@ def test_a_distribution_that_changes(name, change):
     words = rf"trial 4.*suggests '{name}' as .*, but did as .* before.*another study"
     with pytest.raises(ValueError, match=words):
         play(objective, fidelity="seconds", budget=90)
-
-
-def test_an_error_does_not_spoil_the_study():
-    def objective(trial):
-        if trial.number == 2:
-            trial.suggest_float("z", 0.0, 1.0)
-        return on_a_grid(trial)
-
-    sampler = NashSampler(PLAYERS, budget=6, seed=0)
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
-    with pytest.raises(ValueError, match="no player owns"):
-        study.optimize(objective)
-    study.optimize(objective)
-    assert [t.state for t in study.trials].count(TrialState.COMPLETE) == 5
-    assert sampler.equilibrium(study).cost == 6
 
 
 @pytest.mark.parametrize(
@@ -135,15 +78,3 @@ def test_a_study_that_fails_always_stops():
     ):
         study = play(objective, budget=500)
     assert len(study.trials) < 60
-
-
-def test_a_player_whose_objective_never_gives_a_value():
-    def objective(trial):
-        return on_a_grid(trial)[0], math.inf
-
-    with pytest.warns(UserWarning, match=r"gave a player no value"):
-        study = play(objective, budget=14)
-    answer = study.sampler.equilibrium(study)
-    assert "claim       none, for nothing was observed of column" in str(answer)
-    assert answer.epsilon == math.inf
-    json.dumps(answer.to_dict(), allow_nan=False)

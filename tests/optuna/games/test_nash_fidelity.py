@@ -1,7 +1,5 @@
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution, IntDistribution
-from optuna.trial import TrialState
 
 from mfhpo_optuna import Fidelity, NashSampler
 from tests.optuna.games.nash_games import (
@@ -9,7 +7,6 @@ from tests.optuna.games.nash_games import (
     GAME,
     PLAYERS,
     QUERY,
-    on_a_grid,
     on_a_grid_by_level,
     play,
     tracking,
@@ -81,29 +78,6 @@ def test_costs_and_levels_can_be_declared(options, costs):
     study = play(on_a_grid_by_level, budget=40, n_trials=6, **options)
     assert set(seconds(study)) <= set(costs)
     assert study.sampler.equilibrium(study).cost == sum(costs[value] for value in seconds(study))
-
-
-@pytest.mark.parametrize(
-    ("distribution", "expected"),
-    [(FloatDistribution(0.1, 0.9), {0.1, 0.3, 0.9}), (IntDistribution(9, 9), {9})],
-)
-def test_levels_follow_from_the_objective(distribution, expected):
-    def objective(trial):
-        values = on_a_grid(trial)
-        level = trial._suggest("seconds", distribution)
-        assert any(level == pytest.approx(value) for value in expected)
-        return values
-
-    study = play(objective, fidelity="seconds", budget=2 * distribution.high)
-    assert {t.state for t in study.trials} == {TrialState.COMPLETE}
-    assert study.sampler.equilibrium(study).finished
-
-
-def test_a_budget_for_less_than_one_evaluation_is_an_error():
-    with pytest.raises(ValueError, match=r"budget must be at least 18.*got 17"):
-        play(tracking_by_own_levels, fidelity=OWN, budget=17)
-    with pytest.raises(ValueError, match=r"budget must be at least 9.*got 8"):
-        play(tracking_by_level, fidelity="seconds", budget=8)
 
 
 def test_other_levels_in_the_same_study():

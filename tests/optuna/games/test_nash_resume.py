@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 import optuna
 import pytest
-from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.samplers import RandomSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState, create_trial
@@ -23,12 +22,6 @@ from tests.optuna.games.nash_games import (
     tracking_losses,
 )
 
-SPACE = {
-    "x": FloatDistribution(0.0, 1.0, step=0.0625),
-    "y": FloatDistribution(0.0, 1.0, step=0.0625),
-}
-LEVELLED = SPACE | {"seconds": IntDistribution(1, 9)}
-
 
 def new_study(**options):
     options = {"players": PLAYERS, "budget": 12, "seed": 0} | options
@@ -38,19 +31,6 @@ def new_study(**options):
 
 def by_level(**options):
     return new_study(**{"fidelity": "seconds", "budget": 60} | options)
-
-
-def done(x, y, seconds=None, **options):
-    """A finished trial of another sampler."""
-    params = {"x": x, "y": y}
-    if seconds is not None:
-        params["seconds"] = seconds
-    return create_trial(
-        values=list(tracking_losses(x, y)),
-        params=params,
-        distributions=SPACE if seconds is None else LEVELLED,
-        **options,
-    )
 
 
 def told(study):
@@ -92,16 +72,6 @@ def test_trials_of_another_sampler_are_learned_from():
     assert sampler.equilibrium(study).params == pytest.approx(EQUILIBRIUM, abs=0.05)
 
 
-def test_trials_without_the_parameters_are_none_of_the_game():
-    study = by_level()
-    study.add_trial(done(0.125, 0.25, 3))
-    study.add_trial(done(0.125, 0.25))  # no level
-    study.add_trial(create_trial(values=[1.0, 2.0]))
-    with pytest.warns(UserWarning, match=r"fidelity='seconds'.*trial 1.*does not count"):
-        answer = study.sampler.equilibrium(study)
-    assert (answer.trials, answer.cost) == (1, 3)
-
-
 def test_what_is_enqueued_is_evaluated_and_learned_from():
     study = new_study(budget=6)
     study.enqueue_trial({"x": 0.25, "y": 0.75})
@@ -112,18 +82,6 @@ def test_what_is_enqueued_is_evaluated_and_learned_from():
     assert study.trials[3].params["x"] == 0.5
     profiles = [entry["profile"] for entry in told(study)]
     assert profiles == [trial.params for trial in study.trials]
-
-
-def test_what_is_enqueued_outside_of_the_game_does_not_count():
-    study = by_level(budget=12)
-    study.optimize(on_a_grid_by_level, n_trials=1)
-    study.enqueue_trial({"x": 0.5, "y": 0.5, "seconds": 4})
-    with pytest.warns(UserWarning, match=r"trial 1.*does not count"):
-        study.optimize(on_a_grid_by_level, n_trials=1)
-    assert study.trials[1].state == TrialState.COMPLETE
-    assert study.sampler.equilibrium(study).trials == 1
-    study.optimize(on_a_grid_by_level)
-    assert study.sampler.equilibrium(study).finished
 
 
 def test_a_failure_is_paid_for():
@@ -156,28 +114,6 @@ def test_values_that_are_no_numbers(value):
     assert (utilities[4][1] is None) == math.isnan(value)
     params = study.sampler.equilibrium(study).params
     assert max(tracking_losses(params["x"], params["y"])) < 0.05
-
-
-def test_failures_before_anything_is_known():
-    """What such a trial would have evaluated is known later, and its cost is paid."""
-
-    def objective(trial):
-        if trial.number == 0:
-            raise LookupError
-        x = trial.suggest_float("x", 0.0, 1.0)
-        if trial.number == 1:
-            raise LookupError
-        return tracking_losses(x, trial.suggest_float("y", 0.0, 1.0))
-
-    study = new_study(budget=6)
-    study.optimize(objective, n_trials=2, catch=(LookupError,))
-    assert study.sampler.equilibrium(study).trials == 0
-    study.optimize(objective)
-    assert len(study.trials) == 6
-    entries = told(study)
-    assert [entry["utilities"][0] is None for entry in entries] == [True] * 2 + [False] * 4
-    assert entries[1]["profile"]["x"] == study.trials[1].params["x"]
-    assert 0.0 <= entries[0]["profile"]["y"] <= 1.0
 
 
 def test_nothing_but_failures_still_ends():
@@ -232,14 +168,3 @@ def test_a_clock_that_was_set_forward_makes_no_lease_longer():
     study._storage._get_trial(trial._trial_id).datetime_start -= timedelta(hours=1)
     study.tell(trial, values)
     assert study.sampler._read(study)._pending(-1) == []
-
-
-def test_a_lease_is_longer_where_trials_take_long():
-    study = new_study(budget=8)
-    now = datetime.now()
-    slow = done(0.25, 0.375)
-    slow.datetime_start, slow.datetime_complete = now - timedelta(seconds=100), now
-    study.add_trial(slow)
-    dead(study, 900.0)
-    dead(study, 1100.0)
-    assert len(study.sampler._read(study)._pending(-1)) == 1

@@ -5,12 +5,9 @@ import optuna
 import pytest
 
 from mfhpo_optuna import NashSampler
-from mfhpo_optuna.study.attributes import SAMPLER_KEY
 from tests.optuna.games.nash_games import (
     EQUILIBRIUM,
-    GAME,
     PLAYERS,
-    QUERY,
     evaluated,
     on_a_grid,
     play,
@@ -77,15 +74,6 @@ def test_what_players_gain_who_deviate(finished):
     assert all(of.gain.mean < 0.01 for of in at_rest.values())
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [({"x": 0.5}, "^params must have"), ({"x": 0.5, "y": 1.5}, r"^params\['y'\]")],
-)
-def test_profiles_that_are_none(finished, params, message):
-    with pytest.raises(ValueError, match=message):
-        finished.sampler.deviations(finished, params)
-
-
 KINDS = {
     "float log": lambda trial, name: trial.suggest_float(name, 1e-4, 1.0, log=True),
     "float step": lambda trial, name: trial.suggest_float(name, -1.0, 1.0, step=0.25),
@@ -116,40 +104,6 @@ def test_every_kind_of_parameter(kind):
     for value in [*shown, answer.params["x"]]:
         assert distribution._contains(distribution.to_internal_repr(value))
         assert type(value) is type(shown[0])
-
-
-def test_the_answer_before_anything_is_known():
-    sampler = NashSampler(PLAYERS, budget=5, seed=0)
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=sampler)
-    answer = sampler.equilibrium(study)
-    assert answer.params == {}
-    assert not answer.finished
-    assert answer.epsilon == math.inf
-    assert "no trial has told all players' parameters" in answer.reason
-    assert str(answer).splitlines()[0] == "NO EQUILIBRIUM YET"
-    study.optimize(on_a_grid, n_trials=1)
-    assert set(sampler.equilibrium(study).params) == {"x", "y"}
-    assert "4 of the budget is left" in str(sampler.equilibrium(study))
-
-
-def test_attributes_are_small_and_plain(finished):
-    game = {"players": PLAYERS, "fidelity": [], "levels": [], "costs": [[1.0], [1.0]]}
-    model = {"beta": 1.5, "probability": 0.9, "averaging": False}
-    players = {"mapping": [[name, list(owned)] for name, owned in PLAYERS.items()]}
-    assert finished.user_attrs.keys() == {GAME, SAMPLER_KEY}
-    assert finished.user_attrs[GAME] == game
-    note = finished.user_attrs[SAMPLER_KEY]
-    assert note["sampler"] == "NashSampler"
-    assert note["arguments"] == {"players": players, "budget": 16, **model, "seed": 0}
-    for trial in finished.trials:
-        assert list(trial.user_attrs) == [QUERY]
-        assert not trial.system_attrs
-        assert len(json.dumps(trial.user_attrs)) < 350
-
-
-def test_the_seed_makes_a_study_repeatable(coarse):
-    assert evaluated(play(on_a_grid, budget=16)) == evaluated(coarse)
-    assert evaluated(play(on_a_grid, budget=2, seed=1))[0] != evaluated(coarse)[0]
 
 
 def test_ask_and_tell_says_when_to_stop():

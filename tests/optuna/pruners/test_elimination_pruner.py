@@ -1,4 +1,3 @@
-import math
 import warnings
 
 import optuna
@@ -138,60 +137,6 @@ def test_without_bounds_nothing_is_stopped_before_ten_trials():
     assert verdict(study, -1e6)
 
 
-def test_two_trials_that_differ_in_the_first_check_only_give_the_spread():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        study = study_of([(math.nan, 1.0)] * 12, MFEliminationPruner())
-        assert not verdict(study, 0.0)
-
-
-def test_equal_first_values_stop_nothing_at_the_first_check():
-    curves = [(0.1, k / 10, 5.0, 5.0) for k in range(11)]
-    pruner = MFEliminationPruner(final_step=27)
-    study = study_of(curves, pruner, steps=(1, 3, 9, 27))  # W = .8, at the second check
-    assert not verdict(study, 0.0, step=1)
-    assert not verdict(study, -0.5, step=3)
-    assert verdict(study, -0.7, step=3)
-
-
-def test_a_function_without_an_answer_is_named():
-    pruner = MFEliminationPruner(bias=lambda step: None)
-    study = study_of([(0.1, 0.2)], pruner)
-    with pytest.raises(TypeError, match=r"bias\[1\] must be a number or a pair.*None"):
-        pruner.prune(study, running(0.0))
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"bias": {30: 0.2, 100: 0.1}, "final_step": 27}, ["[30, 100]", "final step 27"]),
-        ({"bias": {30: 0.2}, "final_step": 30}, ["[30]", "final step 30"]),
-        ({"bias": {1: 0.2}, "final_step": 27, "n_warmup_steps": 3}, ["n_warmup_steps=3"]),
-        ({"bias": {1: 0.4, 3: 0.1}, "n_warmup_steps": 5}, ["[1, 3]", "n_warmup_steps=5"]),
-        ({"final_step": 2}, ["final_step=2", "reduction_factor=3"]),
-        ({"final_step": 27, "n_warmup_steps": 10}, ["n_warmup_steps=10", "final_step=27"]),
-    ],
-)
-def test_steps_of_which_none_is_checked_are_refused(options, words):
-    with pytest.raises(ValueError, match="nothing is ever stopped") as caught:
-        MFEliminationPruner(**options)
-    for word in words:
-        assert word in str(caught.value)
-
-
-@pytest.mark.parametrize("options", [{"bias": {30: 0.2}}, {"n_warmup_steps": 10}])
-def test_curves_that_end_before_any_check_are_warned_of_once(options):
-    study = study_of([(0.1, 0.2)] * 3, MFEliminationPruner(**options), steps=(1, 27))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        for value in (0.0, 0.1):
-            assert not verdict(study, value)
-            add(study, value, (0.0, 0.0), steps=(1, 27))
-    [message] = [str(warning.message) for warning in caught]
-    assert message.startswith("nothing is ever stopped")
-    assert "27" in message
-
-
 def test_a_trial_that_ended_while_it_could_still_gain_is_no_finished_curve():
     """Its last value says no more than a report there; 2.0 at step 1 ends at 1.6 at least."""
     study = study_of([(2.0,)], MFEliminationPruner(bias={1: 0.4, 3: 0.1}), steps=(1,))
@@ -202,15 +147,3 @@ def test_a_trial_that_ended_while_it_could_still_gain_is_no_finished_curve():
         add(study, 2, (1.0, 1.0, 1.0), steps=(1, 3, 9))
         assert verdict(study, 0.5)
         assert not verdict(study, 0.7)  # the trials that ended early would have stopped it
-
-
-def test_where_nothing_is_gained_any_more_a_curve_is_finished():
-    study = study_of([(0.8, 0.9)], MFEliminationPruner(bias={1: 0.4, 3: 0.0}))
-    assert verdict(study, 0.45)
-    assert not verdict(study, 0.55)
-
-
-def test_a_function_whose_bounds_grow_is_named_when_it_is_asked():
-    study = study_of([(0.1, 0.2, 0.3)], MFEliminationPruner(bias=lambda s: s), steps=(1, 3, 9))
-    with pytest.raises(ValueError, match=r"bias must not grow with the step: bias\[3\]"):
-        study.pruner.prune(study, running(0.0))

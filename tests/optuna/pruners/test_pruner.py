@@ -185,18 +185,6 @@ def test_one_pruner_serves_several_studies_threads_and_copies():
             assert copy.prune(study, running(value)) == pruner.prune(study, running(value))
 
 
-def test_a_name_is_no_collection_of_names():
-    with pytest.raises(ValueError, match=r"write \('seed',\)"):
-        IISEPruner(replicate_params="seed")
-
-
-def test_several_objectives_are_refused():
-    pruner = IISEPruner()
-    study = optuna.create_study(directions=["maximize", "minimize"], pruner=pruner)
-    with pytest.raises(ValueError, match=r"one objective, but .* has 2"):
-        pruner.prune(study, running(0.0))
-
-
 @pytest.mark.slow
 def test_a_call_is_cheap_after_many_trials():
     rng = np.random.default_rng(0)

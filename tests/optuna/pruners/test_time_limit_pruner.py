@@ -4,7 +4,6 @@ from datetime import datetime, timedelta
 
 import optuna
 import pytest
-from optuna.pruners import NopPruner, ThresholdPruner
 from optuna.trial import TrialState
 
 from mfhpo_optuna import RCUCBSampler, TimeLimitPruner, time_limited
@@ -67,14 +66,6 @@ def test_the_smaller_limit_counts(limit, told, ran, censored_at):
     assert SECONDS_KEY not in attributes
 
 
-def test_within_the_limit_the_other_pruner_decides():
-    stops, goes_on = ThresholdPruner(upper=0.5), NopPruner()
-    assert asks(TimeLimitPruner(60.0, stops), 1.0)[0]
-    assert CENSORED_KEY not in asks(TimeLimitPruner(60.0, stops), 1.0)[1]
-    assert not asks(TimeLimitPruner(60.0, goes_on), 1.0)[0]
-    assert asks(TimeLimitPruner(60.0, goes_on), 61.0)[0]
-
-
 def test_both_enforcers_read_the_same_clock():
     def objective(trial):
         value = trial.suggest_float("x", 0.0, 1.0)
@@ -113,8 +104,3 @@ def test_a_trial_that_goes_on_is_marked_and_its_seconds_are_those_at_its_end(lim
     assert trial.state == TrialState.COMPLETE
     assert trial.user_attrs[CENSORED_KEY] == 0.05
     assert trial.user_attrs[SECONDS_KEY] >= 0.3
-
-
-def test_a_bad_limit_of_the_sampler_is_named_and_ignored():
-    with pytest.warns(UserWarning, match=f"{LIMIT_KEY}.*of trial 0 is not what mfhpo writes"):
-        asks(TimeLimitPruner(60.0), 1.0, -1.0)

@@ -1,6 +1,5 @@
 import json
 import shutil
-import sys
 import threading
 import time
 import urllib.request
@@ -10,10 +9,8 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 import optuna
 import pytest
 
-from mfhpo_optuna import IISESampler, NashSampler, publish_to_dashboard
+from mfhpo_optuna import IISESampler, publish_to_dashboard
 from mfhpo_optuna.report import dashboard
-from mfhpo_optuna.report.pictures import figures_of
-from mfhpo_optuna.report.reading import read_study
 from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
 from tests.optuna.report.conftest import SCRIPT, load, noisy, summarised
 
@@ -84,13 +81,6 @@ def test_the_dashboard_has_the_answer_and_the_picture(site, published, name):
     assert figure["data"]
 
 
-def test_without_a_sampler_the_note_says_so(site):
-    detail, _ = seen(site, "plain")
-    assert detail["note"]["body"].startswith("## No answer\n\nNo sampler of mfhpo has answered")
-    assert "| trials | 6 in the study: 6 with a value |" in detail["note"]["body"]
-    assert detail["plotly_graph_objects"] == []
-
-
 def test_the_best_trial_of_the_dashboard_is_the_luckiest(site, published):
     study = load(published, "race")
     luckiest = min(study.trials, key=lambda trial: trial.value)
@@ -98,12 +88,6 @@ def test_the_best_trial_of_the_dashboard_is_the_luckiest(site, published):
     assert CERTIFICATE_KEY in study.best_trial.user_attrs
     detail, _ = seen(site, "race")
     assert [trial["number"] for trial in detail["best_trials"]] == [luckiest.number]
-
-
-def test_the_fidelity_is_among_the_importances_of_the_dashboard(site):
-    _, path = seen(site, "search")
-    [found] = got(site, f"/api{path}/param_importances")["param_importances"]
-    assert {one["name"] for one in found} == {"x", "kind", "epochs"}
 
 
 def eventually(driver, script, *arguments):
@@ -148,16 +132,6 @@ def test_a_browser_shows_the_picture_whole(site, driver, name):
     assert driver.get_log("browser") == []
 
 
-@pytest.mark.parametrize("name", ["race", "search", "plain"])
-def test_a_browser_shows_the_note(site, published, driver, name):
-    _, path = seen(site, name)
-    driver.get(f"{site}/dashboard{path}/note")
-    summary = summarised(load(published, name))
-    text = note_below(driver, summary.status.capitalize())
-    for expected in (summary.sentence, *(text for _, text in summary.rows)):
-        assert " ".join(expected.split()) in text
-
-
 def test_markup_in_a_value_stays_text(site, published, driver):
     study = load(published, "plain")
     rows = (f"x=_1_ *2* ~~3~~ `4` $5$ [6](http://a.b) | {SCRIPT} & # \\ 7", "a\nb", *ADDRESSES)
@@ -182,18 +156,6 @@ def test_what_was_written_by_hand_is_kept():
     assert note.startswith("## Certified\n")
 
 
-def test_own_words_below_a_last_line_that_was_deleted_are_kept():
-    study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
-    study.optimize(noisy(0))
-    publish_to_dashboard(study)
-    note = optuna_dashboard.get_note(study)
-    assert note.endswith(dashboard._END_OF_OURS)
-    shortened = note.removesuffix(dashboard._END_OF_OURS)
-    optuna_dashboard.save_note(study, f"{shortened}{OWN_WORDS}")
-    publish_to_dashboard(study)
-    assert optuna_dashboard.get_note(study) == f"{note}\n\n{OWN_WORDS}"
-
-
 def test_only_what_has_changed_is_written(monkeypatch):
     study = optuna.create_study(sampler=IISESampler("epochs", arms=3, epsilon=0.1, seed=0))
     study.optimize(noisy(0), n_trials=9)
@@ -211,48 +173,3 @@ def test_only_what_has_changed_is_written(monkeypatch):
     study.optimize(noisy(0))
     publish_to_dashboard(study)
     assert written == {"plot_data", "note_ver", "note_str"}
-
-
-def test_panels_keep_their_distance_in_a_lower_figure(counted):
-    [(_, _, figure)] = figures_of(read_study(counted))
-
-    def pixels(layout):
-        inside = layout.height - layout.margin.t - layout.margin.b
-        lower, upper = layout.yaxis2.domain, layout.yaxis.domain
-        return inside * (upper[0] - lower[1]), inside * (upper[1] - lower[0])
-
-    gap, _ = pixels(figure.layout)
-    layout = dashboard._in_the_box(figure).layout
-    inside = 450 - layout.margin.t - layout.margin.b
-    assert pixels(layout) == pytest.approx((gap, inside))
-
-
-def test_a_figure_that_is_much_too_high_is_left_out():
-    players = {f"player {place}": [f"x{place}", f"y{place}"] for place in range(5)}
-    study = optuna.create_study(
-        directions=["minimize"] * len(players), sampler=NashSampler(players, budget=3, seed=0)
-    )
-
-    def objective(trial):
-        names = [name for own in players.values() for name in own]
-        mean = sum(trial.suggest_float(name, 0, 1) for name in names) / len(names)
-        return [(trial.params[x] - mean) ** 2 + trial.params[y] for x, y in players.values()]
-
-    study.optimize(objective)
-    publish_to_dashboard(study)
-    attributes = study._storage.get_study_system_attrs(study._study_id)
-    plots = {key.split(":")[2] for key in attributes if key.startswith("dashboard:plot_data:")}
-    assert plots == {"mfhpo-how-the-search-for-it-went"}
-    assert "no equilibrium" in optuna_dashboard.get_note(study)
-
-
-def test_a_study_must_be_given():
-    with pytest.raises(TypeError, match=r"study must be an optuna\.Study, got 3"):
-        publish_to_dashboard(3)
-
-
-@pytest.mark.parametrize("missing", ["optuna_dashboard", "plotly.graph_objects"])
-def test_without_a_package_it_is_named(monkeypatch, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(ImportError, match=r'pip install ("optuna-dashboard>=|"plotly>=)'):
-        publish_to_dashboard(optuna.create_study())

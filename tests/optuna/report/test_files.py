@@ -46,19 +46,6 @@ def test_an_error_on_the_way_leaves_the_earlier_page(study, yesterday, monkeypat
     assert list(yesterday.parent.iterdir()) == [yesterday]
 
 
-def test_a_link_stays_one(study, yesterday):
-    link = yesterday.with_name("link.html")
-    link.symlink_to(yesterday)
-    write_report(study, link)
-    assert link.is_symlink()
-    assert "<!DOCTYPE html>" in yesterday.read_text(encoding="utf-8")
-
-
-def test_a_device_is_written_to(study):
-    write_report(study, os.devnull)
-    assert not stat.S_ISREG(os.stat(os.devnull).st_mode)
-
-
 def test_a_pipe_is_written_to():
     reading, writing = os.pipe()
     _replace(Path(f"/dev/fd/{writing}"), "a page")

@@ -1,7 +1,7 @@
 import optuna
 import pytest
 
-from mfhpo_optuna import NashSampler, write_report
+from mfhpo_optuna import NashSampler
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study
 from tests.optuna.report.conftest import summarised
@@ -50,9 +50,3 @@ def test_a_game_with_a_fidelity_is_paid_in_it():
     assert sum(share.spent for share in shares) == answer.cost
     [other] = [share for share in shares if share.purpose == "not counted"]
     assert other.spent == 0.0
-
-
-def test_the_page_of_a_game_has_its_budget(game, tmp_path):
-    write_report(game, tmp_path / "game.html")
-    page = (tmp_path / "game.html").read_text(encoding="utf-8")
-    assert "in all, of 8" in page

@@ -1,6 +1,5 @@
 import hashlib
 import json
-import math
 from pathlib import Path
 
 import optuna
@@ -9,7 +8,7 @@ from optuna.distributions import FloatDistribution
 
 from mfhpo import Bias, Bounded, Fidelity, HoeffdingRadius, SubGaussian
 from mfhpo.censored import Linear
-from mfhpo_optuna import IISESampler, MFSampler, RCUCBSampler, SearchSampler, certify
+from mfhpo_optuna import IISESampler, RCUCBSampler, SearchSampler, certify
 from mfhpo_optuna.arguments import from_json, to_json
 from mfhpo_optuna.report.ledger import ledger_of, where_it_went
 from mfhpo_optuna.report.reading import read_study
@@ -36,23 +35,6 @@ def test_an_argument_that_json_does_not_hold_is_named():
     stored = to_json({"radius": HoeffdingRadius(1.0), "delta": 0.1})
     with pytest.raises(ValueError, match=r"radius=HoeffdingRadius\(sigma=1.0"):
         from_json(stored)
-
-
-def test_the_longest_arguments_are_dropped_where_a_database_cannot_hold_all():
-    candidates = [{"x": float(i)} for i in range(5_000)]
-    stored = to_json({"arms": candidates, "delta": 0.1})
-    assert len(json.dumps(stored)) < 1_000
-    assert stored["delta"] == 0.1
-    with pytest.raises(ValueError, match="arms="):
-        from_json(stored)
-
-
-def test_candidates_of_an_ordinary_race_are_kept():
-    names = ("learning_rate", "weight_decay", "dropout", "momentum", "label_smoothing")
-    candidates = [{name: math.sqrt(i + 0.5) for name in names} for i in range(120)]
-    stored = to_json({"arms": candidates})
-    assert 20_000 < len(json.dumps(stored)) < 60_000
-    assert from_json(stored) == {"arms": candidates}
 
 
 @pytest.mark.parametrize("name", ["race", "search"])
@@ -123,50 +105,6 @@ def test_the_search_is_paid_before_its_certificate(storage):
     ]
 
 
-def test_what_was_estimated_is_told_from_what_was_declared(storage):
-    def estimated(name):
-        return [one.text for one in summarised(load(storage, name)).grounds if one.estimated]
-
-    assert any(text.startswith("tolerance") for text in estimated("search"))
-    assert not any(text.startswith("tolerance") for text in estimated("race"))
-    assert any(text.startswith("noise") for text in estimated("race"))
-
-
-def test_time_limits(limits):
-    summary = summarised(limits)
-    assert summary.params == {"model": "slow"}
-    assert summary.sentence == "model='slow', with a time limit of 1 s."
-    assert summary.values[0].value == limits.sampler.recommendation(limits).gain
-    assert ("interval", "wrong with probability at most 0.05") in summary.facts
-
-
-@pytest.mark.filterwarnings("ignore:.*nobody enforces it")
-def test_bounds_from_an_estimated_range_claim_no_probability():
-    study = optuna.create_study(sampler=RCUCBSampler(arms=2, limits=[1.0]))
-    for value in (1.0, 2.0):
-        trial = study.ask()
-        trial.suggest_float("x", 0, 1)
-        study.tell(trial, value)
-    found = ("interval", "approximate: the range of the values is estimated")
-    assert found in summarised(study).facts
-
-
-def test_a_game_is_read_as_by_its_own_sampler(game):
-    elsewhere = optuna.load_study(study_name="game", storage=game._storage)
-    assert read_study(elsewhere).answer == game.sampler.equilibrium(game).to_dict()
-
-
-def test_a_game(game):
-    summary = summarised(game)
-    assert [one.who for one in summary.values[:2]] == ["objective of row", "objective of column"]
-    assert summary.params == game.sampler.equilibrium(game).params
-
-
-def test_a_race_that_has_not_begun_says_so():
-    study = optuna.create_study(sampler=MFSampler("epochs", arms=4))
-    assert "no finished trial" in summarised(study).sentence
-
-
 def test_the_record_of_a_certificate_is_read_from_its_last_answer(tmp_path):
     url = f"sqlite:///{tmp_path / 'study.db'}"
     study = optuna.create_study(storage=url, study_name="plain")
@@ -229,21 +167,6 @@ def test_a_trial_outside_the_race_costs_it_nothing():
     assert shares["not counted"].spent == 0.0
 
 
-def test_declared_costs_have_no_name():
-    fidelity = Fidelity("size", levels=["small", "large"], costs=[1, 5])
-    study = optuna.create_study(sampler=IISESampler(fidelity, arms=2, budget=30, seed=0))
-
-    def objective(trial):
-        size = trial.suggest_categorical("size", ["small", "large"])
-        noise = 0.01 * (trial.number % 3)
-        return trial.suggest_float("x", 0, 1) + {"small": 0.1, "large": 0.0}[size] + noise
-
-    study.optimize(objective)
-    summary = summarised(study)
-    assert dict(summary.facts)["paid"] == "30 units of cost in 6 trials"
-    assert summary.values[0].who == "what it is worth (size=large)"
-
-
 @pytest.mark.parametrize(
     "note",
     [
@@ -262,13 +185,6 @@ def test_a_note_that_cannot_be_used_is_said_to_be_one(note):
     reading = read_study(study)
     assert reading.sampler is None
     assert reading.without.startswith("the study's note of its sampler cannot be used: ")
-
-
-def test_what_only_matters_while_a_study_runs_is_not_needed_to_read_it():
-    study = optuna.create_study()
-    arguments = {"fidelity": "epochs", "progress": "live", "lease": 60.0, "seed": 1}
-    study.set_user_attr(SAMPLER_KEY, {"sampler": "SearchSampler", "arguments": arguments})
-    assert stored_sampler(study).arguments == {"fidelity": "epochs", "seed": 1}
 
 
 def test_a_study_that_was_run_with_an_old_name_is_read():

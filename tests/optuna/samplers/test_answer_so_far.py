@@ -1,11 +1,9 @@
 """The best trial before the race is over; see `mfhpo_optuna.samplers.answer` for the rule."""
 
-import warnings
-
 import numpy as np
 import optuna
 import pytest
-from optuna.samplers import RandomSampler, TPESampler
+from optuna.samplers import TPESampler
 from optuna.trial import create_trial
 
 from mfhpo_optuna import (
@@ -15,12 +13,10 @@ from mfhpo_optuna import (
     MFTopTwoSampler,
     MFUCBSampler,
     SearchSampler,
-    certify,
 )
 from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
-    PULL,
     SO_FAR,
     answers,
     answers_so_far,
@@ -98,29 +94,6 @@ def test_there_is_one_from_the_first_value_at_the_target_on(fidelity):
     assert len(seen) > 10
     assert seen == sorted(seen, reverse=True)
     assert np.isfinite(seen[-1])
-
-
-@some
-def test_ctrl_c_leaves_a_best_trial(name):
-    study = optuna.create_study(sampler=SAMPLERS[name]())
-
-    def objective(trial):
-        value = bowl(trial)
-        if len(pulls(study)) == 20:
-            raise KeyboardInterrupt
-        return value
-
-    with pytest.raises(KeyboardInterrupt):
-        study.optimize(objective)
-    check(study)
-
-
-def test_under_ask_and_tell_there_is_a_best_trial():
-    study = optuna.create_study(sampler=IISESampler(EPOCHS, ARMS, seed=0))
-    for _ in range(10):
-        trial = study.ask()
-        study.tell(trial, bowl(trial))
-    check(study)
 
 
 @pytest.mark.parametrize("file", ["race.db", "race.log"])
@@ -201,30 +174,6 @@ def test_a_final_answer_is_the_best_trial_also_after_a_promise_that_it_does_not_
     assert sign * sampler.recommendation(study).mean > sign * final.value
 
 
-def test_where_the_mean_breaks_an_earlier_promise_a_warning_says_so():
-    study = optuna.create_study(sampler=IISESampler(EPOCHS, ARMS, epsilon=0.2, measure=3, seed=0))
-    study.optimize(bowl, n_trials=8)
-    study.add_trial(
-        create_trial(
-            value=-3.0,
-            user_attrs={CERTIFICATE: {"arm": 0, "certified": False}, SO_FAR: 8},
-        )
-    )
-    with pytest.warns(UserWarning, match=r"best_value is -3, as an earlier answer had promised"):
-        study.optimize(bowl)
-    assert study.best_trial == answers(study)[-1]
-    assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-def test_a_certified_answer_stays_until_there_is_another():
-    study = run(IISESampler(EPOCHS, ARMS, epsilon=0.2, measure=3, seed=0))
-    certified = study.best_trial
-    study.sampler = IISESampler(EPOCHS, ARMS, epsilon=0.0, delta=1e-9, seed=0)
-    study.optimize(lambda trial: bowl(trial) + 5.0 * (trial.params["x"] == 0.0), n_trials=90)
-    assert study.sampler.recommendation(study).params != {"x": 0.0}
-    assert study.best_trial == certified == answers(study)[-1]
-
-
 @pytest.mark.parametrize("make", SAMPLERS.values(), ids=SAMPLERS.keys())
 def test_answers_so_far_change_no_choice(make, monkeypatch):
     def resumed():
@@ -242,46 +191,3 @@ def test_answers_so_far_change_no_choice(make, monkeypatch):
     assert sequence(with_answers) == sequence(without)
     one, other = (s.sampler.recommendation(s).to_dict() for s in (with_answers, without))
     assert one == other
-
-
-def test_a_resumed_study_has_the_answers_of_an_uninterrupted_one():
-    def told(study):
-        return [(t.user_attrs[SO_FAR], t.params, t.value) for t in answers_so_far(study)]
-
-    whole, resumed = (
-        optuna.create_study(study_name="race", sampler=SAMPLERS["race"]()) for _ in range(2)
-    )
-    whole.optimize(bowl, n_trials=90)
-    for _ in range(30):
-        resumed.sampler = SAMPLERS["race"]()
-        resumed.optimize(bowl, n_trials=3)
-    assert told(resumed) == told(whole)
-
-
-@pytest.mark.slow
-def test_answers_so_far_are_few():
-    """Each evaluation is better than all before: 50 + log(400 / 50) / log(1.02) is 155."""
-
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        return -float(len(pulls(trial.study)))
-
-    study = run(SearchSampler(proposer=RandomSampler(seed=0), seed=0), objective, n_trials=400)
-    behind = [trial.user_attrs[SO_FAR] for trial in answers_so_far(study)]
-    assert behind[:50] == list(range(1, 51))
-    assert len(behind) in (154, 155)
-    assert max(np.diff(behind)) <= 0.02 * 400 + 1
-    assert study.best_params == pulls(study)[behind[-1] - 1].params
-
-
-def test_they_are_no_candidates_of_a_certificate():
-    study = run(SearchSampler(trials=30, seed=0), lambda t: t.suggest_float("x", -1, 1) ** 2)
-    assert answers_so_far(study)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # there is no noise
-        answer = certify(study, lambda t: t.suggest_float("x", -1, 1) ** 2, top=5, progress=False)
-    numbers = {trial.number for trial in pulls(study)}
-    assert {int(one.name.removeprefix("trial ")) for one in answer.candidates} <= numbers
-    record = optuna.load_study(study_name=answer.study_name, storage=study._storage)
-    assert not answers_so_far(record)
-    assert all(PULL in trial.user_attrs for trial in record.trials if trial not in answers(record))

@@ -6,14 +6,13 @@ import pytest
 from optuna.trial import TrialState
 
 from mfhpo import ArmWithdrawnWarning
-from mfhpo_optuna import Fidelity, IISESampler
+from mfhpo_optuna import IISESampler
 from tests.optuna.samplers.races import (
     ARMS,
     CERTIFICATE,
     PULL,
     arms_of,
     bowl,
-    configurations,
     ended,
     noise,
     pulls,
@@ -40,19 +39,6 @@ def test_conditional_space():
     assert {tuple(sorted(arm)) for arm in arms.values()} == {("model", "ridge"), ("depth", "model")}
     lowest = min(arm["depth"] for arm in arms.values() if "depth" in arm)
     assert study.best_params == {"model": "tree", "depth": lowest, "epochs": 9}
-
-
-def test_a_parameter_asked_for_at_the_target_only():
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        epochs = trial.suggest_int("epochs", 1, 9)
-        shrink = trial.suggest_float("shrink", 0.0, 0.1) if epochs == 9 else 0.0
-        return x**2 + shrink + noise(trial)
-
-    sampler = IISESampler("epochs", arms=6, epsilon=0.2, seed=0)
-    study = run(sampler, objective)
-    configurations(study)
-    assert set(study.best_params) == {"x", "shrink", "epochs"}
 
 
 def test_best_trial_is_neither_a_cheap_nor_a_lucky_pull():
@@ -96,26 +82,6 @@ def test_trials_that_ran_before_the_fidelity_was_asked_for_are_warned_of():
     assert sampler.recommendation(study).params == {"x": 0.0}
 
 
-def test_recommendation_before_during_and_after():
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    with pytest.raises(ValueError, match=r"no finished trial.*'epochs'.*nothing to recommend yet"):
-        sampler.recommendation(study)
-    study.optimize(bowl, n_trials=5)
-    during = sampler.recommendation(study)
-    assert not during.certified
-    assert during.trials == 5
-    assert during.params in ARMS
-    assert "NOT CERTIFIED" in str(during)
-    assert during == sampler.recommendation(study)
-    study.optimize(bowl)
-    after = sampler.recommendation(study)
-    assert after.certified
-    assert after.trials == len(pulls(study))
-    assert str(after).startswith("CERTIFIED: x=0")
-    assert IISESampler("epochs", ARMS, epsilon=0.1, seed=0).recommendation(study) == after
-
-
 def flattering(trial):
     x = trial.suggest_float("x", -1, 1)
     epochs = trial.suggest_int("epochs", 1, 9)
@@ -135,26 +101,6 @@ def test_a_budget_that_runs_out_gives_an_answer_marked_as_not_certified():
     assert study.best_trial.user_attrs[CERTIFICATE]["certified"] is False
 
 
-def test_the_answer_s_trial_says_the_level_at_which_its_value_was_seen():
-    sampler = IISESampler("epochs", ARMS, budget=6, estimated_bias="eliminate", seed=0)
-    study = run(sampler, flattering)
-    answer = sampler.recommendation(study)
-    assert answer.level == 1
-    assert study.best_params["epochs"] == answer.level
-    assert study.best_value >= answer.mean  # no promise that a certified answer cannot beat
-
-
-def test_another_optimize_after_the_end_changes_nothing():
-    study = run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0))
-    best = study.best_trial
-    study.optimize(bowl, n_trials=10)
-    assert len(study.trials) <= best.number + 2
-    assert study.best_trial == best
-    study = run(IISESampler("epochs", ARMS, epsilon=0.01, budget=100, seed=0), flattering)
-    study.optimize(flattering)
-    assert study.sampler.recommendation(study).cost <= 100
-
-
 @pytest.mark.parametrize("options", [{"epsilon": 0.01, "budget": 100}, {"epsilon": 0.1}])
 def test_ask_and_tell_can_see_the_end(options):
     sampler = IISESampler("epochs", ARMS, **options, seed=0)
@@ -166,30 +112,6 @@ def test_ask_and_tell_can_see_the_end(options):
             break
     assert sampler.recommendation(study).cost <= options.get("budget", math.inf)
     assert study.best_params == {"x": 0.0, "epochs": 9}
-
-
-def test_the_seed_or_else_the_study_s_name_decides():
-    def raced(**options):
-        name = options.pop("name", None)
-        sampler = IISESampler("epochs", 8, epsilon=0.1, **options)
-        return sequence(run(sampler, study_name=name))
-
-    assert raced(seed=0) == raced(seed=0) != raced(seed=1)
-    assert raced(name="a") == raced(name="a") != raced(name="b")
-
-
-def test_two_studies_with_one_sampler():
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    up = optuna.create_study(sampler=sampler, direction="maximize")
-    down = optuna.create_study(sampler=sampler)
-    for _ in range(8):
-        up.optimize(bowl, n_trials=3)
-        down.optimize(bowl, n_trials=3)
-    up.optimize(bowl)
-    down.optimize(bowl)
-    assert up.best_params == {"x": -0.9, "epochs": 9}
-    assert down.best_params == {"x": 0.0, "epochs": 9}
-    assert sequence(down) == sequence(run(IISESampler("epochs", ARMS, epsilon=0.1, seed=0)))
 
 
 def test_a_study_that_was_deleted_and_made_again_is_a_new_race():
@@ -267,18 +189,6 @@ def test_when_every_arm_fails_the_study_stops_and_says_so():
         _ = study.best_trial
 
 
-def test_failures_before_the_fidelity_is_asked_for_count():
-    def objective(trial):
-        if trial.suggest_float("x", -1, 1) == 0.0:
-            raise optuna.TrialPruned
-        return trial.params["x"] ** 2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
-
-    sampler = IISESampler("epochs", [{"x": 0.0}, {"x": 0.5}, {"x": 0.9}], epsilon=0.1, seed=0)
-    with pytest.warns(ArmWithdrawnWarning, match="arm 0 .*leaves"):
-        study = run(sampler, objective)
-    assert study.best_params == {"x": 0.5, "epochs": 9}
-
-
 @pytest.mark.filterwarnings(
     "ignore:trial .* evaluated", "ignore::mfhpo.ArmWithdrawnWarning", "ignore:the race ended"
 )
@@ -297,33 +207,3 @@ def test_an_objective_whose_ranges_change_does_not_go_on_for_ever(delegate):
     with pytest.warns(UserWarning, match=words):
         study.optimize(elsewhere, n_trials=500)
     assert len(pulls(study)) < 504
-
-
-def test_ranges_that_grow_keep_the_arms():
-    def objective(trial):
-        width = 1.0 if trial.number < 10 else 2.0
-        x = trial.suggest_float("x", -width, width)
-        return x**2 + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
-
-    study = run(IISESampler("epochs", arms=4, epsilon=0.1, seed=0), objective)
-    assert len({trial.params["x"] for trial in pulls(study)}) == 4
-
-
-def test_a_budget_below_one_evaluation_says_so():
-    fidelity = Fidelity("epochs", levels=[2, 9])
-    with pytest.warns(UserWarning, match="budget=1 is less than the 2 .* epochs=2: nothing") as w:
-        study = optuna.create_study(sampler=IISESampler(fidelity, ARMS, budget=1, seed=0))
-    assert w[0].filename == __file__
-    with pytest.warns(UserWarning, match="ended without an answer: the budget of 1 is spent"):
-        study.optimize(bowl, n_trials=5)
-    assert all(trial.state == TrialState.PRUNED for trial in study.trials)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_choices_that_cannot_be_hashed():
-    def objective(trial):
-        layers = trial.suggest_categorical("layers", [[64], [64, 64]])
-        return 0.5 * len(layers) + 0.1 / trial.suggest_int("epochs", 1, 9) + noise(trial)
-
-    study = run(IISESampler("epochs", arms=4, epsilon=0.1, seed=1), objective)
-    assert study.best_params["layers"] == [64]

@@ -7,7 +7,7 @@ import optuna
 import pytest
 from optuna.distributions import IntDistribution
 
-from mfhpo import BlockElimination, Fidelity
+from mfhpo import BlockElimination
 from mfhpo_optuna import MFSampler
 from mfhpo_optuna.samplers import policy_sampler
 from tests.optuna.samplers.races import BEST_ARM, CLASSES, PULL, answers, pulls, run
@@ -112,34 +112,6 @@ def test_the_race_ends_without_a_certificate_when_all_folds_were_used(n_jobs):
     assert (again.finished, again.params) == (True, answer.params)
 
 
-def test_what_is_begun_before_the_number_of_folds_is_known_does_no_harm():
-    study = optuna.create_study(sampler=make(replicate="fold", epsilon=0.001))
-    objective = on_folds(0.5)
-    trials = [study.ask() for _ in range(28)]  # three more than there are
-    for trial in trials:
-        study.tell(trial, objective(trial))
-    answer = study.sampler.recommendation(study)
-    assert (answer.finished, answer.certified) == (True, False)
-    assert answer.reason.startswith("all 5 replicates were used")
-
-
-def test_a_worker_waits_while_the_last_fold_is_under_way():
-    study = optuna.create_study(sampler=make(replicate="fold", epsilon=0.001))
-    objective = on_folds(0.5)
-    trials = [study.ask() for _ in range(25)]
-    values = [objective(trial) for trial in trials]
-    for trial, value in zip(trials[:-1], values, strict=False):
-        study.tell(trial, value)
-    late = threading.Timer(1.0, study.tell, (trials[-1], values[-1]))
-    late.start()
-    study.optimize(objective, timeout=60)
-    late.join()
-    assert study.sampler.recommendation(study).finished
-    assert len(pulls(study)) == 25
-    [waited] = [t for t in study.trials if t.state == optuna.trial.TrialState.PRUNED]
-    assert waited.params == {}
-
-
 def test_a_worker_waits_while_what_may_end_the_race_is_under_way(monkeypatch):
     monkeypatch.setattr(policy_sampler, "_LONGEST_WAIT", 0.2)
     study = optuna.create_study(sampler=make())
@@ -193,12 +165,6 @@ def test_how_the_objective_must_ask(asked, error, words):
 def test_what_has_no_part_in_blocks(cls, options, word):
     with pytest.raises(ValueError, match=f"{word}.*replicate|replicate.*{word}"):
         make(CLASSES[cls], **options)
-
-
-def test_a_bias_of_the_fidelity_has_no_part_in_blocks():
-    fidelity = Fidelity("epochs", bias=[0.1, 0.0])
-    with pytest.raises(ValueError, match=r"bias=\(0.1, 0.0\) has no part in .*replicate='split'"):
-        MFSampler(fidelity, ARMS, replicate="split", epsilon=0.1)
 
 
 def test_the_replicate_is_no_parameter_of_an_arm():

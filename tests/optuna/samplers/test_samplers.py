@@ -1,5 +1,4 @@
 import json
-import logging
 import pickle
 import warnings
 
@@ -100,20 +99,6 @@ def test_without_a_budget_the_study_goes_on_and_answers_at_any_time(make):
     assert study.best_params["x"] == 0.0
     per_arm = [sum(t.params["x"] == arm["x"] for t in pulls(study)) for arm in ARMS]
     assert per_arm[2] == max(per_arm)
-
-
-@both_directions
-@reward
-def test_where_nothing_is_certain_the_best_value_promises_nothing(make, direction, sign):
-    sampler = make("epochs", ARMS, budget=20, seed=0)
-    study = run(sampler, signed(sign), direction=direction)
-    answer = sampler.recommendation(study)
-    assert answer.interval == (-np.inf, np.inf)
-    assert study.best_value == sign * np.inf
-    assert np.isfinite(study.best_trial.user_attrs[CERTIFICATE]["mean"])
-    study.sampler = make("epochs", ARMS, budget=20, seed=0)
-    study.optimize(signed(sign))
-    assert sum(CERTIFICATE in trial.user_attrs for trial in study.trials) == 1
 
 
 @both_directions
@@ -230,50 +215,6 @@ def test_a_study_ends_whose_every_trial_fails_before_it_asks_for_the_fidelity(sa
     with pytest.warns(UserWarning, match="every trial failed before it asked for the fidelity"):
         study = run(sampler, objective, catch=(ArithmeticError,))
     assert len(study.trials) == most
-
-
-def test_the_choice_is_known_with_the_levels():
-    sampler = MFSampler("epochs", ARMS, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    with pytest.raises(ValueError, match="no policy is chosen yet"):
-        sampler.choice(study)
-    study.optimize(bowl, n_trials=1)
-    assert sampler.choice(study).policy.__name__ == "MFTopTwo"
-    assert pickle.loads(pickle.dumps(sampler)).choice(study) == sampler.choice(study)
-    declared = MFSampler(EPOCHS, ARMS, aim="reward per pull")
-    study = optuna.create_study(direction="maximize")
-    assert declared.choice(study).policy.__name__ == "MFElimination"
-
-
-@pytest.mark.parametrize(
-    ("make", "options"), [(MFEliminationSampler, {}), (MFSampler, {"aim": "reward per pull"})]
-)
-def test_losses_per_pull_are_warned_of_once(make, options):
-    def messages(direction):
-        sampler = make("epochs", ARMS, seed=0, **options)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            for _ in range(2):
-                sampler.recommendation(run(sampler, n_trials=3, direction=direction))
-        return [w for w in caught if "as many trials are made as the budget" in str(w.message)]
-
-    assert len(messages("minimize")) == 1
-    assert messages("maximize") == []
-
-
-def test_the_choice_is_logged_once_with_its_reason(caplog, monkeypatch):
-    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.fidelity_sampler")
-    monkeypatch.setattr(logger, "handlers", [caplog.handler])
-    monkeypatch.setattr(logger, "propagate", False)
-    caplog.set_level(logging.INFO, logger=logger.name)
-    sampler = MFSampler("epochs", ARMS, aim="reward per cost", seed=0)
-    study = run(sampler, n_trials=5)
-    sampler.recommendation(study)
-    sampler.choice(study)
-    sampler.replay(study, lambda race: lambda number, pull, observation: None)
-    [line] = [message for message in caplog.messages if "chosen" in message]
-    assert line.startswith(f"study {study.study_name!r}: MFUCB is chosen: ")
-    assert sampler.choice(study).reason in line
 
 
 @best_arm

@@ -1,5 +1,3 @@
-import math
-
 import optuna
 import pytest
 from optuna.samplers import QMCSampler, TPESampler
@@ -131,18 +129,6 @@ def test_an_enqueued_arm_counts_for_that_arm():
     assert study.best_params == {"x": 0.0, "epochs": 9}
 
 
-def test_a_configuration_enqueued_before_the_race_becomes_an_arm():
-    sampler = IISESampler("epochs", arms=4, epsilon=0.02, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.enqueue_trial({"x": 0.001})
-    study.enqueue_trial({"x": -0.9})
-    study.optimize(bowl, n_trials=3000)
-    values = {arm["x"] for arm in arms_of(study).values()}
-    assert len(values) == 4
-    assert {0.001, -0.9} <= values
-    assert sampler.recommendation(study).params == {"x": 0.001}
-
-
 def test_a_new_configuration_once_all_arms_are_known_is_refused():
     sampler = IISESampler("epochs", arms=3, epsilon=0.2, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -161,21 +147,3 @@ def test_a_new_configuration_once_all_arms_are_known_is_refused():
     study.optimize(bowl)
     assert CERTIFICATE in study.best_trial.user_attrs
     assert len(arms_of(study)) == 3
-
-
-@pytest.mark.parametrize("ahead", [0, 5])
-def test_an_enqueued_value_that_is_no_level_is_refused(ahead):
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(bowl, n_trials=ahead) if ahead else None
-    before = sampler.recommendation(study) if ahead else None
-    study.enqueue_trial({"epochs": 5})
-    enqueued = study.trials[-1].number
-    with pytest.warns(UserWarning, match=r"epochs=5, which is none of the levels \[1, 3, 9\]"):
-        study.optimize(bowl, n_trials=1)
-    assert study.trials[enqueued].params["epochs"] == 5
-    after = sampler.recommendation(study)
-    assert after == before if ahead else math.isnan(after.mean)
-    study.optimize(bowl)
-    assert CERTIFICATE in study.best_trial.user_attrs
-    assert study.best_params == {"x": 0.0, "epochs": 9}

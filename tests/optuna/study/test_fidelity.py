@@ -77,16 +77,6 @@ def test_categorical_fidelity_with_costs():
     assert study.best_value == pytest.approx(0.0, abs=0.1)
 
 
-def test_categorical_fidelity_with_its_levels_left_out_needs_costs():
-    def objective(trial):
-        trial.suggest_float("x", -1, 1)
-        return float(trial.suggest_categorical("data", ["small", "full"]) == "full")
-
-    study = optuna.create_study(sampler=IISESampler("data", ARMS))
-    with pytest.raises(ValueError, match=r"costs=None .*'data'.*small.*costs='measured'"):
-        study.optimize(objective, n_trials=5)
-
-
 def test_measured_costs_are_seconds():
     def objective(trial):
         x = trial.suggest_float("x", -1, 1)
@@ -118,15 +108,3 @@ def test_a_fidelity_the_objective_overrides_ends_the_race_or_is_an_error():
     study = optuna.create_study(sampler=sampler)
     with pytest.raises(ValueError, match="epochs"):
         study.optimize(objective, n_trials=300)
-
-
-def test_the_range_of_the_fidelity_may_not_lose_a_level():
-    sampler = IISESampler("epochs", ARMS, epsilon=0.1, estimated_bias="eliminate", seed=0)
-    study = optuna.create_study(sampler=sampler)
-
-    def objective(trial):
-        low = 1 if trial.number < 3 else 4
-        return trial.suggest_float("x", -1, 1) ** 2 + 0.1 / trial.suggest_int("epochs", low, 9)
-
-    with pytest.raises(ValueError, match=r"epochs=1.*does not allow.*\[1, 3, 9\]"):
-        study.optimize(objective, n_trials=20)

@@ -24,8 +24,7 @@ from mfhpo_optuna import (
 )
 from mfhpo_optuna.arguments import STATE_VERSION, Settings
 from mfhpo_optuna.report.reading import stored_sampler
-from mfhpo_optuna.samplers import study_sampler
-from mfhpo_optuna.study.attributes import ANSWERING_KEY, CERTIFICATE_KEY, SAMPLER_KEY
+from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY
 from mfhpo_optuna.study.trials.processes import worker_name
 from tests.optuna.games.nash_games import PLAYERS, QUERY, tracking
 from tests.optuna.samplers.races import ARMS, PULL, bowl, pulls, worker
@@ -81,13 +80,6 @@ def test_other_arguments_are_refused_while_another_process_runs_the_study(storag
     other.optimize(bowl, n_trials=3)  # nobody else runs it now
     assert one.user_attrs[SAMPLER_KEY]["arguments"]["epsilon"] == 0.3
     assert len(pulls(one)) == 7
-
-
-def test_who_catches_errors_is_refused_once(storage):
-    one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
-    begun_elsewhere(one)
-    other.optimize(bowl, n_trials=50, catch=(Exception,))
-    assert len(one.trials) == 2
 
 
 @pytest.mark.parametrize(
@@ -149,22 +141,6 @@ def test_a_dead_worker_and_one_whose_lease_is_over_are_not_waited_for(storage):
     assert len(pulls(third)) == 4
 
 
-def test_a_trial_of_the_same_process_that_was_given_up_refuses_nobody(storage):
-    worker(storage, iise(epsilon=0.1)).ask()
-    worker(storage, iise(epsilon=0.3)).optimize(bowl, n_trials=1)
-
-
-def test_a_refused_worker_adds_no_answer(storage):
-    one = worker(storage, iise(epsilon=0.001))
-    one.optimize(bowl, n_trials=40)
-    begun_elsewhere(one)
-    before = len(one.trials)
-    other = worker(storage, iise(epsilon=2.0, delta=0.9))
-    with pytest.raises(ValueError, match=REFUSED):
-        other.optimize(bowl)
-    assert len(one.trials) == before + 1
-
-
 @pytest.mark.parametrize("fixed", [{"x": 0.0}, {"x": 0.0, "epochs": 3}])
 def test_a_refused_trial_with_parameters_of_its_own_is_no_answer(fixed, storage):
     one = worker(storage, iise(epsilon=0.1))
@@ -179,36 +155,12 @@ def test_a_refused_trial_with_parameters_of_its_own_is_no_answer(fixed, storage)
         _ = one.best_trial
 
 
-def test_who_comes_between_two_trials_of_another_worker_is_refused(storage, monkeypatch):
-    one, other = worker(storage, iise(epsilon=0.1)), worker(storage, iise(epsilon=0.3))
-    trial = begun_elsewhere(one)
-    one.tell(trial, bowl(trial))
-    note = one.user_attrs[SAMPLER_KEY]
-    one.set_user_attr(SAMPLER_KEY, {**note, "worker": another_process(os.getppid())})
-    looks = iter([lambda: None, lambda: begun_elsewhere(one)])
-    monkeypatch.setattr(study_sampler.time, "sleep", lambda seconds: next(looks)())
-    with pytest.raises(ValueError, match=REFUSED):
-        other.optimize(bowl)
-
-
 def test_arms_that_the_trials_are_not_of_fail_the_trial(storage):
     worker(storage, iise()).optimize(bowl, n_trials=8)
     fewer = worker(storage, IISESampler("epochs", ARMS[:1], seed=0))
     with pytest.raises(ValueError, match="resume the study with the arms it was begun with"):
         fewer.optimize(bowl)
     assert fewer.trials[-1].state == TrialState.FAIL
-
-
-@pytest.mark.parametrize("odd", [7, {"worker": 7}, None])
-def test_attributes_that_nobody_can_read_break_nothing(odd, storage):
-    one = worker(storage, iise())
-    trial = begun_elsewhere(one)
-    tag = {**one.trials[0].user_attrs[PULL], "worker": odd, "arguments": odd}
-    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
-    storage.set_trial_user_attr(trial._trial_id, ANSWERING_KEY, odd)
-    other = worker(storage, iise(lease=1e-6))
-    other.optimize(bowl)
-    assert other.sampler.recommendation(other).finished
 
 
 def test_an_option_that_a_later_version_adds_changes_nothing_for_who_does_not_give_it(monkeypatch):
@@ -240,18 +192,6 @@ def test_a_study_of_a_later_version_is_refused_and_not_read(version, storage):
         worker(storage, iise()).optimize(bowl)
     with pytest.raises(ValueError, match="a later mfhpo has written it"):
         stored_sampler(study)
-
-
-def test_a_worker_of_an_earlier_version_is_named(storage):
-    one = worker(storage, iise())
-    trial = begun_elsewhere(one)
-    tag = {**storage.get_trial(trial._trial_id).user_attrs[PULL], "arguments": "another digest"}
-    storage.set_trial_user_attr(trial._trial_id, PULL, tag)
-    note = {**one.user_attrs[SAMPLER_KEY], "version": 0, "digest": "another digest"}
-    one.set_user_attr(SAMPLER_KEY, note)
-    words = f"It writes version 0 of a study's state, and this one {STATE_VERSION}"
-    with pytest.raises(ValueError, match=words):
-        worker(storage, iise()).optimize(bowl)
 
 
 @pytest.mark.parametrize(
@@ -300,18 +240,6 @@ def test_a_certificate_is_refused_as_well(storage):
     assert len(record.trials) == before
     storage.set_trial_state_values(trial._trial_id, TrialState.FAIL)
     assert certify(study, bowl, top=2, budget=60, delta=0.5).evaluations > 6
-
-
-def test_a_certificate_of_a_later_version_is_refused(storage):
-    study = worker(storage, optuna.samplers.RandomSampler(seed=0))
-    study.optimize(bowl, n_trials=10)
-    first = certify(study, bowl, top=2, budget=5)
-    record = optuna.load_study(study_name=first.study_name, storage=storage)
-    note = {**record.user_attrs[SAMPLER_KEY], "version": STATE_VERSION + 1}
-    record.set_user_attr(SAMPLER_KEY, note)
-    for options in ({"budget": 60}, {"budget": 4}, {"timeout": 0}):
-        with pytest.raises(ValueError, match="was run by a later mfhpo"):
-            certify(study, bowl, top=2, **options)
 
 
 def test_a_game_is_refused_as_well(storage):

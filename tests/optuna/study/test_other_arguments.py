@@ -1,7 +1,6 @@
 import numpy as np
 import optuna
 import pytest
-from optuna.samplers import PartialFixedSampler
 
 from mfhpo_optuna import Fidelity, IISESampler, SearchSampler
 from mfhpo_optuna.study.attributes import ARM_KEY
@@ -85,22 +84,6 @@ def test_trials_from_before_there_was_a_replicate_count_for_nothing(kind, before
         assert not search._failures
 
 
-@pytest.mark.parametrize(
-    ("levels", "replicate"), [([1, 9, 27], "seed"), ([9, 27], "seed"), ([9, 27], None)]
-)
-@pytest.mark.filterwarnings("ignore:trial .* was begun without replicate='seed'")
-@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
-def test_new_arms_are_not_taken_for_those_of_trials_that_count_no_more(levels, replicate):
-    study = optuna.create_study(sampler=searching([1, 9, 27]))
-    study.optimize(on_a_split, n_trials=20)
-    before = [trial.user_attrs[ARM_KEY]["arm"] for trial in study.trials]
-    study.sampler = SearchSampler(
-        Fidelity("epochs", levels=levels), budget=2000, replicate=replicate, seed=0, progress=False
-    )
-    study.optimize(on_a_split, n_trials=1)
-    assert study.sampler._of(study).race.begun > max(before)
-
-
 @pytest.mark.parametrize("kind", [IISESampler, SearchSampler])
 @pytest.mark.filterwarnings("ignore:trial .* was begun without replicate='seed'")
 def test_a_trial_that_was_asked_for_before_there_was_a_replicate_comes_to_its_end(kind):
@@ -129,29 +112,3 @@ def test_arms_do_not_fail_by_trials_at_a_level_that_was_given_up():
     answer = study.sampler.recommendation(study)
     assert answer.failures == 0
     assert answer.arm is not None
-
-
-@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=1")
-def test_trials_at_a_level_that_was_given_up_are_not_paid_at_the_price_of_another_one():
-    study = optuna.create_study(sampler=searching([1, 9, 27]))
-    study.optimize(noisy_loss, n_trials=40)
-    study.sampler = searching([9, 27])
-    answer = study.sampler.recommendation(study)
-    epochs = [t.params["epochs"] for t in study.trials if "mfhpo:certificate" not in t.user_attrs]
-    assert epochs.count(1) > 9
-    assert answer.cost <= sum(epochs)
-
-
-@pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
-@pytest.mark.filterwarnings("ignore:trial .* was evaluated at epochs=5")
-@pytest.mark.filterwarnings("ignore:the race ended without an answer")
-@pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
-def test_whoever_reads_of_trials_at_no_level_finds_the_same():
-    fixed = PartialFixedSampler({"epochs": 5}, racing([1, 9, 27]))
-    study = optuna.create_study(sampler=fixed)
-    study.optimize(noisy_loss, n_trials=20)
-    reader = racing([1, 9, 27])
-    answers = [sampler.recommendation(study) for sampler in (fixed._base_sampler, reader)]
-    assert answers[0].failures > 0
-    assert answers[0].reason == answers[1].reason
-    assert answers[0].failures == answers[1].failures

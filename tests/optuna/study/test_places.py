@@ -6,9 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-from mfhpo.search import Numeric, OneOf
 from mfhpo_optuna import draw_arms
-from mfhpo_optuna.study.places import from_unit, kind_of, place_of, point_of, value_at
+from mfhpo_optuna.study.places import from_unit, kind_of, place_of, value_at
 
 COLOURS = CategoricalDistribution(["red", "green", None])
 
@@ -80,13 +79,6 @@ def test_every_place_has_a_value_of_the_distribution(distribution):
         assert distribution._contains(distribution.to_internal_repr(value))
 
 
-def test_kinds():
-    assert kind_of(FloatDistribution(0.0, 1.0)) == Numeric()
-    assert kind_of(IntDistribution(1, 3)) == Numeric((1 / 6, 0.5, 5 / 6))
-    assert kind_of(FloatDistribution(0.0, 1.0, step=0.5)) == Numeric((1 / 6, 0.5, 5 / 6))
-    assert kind_of(COLOURS) == OneOf(3)
-
-
 @pytest.mark.parametrize(
     ("many", "n"),
     [
@@ -105,18 +97,6 @@ def test_of_many_values_as_many_are_told_as_matter(many, n):
     assert [place_of(value, many) for value in values] == list(places)
     assert len(places) == n if n else values[:40] == list(range(1, 41))
     assert len(places) <= 1000
-
-
-@pytest.mark.parametrize(
-    "single",
-    [FloatDistribution(2.0, 2.0), IntDistribution(3, 3), CategoricalDistribution(["only"])],
-)
-def test_what_has_one_value_is_nothing_to_choose(single):
-    assert kind_of(single) is None
-    value = value_at(0.0, single)
-    assert point_of({"a": value, "x": 0.25}, {"a": single, "x": FloatDistribution(0.0, 1.0)}) == {
-        "x": 0.25
-    }
 
 
 # Numbers in [0, 1) become values; hypercubes of them are stratified.

@@ -14,7 +14,7 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from mfhpo_optuna import MFSampler, time_limited
+from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, ENFORCER_KEY, LIMIT_KEY, SECONDS_KEY
 from tests.optuna.time_limits.processes import (
     LIMIT,
@@ -85,20 +85,6 @@ def test_asking_without_end_is_the_objectives_own_time(ask, kind, tmp_path):
     assert trial.user_attrs[SECONDS_KEY] >= LIMIT
 
 
-def test_a_slow_pruner_counts():
-    class Slow(optuna.pruners.BasePruner):
-        def prune(self, study, trial):
-            time.sleep(0.2)
-            return False
-
-    def objective(trial):
-        return float(sum(trial.should_prune() for _ in range(4)))
-
-    trial = only(run(objective, limit=0.5, pruner=Slow()))
-    assert trial.state == TrialState.PRUNED
-    assert trial.user_attrs[CENSORED_KEY] == 0.5
-
-
 def test_the_smaller_limit_counts():
     class Sets(optuna.samplers.RandomSampler):
         def before_trial(self, study, trial):
@@ -122,16 +108,6 @@ def test_without_any_limit_there_is_one_warning():
         run(lambda trial: 0.0, limit=None, memory_limit=1e9)
         run(lambda trial: 0.0, limit=math.inf)
         run(lambda trial: 0.0, limit=1e12)
-
-
-def test_a_bad_limit_of_the_sampler_is_named_and_ignored():
-    study = optuna.create_study()
-    with time_limited(lambda trial: 1.0, limit=60.0) as limited:
-        for bad in (-1.0, "soon", 10**400):
-            trial = study.ask()
-            trial.set_user_attr(LIMIT_KEY, bad)
-            with pytest.warns(UserWarning, match=f"mfhpo:limit.*trial {trial.number} is not"):
-                assert limited(trial) == 1.0
 
 
 def _storages(folder):
@@ -186,23 +162,6 @@ def test_nothing_is_left_after_many_trials(tmp_path, monkeypatch):
     assert set(os.listdir("/dev/shm")) <= shared_memory
 
 
-@pytest.mark.filterwarnings("ignore:repeated evaluations give exactly the same")
-def test_a_race_for_fidelities_goes_through():
-    def objective(trial):
-        x = trial.suggest_float("x", 0.0, 1.0)
-        epochs = trial.suggest_int("epochs", 1, 9)
-        return x + 0.01 * epochs
-
-    def options():
-        return {"direction": "maximize", "sampler": MFSampler("epochs", 4, seed=0)}
-
-    study = run(objective, 60, limit=30.0, **options())
-    assert study.sampler.recommendation(study).params
-    plain = optuna.create_study(**options())
-    plain.optimize(objective, n_trials=60)
-    assert [t.params for t in study.trials] == [t.params for t in plain.trials]
-
-
 def test_the_wrapper_can_be_pickled_and_copied():
     with time_limited(hangs_if_odd, limit=0.3) as limited:
         optuna.create_study().optimize(limited, n_trials=1)
@@ -213,20 +172,6 @@ def test_the_wrapper_can_be_pickled_and_copied():
             assert [trial.state.name for trial in study.trials] == ["COMPLETE", "PRUNED"]
         assert "hangs_if_odd" in repr(limited)
         assert "limit=0.3" in repr(limited)
-
-
-def test_limits_nest():
-    def objective(trial):
-        inner = run(hangs_if_odd, n_trials=2, limit=0.2)
-        return float(inner.trials[1].user_attrs[CENSORED_KEY])
-
-    assert only(run(objective, limit=30.0)).value == 0.2
-
-    def hangs_inside(trial):
-        run(sleeps, limit=3600.0)
-        return 0.0
-
-    assert only(run(hangs_inside, limit=0.5)).state == TrialState.PRUNED
 
 
 def test_closing_ends_trials_and_the_wrapper_can_go_on():

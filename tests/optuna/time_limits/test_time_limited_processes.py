@@ -1,7 +1,5 @@
 import os
 import signal
-import subprocess
-import sys
 import time
 import warnings
 
@@ -11,7 +9,6 @@ import pytest
 
 from mfhpo_optuna import time_limited
 from mfhpo_optuna.study.attributes import CENSORED_KEY, MEMORY_KEY, SECONDS_KEY
-from mfhpo_optuna.time_limits import crew, processes
 from tests.optuna.time_limits.processes import (
     MEGABYTE,
     alive,
@@ -40,18 +37,6 @@ def test_a_first_trial_that_hangs_may_be_due_to_the_fork(monkeypatch):
     assert len(caught) == 1
 
 
-@pytest.mark.slow
-def test_openmp_is_seen():
-    program = """if True:
-        from mfhpo_optuna.time_limits.time_limited import _uses_openmp
-        before = _uses_openmp()
-        import lightgbm
-        print(before, _uses_openmp())
-    """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout.split() == ["False", "True"]
-
-
 def test_processes_are_reused_unless_told_otherwise():
     warm = {trial.value for trial in run(process_number, 3, limit=30.0).trials}
     cold = {trial.value for trial in run(process_number, 3, limit=30.0, warm=False).trials}
@@ -77,19 +62,6 @@ def test_a_process_that_was_killed_while_it_rested_is_replaced():
     assert [trial.state.name for trial in study.trials] == ["COMPLETE"] * 4
 
 
-def test_a_process_that_is_slow_to_die_holds_up_nothing(monkeypatch):
-    monkeypatch.setattr(crew, "_FREE_WITHIN", 1e-6)
-    study = run(hangs_if_odd, n_trials=6, limit=0.05)
-    states = [trial.state.name for trial in study.trials]
-    assert states == ["COMPLETE", "PRUNED"] * 3
-
-
-def test_processes_that_cannot_start_are_told(monkeypatch):
-    monkeypatch.setattr(crew.WorkerHandle, "begin_trial", lambda worker, order: worker.close())
-    with pytest.raises(RuntimeError, match="end before the objective begins"):
-        run(hangs_if_odd)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
 def test_start_methods(start_method):
@@ -101,30 +73,9 @@ def test_start_methods(start_method):
     end_helpers()
 
 
-class Unloadable:
-    """Can be pickled, but not loaded elsewhere."""
-
-    def __init__(self):
-        self.process_number = os.getpid()
-
-    def __setstate__(self, state):
-        if os.getpid() != state["process_number"]:
-            raise OSError("data.csv is not there")
-
-    def __call__(self, trial):
-        return 0.0
-
-
 def test_what_cannot_be_sent_to_a_new_process_is_explained():
     with pytest.raises(TypeError, match=r"(?s)cannot be pickled.*top level.*start_method=\"fork\""):
         time_limited(lambda trial: 0.0, limit=1.0, start_method="spawn")
-
-
-@pytest.mark.slow
-def test_what_cannot_be_loaded_in_a_new_process_is_explained():
-    with pytest.raises(TypeError, match=r"cannot be loaded in a new process.*data.csv"):
-        run(Unloadable(), start_method="forkserver")
-    end_helpers()
 
 
 def test_a_forked_process_uses_processes_of_its_own():
@@ -192,16 +143,6 @@ def test_memory_that_is_shared_counts_once(megabytes, seconds, state):
     assert (MEMORY_KEY in trial.user_attrs) is (state == "PRUNED")
 
 
-def test_the_memory_of_other_programs_counts():
-    program = "import time; held = bytearray(b'x') * 100_000_000; time.sleep(3600)"
-
-    def objective(trial):
-        return float(subprocess.run([sys.executable, "-c", program]).returncode)
-
-    trial = only(run(objective, limit=60.0, memory_limit=80 * MEGABYTE))
-    assert trial.user_attrs[MEMORY_KEY] == 80 * MEGABYTE
-
-
 def test_a_worker_that_keeps_memory_is_replaced():
     kept = []
 
@@ -211,21 +152,3 @@ def test_a_worker_that_keeps_memory_is_replaced():
 
     study = run(objective, n_trials=5, limit=60.0, memory_limit=100 * MEGABYTE)
     assert [trial.value for trial in study.trials] == [1.0, 2.0, 1.0, 2.0, 1.0]
-
-
-def test_without_proc_the_system_is_asked(monkeypatch):
-    child = subprocess.Popen(["sh", "-c", "sleep 3600 & wait"])
-    try:
-        assert until(lambda: len(processes.descendants(child.pid)) == 1)
-        known = processes.descendants(child.pid)
-        monkeypatch.setattr(processes, "_HAS_PROC", False)
-        assert processes.descendants(child.pid) == known
-        assert set(known) < set(processes.descendants(os.getpid()))
-        table = {os.getpid(): (1, 10), 2: (os.getpid(), 30), 3: (2, 5), 4: (1, 1000)}
-        monkeypatch.setattr(processes, "_process_table", lambda: table)
-        assert processes.memory_below() == 30 + 5 - 10
-    finally:
-        for pid in known:
-            os.kill(pid, signal.SIGKILL)
-        child.kill()
-        child.wait()

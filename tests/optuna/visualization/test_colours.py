@@ -1,9 +1,7 @@
-import itertools
-
 import numpy as np
 import pytest
 
-from mfhpo_optuna.visualization.colours import QUIET, SEVERAL, WINNER, faded, level_colour
+from mfhpo_optuna.visualization.colours import QUIET, SEVERAL, WINNER, level_colour
 
 
 def luminance(colour):
@@ -25,14 +23,3 @@ LEVELS = [level_colour(level, n) for n in (1, 2, 3, 5, 8) for level in range(n)]
 @pytest.mark.parametrize("colour", [WINNER, QUIET, *SEVERAL, *LEVELS])
 def test_every_colour_is_seen_on_white_and_on_black(colour, background):
     assert contrast(colour, background) >= 3.0
-
-
-@pytest.mark.parametrize("n_levels", [2, 3, 5, 8])
-def test_levels_darken_towards_the_target(n_levels):
-    shades = [luminance(level_colour(level, n_levels)) for level in range(n_levels)]
-    assert all(darker < lighter for lighter, darker in itertools.pairwise(shades))
-    assert level_colour(n_levels - 1, n_levels) == level_colour(0, 1)
-
-
-def test_faded_colours_keep_their_hue():
-    assert faded("#d55e00", 0.2) == "rgba(213, 94, 0, 0.2)"

@@ -27,7 +27,7 @@ def test_a_sampler_of_another_kind_is_refused(plot):
         match=rf"{plot.__name__} needs .*study\.sampler is a TPESampler, and .*; pass sampler=",
     ):
         plot(study)
-    with pytest.raises(TypeError, match=r"but sampler is a RandomSampler"):
+    with pytest.raises(TypeError, match=r"sampler must be a .*, got .*RandomSampler"):
         plot(study, sampler=RandomSampler())
 
 

@@ -53,13 +53,6 @@ def test_a_certificate_of_any_study_has_a_picture(plain, of_record):
     assert low < best.interval[0] < best.interval[1] < high
 
 
-def test_the_newest_certificate_counts(plain):
-    assert record_of(plain) is None
-    certify(plain, noisy, top=2, budget=8, progress=False)
-    newest = certify(plain, noisy, top=3, budget=12, progress=False)
-    assert record_of(plain).name == newest.study_name
-
-
 def test_a_certificate_about_a_deleted_study_is_not_taken_for_that_of_its_namesake(plain):
     certify(plain, noisy, top=2, budget=8, progress=False)
     name, storage = plain.study_name, plain._storage

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pytest
 
@@ -7,7 +5,6 @@ from mfhpo_optuna import plot_dissatisfaction, plot_equilibrium
 from mfhpo_optuna.visualization import dissatisfaction
 from tests.optuna.games.nash_games import (
     PLAYERS,
-    on_a_grid,
     on_a_grid_by_level,
     play,
     tracking,
@@ -49,27 +46,6 @@ def three_players():
 
     players = {"row": ["x", "rate"], "column": ["y"], "third": ["mode"]}
     return play(objective, ["minimize", "minimize", "maximize"], players=players, budget=16)
-
-
-def test_choices_are_no_markup():
-    def objective(trial):
-        kind = trial.suggest_categorical("kind", ["<b>u</b>", '"v"'])
-        x = trial.suggest_float("x", 0.0, 1.0)
-        y = trial.suggest_float("y", 0.0, 1.0)
-        return x * (kind == '"v"') + y, (x - 0.5) ** 2
-
-    study = play(objective, players={"row": ["kind", "y"], "column": ["x"]}, budget=6)
-    shown = set()
-    for trace in plot_equilibrium(study).data:
-        shown |= {value for value in trace.x if isinstance(value, str)}
-    assert shown == {"&lt;b&gt;u&lt;/b&gt;", '"v"'}
-
-
-def test_a_player_of_whom_nothing_was_observed():
-    study = play(lambda trial: (on_a_grid(trial)[0], math.inf), budget=5)
-    for figure in (plot_equilibrium(study), plot_dissatisfaction(study)):
-        assert "nothing was observed of column" in figure.layout.title.text
-        assert "inf " not in figure.layout.title.text
 
 
 @pytest.mark.slow

@@ -1,11 +1,8 @@
 import itertools
-import math
 
-import plotly.io
 import pytest
 
-from mfhpo_optuna import IISESampler, plot_race
-from mfhpo_optuna.visualization.race_replay import RaceReplay
+from mfhpo_optuna import plot_race
 from tests.optuna.samplers.races import BEST_ARM, REWARD, pulls
 from tests.optuna.visualization.figures import ARMS, lines, quadratic, race, trace
 
@@ -92,12 +89,6 @@ def test_arms_that_failed_are_told_apart():
     assert lines(figure)[-1].endswith(", 3 failed")
 
 
-def test_a_race_under_way_is_said_not_to_be_certified():
-    shown = lines(plot_race(race(n_trials=30)))
-    assert shown[0].endswith("leads, not certified</b>")
-    assert shown[-1].endswith("in 30 trials")
-
-
 @pytest.mark.parametrize("make", [BEST_ARM["top-two"], REWARD["UCB"]], ids=["top-two", "UCB"])
 def test_every_sampler_s_race_has_a_row_for_each_arm(make):
     study = race(make=make, n_trials=60, sigma=0.1)
@@ -109,16 +100,6 @@ def test_every_sampler_s_race_has_a_row_for_each_arm(make):
     assert ("not certified" in lines(figure)[0]) == incomplete
 
 
-def test_of_many_arms_those_that_left_last_are_shown():
-    figure = plot_race(race(arms=50, n_trials=60))
-    assert len(arms_of(figure)) == 25
-    assert figure.layout.xaxis2.title.text.endswith("(25 arms are not shown)")
-
-
-def test_titles_fit_a_phone(certified):
-    assert all(len(line) <= 60 for line in lines(plot_race(certified))[1:])
-
-
 def test_where_all_failed_the_title_says_why():
     def failing(trial):
         quadratic(trial)
@@ -127,26 +108,6 @@ def test_where_all_failed_the_title_says_why():
     shown = lines(plot_race(race(failing, n_trials=30)))
     assert "A race of 4 arms" in shown[0]
     assert shown[1] == "Every arm failed and left the race"
-
-
-def test_an_arm_beyond_the_axis_is_an_arrow_at_its_edge():
-    arms = [{"x": x} for x in (0.0, 0.05, 0.1, 0.12, 0.15, 0.2, 1.0)]
-    figure = plot_race(race(arms=arms, n_trials=60))
-    arrows = {
-        arms_of(figure)[row]
-        for marks in figure.data
-        if marks.type == "scatter" and isinstance(marks.marker.symbol, tuple)
-        for row, symbol in zip(marks.y, marks.marker.symbol, strict=True)
-        if symbol == "triangle-right"
-    }
-    assert arrows == {6}
-
-
-def test_an_audit_that_puts_an_arm_back_takes_its_exit_away(certified):
-    replay = RaceReplay(certified, certified.sampler)
-    answer = certified.sampler.recommendation(certified)
-    assert set(replay.exits) == set(range(4)) - set(answer.survivors)
-    assert all(math.isfinite(replay.standing(arm).mean) for arm in range(4))
 
 
 def test_names_are_no_markup_and_no_escape_sequence():
@@ -161,31 +122,3 @@ def test_names_are_no_markup_and_no_escape_sequence():
     shown = [figure.layout.title.text, *(t.name for t in figure.data if t.name)]
     assert any(r"&lt;b&gt;\x1b[2J" in text for text in shown)
     assert not any("<b> =" in text or "\x1b" in text for text in shown)
-
-
-def test_quotation_marks_are_shown_as_they_are():
-    study = race(
-        lambda trial: (
-            len(trial.suggest_categorical('a "b"', ["it's", '"c"']))
-            + 0.0 * trial.suggest_int("epochs", 1, 9)
-        ),
-        n_trials=3,
-        arms=[{'a "b"': "it's"}, {'a "b"': '"c"'}],
-        sigma=0.1,
-    )
-    figure = plot_race(study).to_json()
-    assert r"""a \"b\" = \"c\"""" in figure
-    assert "&quot;" not in figure
-    assert "&#x27;" not in figure
-
-
-def test_the_template_is_the_user_s(certified, monkeypatch):
-    monkeypatch.setattr(plotly.io.templates, "default", "plotly_dark")
-    figure = plot_race(certified)
-    assert figure.layout.template == plotly.io.templates["plotly_dark"]
-    assert figure.layout.font.color is None
-
-
-def test_a_study_that_names_its_sampler_needs_no_other(certified):
-    sampler = IISESampler("epochs", arms=ARMS, epsilon=0.05, seed=0)
-    assert plot_race(certified, sampler=sampler) == plot_race(certified)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mfhpo_optuna import plot_race
-from tests.optuna.samplers.races import CERTIFICATE, PULL, pulls
+from tests.optuna.samplers.races import PULL, pulls
 from tests.optuna.visualization.figures import lines, search, trace, valley
 
 
@@ -76,30 +76,3 @@ def test_the_finalists_have_claim_mean_and_whole_interval_with_the_winner_first(
     better = "better" if luckiest.gap >= 0 else "worse"
     assert f"{luckiest.name}, had shown {luckiest.claim:.4g}" in words
     assert f"{abs(luckiest.gap):.2g} {better} than its new mean" in words
-
-
-def test_before_there_is_a_certificate_the_title_says_so():
-    figure = plot_race(search(n_trials=20))
-    assert lines(figure)[0].endswith("leads, not certified</b>")
-    assert any(line.startswith("The search goes on") for line in lines(figure))
-    assert lines(figure)[-1].endswith("in 20 trials")
-    assert {one.xaxis for one in figure.data} == {"x"}
-    assert not figure.layout.shapes
-
-
-def test_failures_are_told_apart():
-    def failing(trial):
-        if trial.number < 2:  # before anything is known of the levels
-            raise ArithmeticError
-        value = valley(trial)
-        if trial.number % 5 == 4:
-            raise ArithmeticError
-        return value
-
-    study = search(failing, n_trials=40)
-    failed = [t.number for t in study.trials if t.value is None and CERTIFICATE not in t.user_attrs]
-    figure = plot_race(study)
-    shown = trace(figure, "failed")
-    assert [int(text.split(":")[0].removeprefix("trial ")) for text in shown.text] == failed
-    edge = figure.layout.yaxis.range[1]
-    assert list(shown.y) == pytest.approx([edge] * len(failed), rel=1e-5), "the bad end"

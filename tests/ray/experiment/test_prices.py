@@ -1,6 +1,5 @@
 """What a second of a trial costs."""
 
-import pytest
 from ray.tune import PlacementGroupFactory
 
 from benchmarks.tune_clock.cluster import SimulatedTrial
@@ -22,19 +21,3 @@ def test_all_bundles_of_a_trial_count():
     held = required_resources(trial)
     assert Prices({"CPU": 1, "GPU": 20}, "measured").of(held) == 23.0
     assert Prices(None, "measured").of(held) == 1.0
-
-
-@pytest.mark.parametrize(
-    ("prices", "costs", "message"),
-    [
-        ({"CPU": 1}, None, "costs='measured'"),
-        ({"CPU": 1}, (1.0, 2.0), "costs='measured'"),
-        ({"CPU": 0}, "measured", "everything free"),
-        ({}, "measured", "everything free"),
-        ({"CPU": -1}, "measured", r"prices\['CPU'\]"),
-        ({"CPU": float("nan")}, "measured", r"prices\['CPU'\]"),
-    ],
-)
-def test_wrong_prices_are_named(prices, costs, message):
-    with pytest.raises(ValueError, match=message):
-        Prices(prices, costs)

@@ -8,17 +8,14 @@ import pytest
 from ray.tune import ResultGrid
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
 
-from benchmarks.tune_clock import ReplayedCurves, simulate
 from mfhpo_ray import (
     Luckiest,
-    MFEliminationScheduler,
     TuneLimitRecommendation,
     TuneRecommendation,
     recommendation,
 )
 from mfhpo_ray.experiment.journal import Journal
 from mfhpo_ray.experiment.recommendation import RECOMMENDATION, from_record, to_record
-from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import ARMS, limited, make, run
 
 
@@ -120,37 +117,6 @@ def test_results_are_read_from_the_storage(tmp_path):
     assert isinstance(answer, TuneRecommendation)
     assert answer.luckiest == Luckiest("loss", -0.1, {"x": 0.6, "epochs": 3})
     assert TuneRecommendation(**{**vars(answer), "luckiest": None}) == later
-
-
-def test_the_luckiest_is_shown_with_what_only_its_own_choice_has(tmp_path):
-    search = racing_searches.make()
-    search.connect(_journal(tmp_path))
-    configs = run(search, lambda config: float(config["model"]["kind"] == "deep"), at_most=12)
-    search.save(str(tmp_path / "state"))  # as Ray does, which writes the answer
-    deep = next(config for config in configs if config["model"]["kind"] == "deep")
-    answer = recommendation(Results(tmp_path, _best(deep)))
-    assert answer.config["model"] == {"kind": "flat"}
-    assert answer.luckiest.config == {name: deep[name] for name in deep.keys() - {"seed"}}
-
-
-def test_so_it_is_where_a_scheduler_has_the_answer(shared_journal, tmp_path):
-    scheduler = MFEliminationScheduler(max_t=2, bias={1: (0.0, 0.5)})
-    curves = ReplayedCurves([[0.1, 0.1], [0.9, 0.9]])
-    trials = [{"arm": 0}, {"arm": 1, "depth": 3, "seed": 0}]
-    simulate(scheduler, trials, curves, metric="loss", mode="min")
-    _journal(tmp_path).write(RECOMMENDATION, shared_journal.read_one(RECOMMENDATION))
-    answer = recommendation(Results(tmp_path, _best({"arm": 1, "depth": 3, "seed": 0})))
-    assert answer.config == {"arm": 0}
-    assert answer.luckiest.config == {"arm": 1, "depth": 3}
-
-
-def test_metrics_may_be_nested(tmp_path):
-    record = to_record(_race().recommendation(), "eval/loss", "min", ["train/epochs"])
-    _journal(tmp_path).write(RECOMMENDATION, record)
-    config = {"x": 0.6, "train": {"epochs": 3, "seed": 7}}
-    best = SimpleNamespace(metrics={"eval": {"loss": 0.25}}, config=config)
-    answer = recommendation(Results(tmp_path, best, "eval/loss"))
-    assert answer.luckiest == Luckiest("eval/loss", 0.25, {"x": 0.6, "train": {"epochs": 3}})
 
 
 def test_results_without_an_answer_or_with_one_of_an_earlier_version(tmp_path):

@@ -72,22 +72,6 @@ def begun(limit):
     return loop, trial, loop.start(trial)
 
 
-def test_a_trial_ends_beyond_its_limit_and_not_at_it():
-    loop = Loop()
-    trial = loop.add(2.0)
-    loop.turn(100.0)  # waiting costs nothing
-    process = loop.start(trial)
-    assert loop.limits.seconds(trial) == 0.0
-    loop.turn(2.0)
-    assert trial.status == Trial.RUNNING
-    loop.turn(0.5)
-    assert trial.status == Trial.TERMINATED
-    assert process.killed
-    shown = {"trial_id": trial.trial_id, "pid": 17, "config": {"lr": 0.1}, CENSORED_KEY: 2.0}
-    assert loop.stopped[trial.trial_id] == shown
-    assert loop.limits.seconds(trial) == 2.5
-
-
 def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process():
     loop, trial, process = begun(2.0)
     loop.now += 2.3
@@ -97,43 +81,6 @@ def test_a_trial_that_reports_too_late_is_told_to_stop_and_keeps_its_process():
     assert not process.killed
     assert loop.stopped[trial.trial_id][CENSORED_KEY] == 2.0
     assert loop.limits.seconds(trial) == pytest.approx(2.2)
-
-
-@pytest.mark.parametrize(("trained", "censored"), [(1.9, False), (2.1, True)])
-def test_what_a_trial_that_ends_by_itself_took_decides(trained, censored):
-    loop, trial, _ = begun(2.0)
-    loop.now += 30.0
-    # Resumed from a checkpoint: nine seconds were trained before.
-    trial.update_last_result(
-        {"acc": 0.9, "done": True, "time_since_restore": trained, "time_total_s": 9.0 + trained}
-    )
-    loop.turn()  # its checkpoint is being saved
-    assert trial.status == Trial.RUNNING
-    assert loop.limits.settle(trial) == (2.0 if censored else None)
-    assert (CENSORED_KEY in trial.last_result) is censored
-    assert loop.limits.seconds(trial) == 9.0 + trained
-
-
-def test_a_trial_without_a_limit_is_timed_only():
-    loop, trial, _ = begun(None)
-    loop.turn(1e6)
-    assert not loop.report(trial, 1e6)
-    loop.turn(5.0)
-    assert trial.status == Trial.RUNNING
-    assert loop.limits.seconds(trial) == 1e6 + 5.0
-    assert loop.limits.settle(trial) is None
-    assert CENSORED_KEY not in trial.last_result
-
-
-def test_trials_that_are_not_known_are_left_alone():
-    loop, trial, _ = begun(1.0)
-    loop.limits.forget(trial)
-    loop.limits.forget(trial)
-    loop.turn(10.0)
-    assert trial.status == Trial.RUNNING
-    assert not loop.report(trial, 10.0)
-    assert loop.limits.settle(trial) is None
-    assert loop.limits.seconds(trial) == 10.0
 
 
 def test_trials_that_end_together_with_another_are_no_error():

@@ -8,16 +8,14 @@ from ray import tune
 from ray.train._internal.storage import StorageContext
 from ray.tune import PlacementGroupFactory
 from ray.tune.experiment import Trial
-from ray.tune.search import ConcurrencyLimiter
 
 import mfhpo_ray
 from benchmarks.tune_clock import Step, simulate
 from benchmarks.tune_clock.cluster import SimulatedTrial
-from benchmarks.tune_clock.controller import Controller, Options
-from mfhpo_ray import IISEScheduler, MFEliminationScheduler, RCUCBScheduler
+from mfhpo_ray import IISEScheduler, RCUCBScheduler
 from mfhpo_ray.experiment.journal import Journal
 from tests.ray.experiments import tuner_of
-from tests.ray.schedulers.races import Suggesting, curves_of, declared, grid, race, started
+from tests.ray.schedulers.races import grid
 
 
 def make_trial(number, storage=None, **config):
@@ -58,57 +56,6 @@ def test_a_scheduler_is_for_one_experiment(tmp_path):
     scheduler.on_trial_add(controller, make_trial(1, StorageContext(str(tmp_path), "first")))
     with pytest.raises(ValueError, match="has run another experiment; make a new one"):
         scheduler.on_trial_add(controller, make_trial(2, StorageContext(str(tmp_path), "second")))
-
-
-@pytest.mark.parametrize("scheduler", [IISEScheduler, MFEliminationScheduler])
-def test_a_result_without_the_metric_is_no_failure(scheduler):
-    class Sparse(scheduler):
-        def on_trial_result(self, tune_controller, trial, result):
-            if result["training_iteration"] % 2:
-                del result["value"]
-            return super().on_trial_result(tune_controller, trial, result)
-
-    ours = Sparse(levels=[1, 3, 9])
-    run = race(ours, grid(2, 20), curves_of(length=40), slots=2, checkpoints=True)
-    answer = ours.recommendation()
-    assert (answer.config, answer.failures, answer.level) == ({"arm": 1}, 0, 9)
-    paused = {event.iteration for event in run.events if event.kind in ("paused", "terminated")}
-    assert paused <= {0, 2, 4, 10}
-
-
-def test_a_trial_that_pauses_within_its_limit_may_take_longer_to_be_saved():
-    class SlowToSave(Controller):
-        def _later(self, when, trial, actor, happen, *rank):
-            saves = 6.0 if happen == self._on_saved else 0.0
-            super()._later(when + saves, trial, actor, happen, *rank)
-
-    scheduler = MFEliminationScheduler(levels=[1, 2], limit=5.0, n_startup_trials=0)
-    options = Options(slots=2, checkpoints=True)
-    run = SlowToSave(scheduler, grid(3, 1), curves_of(seconds=2.0), options).run()
-    assert [trial.last_result["training_iteration"] for trial in run.trials] == [2, 2, 2]
-    assert scheduler.recommendation().trials == 3
-
-
-@pytest.mark.parametrize(("at_once", "num_samples"), [(1, 5), (4, 5), (4, 4)])
-@pytest.mark.parametrize(
-    "scheduler",
-    [
-        lambda: declared(arms=2),
-        lambda: RCUCBScheduler([30.0], arms=2),
-        lambda: MFEliminationScheduler(max_t=27, arms=2),
-    ],
-)
-def test_suggestions_beyond_the_arms_are_left_out_also_before_the_race_begins(
-    scheduler, at_once, num_samples
-):
-    ours = scheduler()
-    searcher = Suggesting(grid(5, 1))
-    limited = ConcurrencyLimiter(searcher, max_concurrent=at_once)
-    run = race(ours, limited, curves_of(), slots=4, num_samples=num_samples, checkpoints=True)
-    ran = started(run)
-    assert {trial.config["arm"] for trial in run.trials if trial.trial_id in ran} == {0, 1}
-    assert len(run.trials) == max(3, at_once)  # the search ends
-    assert ours.recommendation().config in ({"arm": 0}, {"arm": 1})
 
 
 def test_restored_trials_count_for_their_own_arms_in_whatever_order_they_come():

@@ -33,51 +33,8 @@ def answer_of(scheduler):
     return answer.survivors, answer.certified
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_a_trial_without_a_finite_value_is_stopped_and_its_arm_goes_on(bad):
-    class Diverging(ReplayedCurves):
-        def step(self, config, iteration):
-            if (config["arm"], config["seed"]) == (0, 0) and iteration >= 3:
-                return Step(bad, 1.0)
-            return super().step(config, iteration)
-
-    scheduler = scheduler_of()
-    run = raced(scheduler, Diverging([WORKED[2], WORKED[1]]), arms(2, range(2)))
-    assert lengths(run) == [3, 9, 1, 0]
-    assert answer_of(scheduler) == ((0,), True)
-
-
 def third_fails(rule, rows=WORKED):
     return Spoiled(ReplayedCurves(rows), lambda config, at: config["arm"] == 2 and rule(at))
-
-
-@pytest.mark.parametrize(("max_failures", "checkpoints"), [(0, True), (1, False)])
-def test_an_arm_whose_trials_all_crash_leaves(max_failures, checkpoints):
-    scheduler = scheduler_of()
-    options = {"slots": 2, "checkpoints": checkpoints, "max_failures": max_failures}
-    run = raced(scheduler, third_fails(lambda at: at >= 3), **options)
-    assert [trial.status for trial in run.trials] == ["TERMINATED", "TERMINATED", "ERROR"]
-    assert sum(event.kind == "requeued" for event in run.events) == max_failures
-    assert scheduler.recommendation().compared == 2
-    # It had stopped the second one, which stays below the first one all the same.
-    assert answer_of(scheduler) == ((0,), True)
-
-
-def test_a_trial_that_ray_gives_up_without_a_word_has_failed():
-    """As where a process cannot be used again: the trial is ERROR, and no hook is called."""
-
-    class Aborting(MFEliminationScheduler):
-        def choose_trial_to_run(self, tune_controller):
-            chosen = super().choose_trial_to_run(tune_controller)
-            if chosen is None or chosen.config["arm"] != 2:
-                return chosen
-            chosen.handle_error()
-            tune_controller._set_trial_status(chosen, Trial.ERROR)
-            return None
-
-    scheduler = Aborting(max_t=9, bias=BIAS)
-    assert lengths(raced(scheduler, WORKED)) == [9, 1, 0]  # .5 at best at 1, against .6
-    assert answer_of(scheduler) == ((0,), True)
 
 
 def test_an_arm_that_is_lost_with_its_node_and_not_begun_again_has_failed(monkeypatch):
@@ -96,16 +53,6 @@ def test_a_trial_that_hangs_is_stopped_at_the_limit_and_has_failed():
     assert run.trials[2].last_result["mfhpo/censored_at"] == 20.0
     assert 30.0 < run.makespan < 31.0
     assert answer_of(scheduler) == ((0,), True)
-
-
-def test_what_an_arm_stopped_that_then_failed_is_not_forgotten():
-    rows = table((0.1, 0.2, 0.3), (0.3, 0.5, 0.6), (0.8, 0.8, 0.8))
-    scheduler = scheduler_of()
-    run = raced(scheduler, third_fails(lambda at: at == 2, rows))
-    # The third came to .8 at 1, which stopped both others (.5 and .7 at best), and crashed.
-    assert lengths(run) == [1, 1, 1]
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.certified) == (None, False)
 
 
 class Noting(MFEliminationScheduler):
@@ -249,12 +196,3 @@ def test_after_a_restart_what_was_cut_short_has_not_failed(ended, certified):
     answer = scheduler.recommendation()
     assert (answer.config, answer.certified) == ({"arm": 2}, certified)
     assert answer.survivors == ((2,) if certified else (1, 2))
-
-
-def test_trials_beyond_the_arms_of_the_race_are_not_begun_after_a_restart(shared_journal):
-    shared_journal.write("race", {"n_arms": 2})
-    scheduler = scheduler_of()
-    run = raced(scheduler, WORKED)
-    assert lengths(run) == [9, 1, 0]
-    answer = scheduler.recommendation()
-    assert (answer.certified, answer.compared) == (True, 2)

@@ -226,34 +226,6 @@ def test_nothing_is_stopped_before_enough_trials_have_begun():
     assert lengths(run) == 9 * [9]
 
 
-def test_trials_that_end_early_count_by_their_last_value_with_one_warning():
-    scheduler = MFEliminationScheduler(max_t=27, bias={1: 0.4, 3: 0.1})
-    with pytest.warns(UserWarning, match="ended at training_iteration=9") as caught:
-        run = raced(scheduler, WORKED)
-    assert len([w for w in caught if "ended at" in str(w.message)]) == 1
-    assert lengths(run)[2] == 9
-    assert scheduler.recommendation().certified
-    assert scheduler.recommendation().mean == pytest.approx(0.9)
-
-
-def test_an_epoch_that_is_reported_several_times_is_paid_for_once():
-    class Batches(MFEliminationScheduler):
-        def on_trial_result(self, tune_controller, trial, result):
-            result["epoch"] = math.ceil(result["training_iteration"] / 3)
-            return super().on_trial_result(tune_controller, trial, result)
-
-    scheduler = Batches("epoch", max_t=3)
-    run = raced(scheduler, WORKED, arms(1))
-    assert lengths(run) == [7]  # the first result of the third epoch
-    assert scheduler.recommendation().cost == 3
-
-
-def test_a_result_without_the_time_is_refused():
-    scheduler = MFEliminationScheduler("epochs", 9, bias=BIAS)
-    with pytest.raises(ValueError, match="time_attr='epochs' is not in a trial's result"):
-        simulate(scheduler, arms(2), ReplayedCurves(WORKED), slots=1)
-
-
 @pytest.mark.parametrize(("mode", "sign"), [("max", 1.0), ("min", -1.0)])
 def test_without_bounds_the_tolerance_halves_and_nothing_is_certified(mode, sign):
     """First values spread evenly from 0 to 1: W = .8, and the tolerances are 1.6, .8 and .4."""
@@ -290,19 +262,6 @@ def test_the_work_for_a_result_does_not_grow_with_the_number_of_trials(monkeypat
         assert scheduler.recommendation().certified
         looks.append(next(count) / run.iterations)
     assert looks[1] < 1.3 * looks[0] < 12
-
-
-def test_bounds_as_a_function_are_asked_at_the_levels():
-    asked = []
-
-    def bias(level):
-        asked.append(level)
-        return 1.0 / level
-
-    scheduler = MFEliminationScheduler(max_t=27, bias=bias)
-    assert asked == [1, 3, 9]
-    with pytest.raises(ValueError, match="no trial was started"):
-        scheduler.recommendation()
 
 
 @pytest.mark.slow
@@ -344,19 +303,3 @@ def test_a_real_run(tmp_path, saves):
         # By 0.2, 0.3, ... at the first level and 0.3 more, five never get to 0.9.
         assert len(trained[0.2]) <= 2
         assert sum(map(len, trained.values())) <= 45
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"bias": BIAS}, "give max_t, the time at which a trial is complete"),
-        ({"bias": BIAS, "levels": [1, 3, 9]}, "and not levels"),
-        ({"bias": {9: 0.1}, "max_t": 9}, "is not before max_t=9"),
-        ({"bias": {0: 0.1}, "max_t": 9}, "must be above 0"),
-        ({"levels": [3, 1]}, "increase strictly"),
-        ({"max_t": 1}, "nothing would ever be stopped"),
-    ],
-)
-def test_levels_and_bounds_that_do_not_go_together_are_refused(options, words):
-    with pytest.raises(ValueError, match=words):
-        MFEliminationScheduler(**options)

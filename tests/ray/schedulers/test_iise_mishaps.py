@@ -37,55 +37,6 @@ def test_a_trial_that_hangs_ends_at_the_limit():
     assert (failed.config, failed.status) == (hung, Trial.TERMINATED)
 
 
-@pytest.mark.parametrize("at", [1, 3, 27])
-def test_a_trial_that_reports_nan_is_replaced_by_another(at):
-    scheduler = declared()
-    curves = Spoiled(
-        curves_of(), lambda config, iteration: config["seed"] % 4 == 0 and iteration == at and "nan"
-    )
-    run = race(scheduler, grid(5, 30), curves, slots=3, checkpoints=True)
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.certified, answer.compared) == (3, True, 5)
-    spoiled = {each.trial for each, _, told in scheduler.told if math.isnan(told.value or 0.0)}
-    assert spoiled
-    for trial in spoiled:  # it stops there
-        assert trial.status == Trial.TERMINATED
-        assert run.history(trial.trial_id)[-1].iteration == at
-
-
-@pytest.mark.parametrize("checkpoints", [True, False])
-def test_a_trial_that_ray_tries_again_goes_on(checkpoints):
-    crashed = set()
-
-    def crashes_once(config, iteration):
-        key = (config["arm"], config["seed"])
-        if config["seed"] % 3 or iteration != 5 or key in crashed:
-            return False
-        crashed.add(key)
-        return True
-
-    scheduler = declared()
-    options = {"checkpoints": checkpoints, "max_failures": 1}
-    run = race(scheduler, grid(5, 12), Spoiled(curves_of(), crashes_once), slots=3, **options)
-    assert crashed
-    assert all(trial.status == Trial.TERMINATED for trial in run.trials)
-    tried_again = {event.trial_id for event in run.events if event.kind == "requeued"}
-    # One came beyond where it had crashed.
-    reached = {pull.fidelity for r, pull, _ in scheduler.told if r.trial.trial_id in tried_again}
-    assert 2 in reached
-    assert scheduler.recommendation().certified
-
-
-def test_an_arm_whose_trials_crash_leaves_the_race():
-    curves = Spoiled(curves_of(), lambda config, iteration: config["arm"] == 3)
-    scheduler = declared()
-    with pytest.warns(ArmWithdrawnWarning, match=r"arm 3 \{'arm': 3\} leaves.*iteration=1"):
-        race(scheduler, grid(5, 30), curves, checkpoints=True)
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.compared) == (2, 4)
-    assert "'arm': 3" in answer.not_compared[0]
-
-
 def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
     # Twelve replicates, all of which are to be measured at the end; one never comes there, and no
     # other arm is run in its place.
@@ -98,16 +49,6 @@ def test_a_crash_of_the_winner_does_not_cost_it_the_certificate():
     assert Counter(scheduler.pairs)[3, 3] == 12
     of_winner = [trial.trial_id for trial in run.trials if trial.config["arm"] == 3]
     assert sum(run.history(name)[-1].iteration == 27 for name in of_winner) == 11
-
-
-def test_a_crash_does_not_cost_the_only_arm_its_certificate():
-    # Four replicates, all of which are to be measured; the end of the last one ends Ray's loop.
-    crash = ({"arm": 0, "seed": 0}, 20)
-    curves = Spoiled(curves_of(sigma=0.02), lambda *reached: reached == crash)
-    scheduler = declared(sigma=0.02, measure=None)
-    race(scheduler, grid(1, 4), curves, checkpoints=True)
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.certified, answer.finished) == (0, True, True)
 
 
 def test_what_ray_tries_again_after_a_restart_goes_on(shared_journal):

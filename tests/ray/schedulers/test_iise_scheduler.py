@@ -1,12 +1,11 @@
 """IISEScheduler in virtual time: what it starts, goes on with and stops, and what it answers."""
 
 import math
-import sys
 from collections import Counter
 
 import numpy as np
 import pytest
-from ray.tune.search import ConcurrencyLimiter, Repeater
+from ray.tune.search import ConcurrencyLimiter
 from scipy import stats
 
 from benchmarks.tune_clock import ReplayedCurves
@@ -150,37 +149,6 @@ def test_a_searcher_suggests_the_trials(num_samples, limit, checkpoints):
     assert len(run.trials) <= 60
 
 
-def test_a_searcher_with_fewer_different_arms_than_samples(recwarn):
-    # Repeater's repeats of each suggestion are one arm, numbered under its own key.
-    searcher = Repeater(Suggesting([{"arm": arm} for arm in range(4)]), repeat=10)
-    curves = curves_of(MEANS[:4], sigma=0.02, seed_key="__trial_index__")
-    scheduler = IISEScheduler(levels=LEVELS, bias=BIAS, epsilon=0.05)
-    race(scheduler, searcher, curves, num_samples=40, checkpoints=True)
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.compared, answer.certified) == (3, 4, True)
-    assert not [warning for warning in recwarn if "estimated from" in str(warning.message)]
-
-
-def test_a_search_that_ends_when_all_has_come_to_rest():
-    # One replicate of each arm, five wanted of the winner, and trials of the others wait.
-    class LateEnd(Suggesting):
-        asked = 0
-
-        def suggest(self, trial_id):
-            self.asked += not self.left
-            self.ends = self.asked > 1_000
-            return super().suggest(trial_id)
-
-    searcher = LateEnd(grid(5, 1))
-    scheduler = declared(arms=5, sigma=0.01)
-    curves = curves_of(sigma=0.01)
-    run = race(scheduler, searcher, curves, slots=2, checkpoints=True, time_budget=100_000.0)
-    assert searcher.asked == 1_001
-    assert run.makespan < 100_000.0
-    answer = scheduler.recommendation()
-    assert (answer.arm, answer.certified, answer.finished) == (3, True, True)
-
-
 def check_told(scheduler, curves, iterations):
     for run, pull, told in scheduler.told:
         assert told.value == curves.step(run.trial.config, iterations[pull.fidelity]).value
@@ -205,16 +173,6 @@ def test_trials_that_end_early_have_their_last_value():
     answer = scheduler.recommendation()
     assert (answer.arm, answer.certified) == (3, True)
     check_told(scheduler, curves, (1, 3, 9, 10))
-
-
-def test_the_stop_of_the_run_config_at_the_last_level_is_told():
-    # As in Tune, the result that ends a trial comes with its end only.
-    stopped, alone = declared(), declared()
-    for scheduler, max_t in ((stopped, 27), (alone, None)):
-        curves = curves_of(length=40)
-        race(scheduler, grid(5, 20), curves, slots=2, max_t=max_t, checkpoints=True)
-    assert stopped.pairs == alone.pairs
-    assert stopped.recommendation() == alone.recommendation()
 
 
 @pytest.mark.parametrize(("sigma", "bias"), [(Bounded(-0.5, 1.5), BIAS), (None, None)])
@@ -257,84 +215,6 @@ def test_measured_costs_are_seconds_and_prices_weigh_them():
     assert priced.recommendation().cost == pytest.approx(12 * cost)
 
 
-def test_too_few_replicates_to_estimate_from():
-    scheduler = IISEScheduler(levels=LEVELS, bias=BIAS)
-    with pytest.raises(ValueError, match="no trial was started"):
-        scheduler.recommendation()
-    with pytest.raises(ValueError, match=r"sigma cannot be estimated.*only 1 replicate,.*'seed'"):
-        race(scheduler, grid(4, 1), curves_of(), slots=2)
-    scheduler = IISEScheduler(levels=LEVELS, bias=BIAS)
-    searcher = Suggesting([{"arm": arm} for arm in range(4)])
-    with (
-        pytest.warns(UserWarning, match=r"^sigma will be estimated.*Repeater"),
-        pytest.raises(ValueError, match=r"sigma cannot be estimated.*4.*only 1 replicate.*Repeat"),
-    ):
-        race(scheduler, searcher, curves_of(), num_samples=4)
-
-
-def test_a_searcher_without_end_needs_the_number_of_arms():
-    searcher = Suggesting(grid(3, 2), ends=False)
-    with pytest.raises(ValueError, match=r"give arms=\.\.\."):
-        race(declared(), searcher, curves_of(), slots=1, num_samples=-1)
-
-
-def test_metric_and_mode_have_to_be_known_and_are_given_once():
-    nothing = None
-    for missing, given in (("mode", {"metric": "value"}), ("metric", {"mode": "max"})):
-        with pytest.raises(ValueError, match=f"needs to know {missing}; give it to tune.Tune"):
-            declared(**given).on_trial_add(nothing, nothing)
-    scheduler = declared(metric="loss", mode="min")
-    assert not scheduler.set_search_properties("loss", None)
-    assert not scheduler.set_search_properties(None, "min")
-    assert scheduler.set_search_properties(None, None)
-    assert scheduler.metric == "loss"
-
-
-def _calls_per_result(n_replicates, finals, **options):
-    """A scheduler's Python calls in each turn between the race's begin and its end, per result."""
-    counts = [0]
-
-    def count(frame, event, argument):
-        counts[0] += event in ("call", "c_call")
-
-    def counted(call, *args):
-        sys.setprofile(count)
-        try:
-            return call(*args)
-        finally:
-            sys.setprofile(None)
-
-    class Counted(IISEScheduler):
-        results = 0
-
-        def on_trial_result(self, *args):
-            self.results += 1
-            return counted(super().on_trial_result, *args)
-
-        def choose_trial_to_run(self, *args):
-            if self._is_open and not self._over:
-                return counted(super().choose_trial_to_run, *args)
-            return super().choose_trial_to_run(*args)
-
-    scheduler = Counted(levels=LEVELS, sigma=0.1, bias=BIAS, measure=5, **options)
-    trials, curves = grid(len(finals), n_replicates), curves_of(finals)
-    race(scheduler, trials, curves, checkpoints=True, poll_seconds=10.0)
-    return counts[0] / scheduler.results
-
-
-@pytest.mark.slow
-def test_the_work_per_result_does_not_grow_with_what_waits_or_is_over():
-    # Of ten arms or of a hundred, most stay until their trials have come to their end.
-    arms = [_calls_per_result(1, np.linspace(0.45, 0.5, n), epsilon=0.0) for n in (10, 100)]
-    assert arms[1] < 1.3 * arms[0]
-    # The audit of the bias takes about 110 evaluations of the winner.
-    waiting = [_calls_per_result(n, MEANS, epsilon=0.05) for n in (200, 600)]
-    assert waiting[1] == pytest.approx(waiting[0], rel=0.05)
-    # All arms are alike, so that every trial runs to its end.
-    over = [_calls_per_result(n, [0.5] * 4, epsilon=0.0) for n in (8, 64)]
-    assert over[1] < 1.3 * over[0]
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mfhpo.NoiseContradictedWarning")
 def test_wrong_certificates_are_as_rare_as_promised():
@@ -356,8 +236,14 @@ def test_wrong_certificates_are_as_rare_as_promised():
     assert wrong <= stats.binom.ppf(0.999, n_races, delta)
 
 
-@pytest.mark.parametrize("options", [{}, {"max_t": 27, "levels": (1, 27)}])
-def test_either_the_last_level_or_all_are_given(options):
-    for scheduler in (IISEScheduler, MFEliminationScheduler):
-        with pytest.raises(ValueError, match="give either max_t"):
-            scheduler(**options)
+def test_levels_are_geometric_from_the_grace_period_on():
+    """As in Ray's ASHA and HyperBand."""
+    geometric = {"grace_period": 2, "reduction_factor": 4}
+    assert list(IISEScheduler(max_t=81, **geometric)._levels) == [5, 20, 81]
+    assert MFEliminationScheduler(max_t=81, **geometric)._levels == [5, 20, 81]
+    for name, value in geometric.items():
+        for given in ({"levels": (1, 9)}, {"max_t": 9, "bias": {1: 0.5}}):
+            with pytest.raises(ValueError, match=f"{name}={value} has no part beside"):
+                MFEliminationScheduler(**given, **{name: value})
+    with pytest.raises(ValueError, match="grace_period must be at most 9, got 10"):
+        IISEScheduler(max_t=9, grace_period=10)

@@ -29,20 +29,6 @@ class Rival:
         return Step(-5.0, 300.0) if random.random() < self.poor_share else Step(1.0, 1.0)
 
 
-class Ragged:
-    """Two arms whose iterations take any time, longer for low values; some fail."""
-
-    def __init__(self, seed):
-        self.seed = seed
-
-    def step(self, config, iteration):
-        if iteration > 9:
-            return None
-        random = np.random.default_rng((self.seed, config["arm"], config["seed"], iteration))
-        value = float(random.normal(-0.1 * config["arm"]))
-        return Step(value, math.exp(-2.0 * value), failed=random.random() < 0.01)
-
-
 class Told(IISEScheduler):
     def __init__(self, **options):
         super().__init__(**options)
@@ -79,19 +65,6 @@ def test_a_rival_whose_poor_values_take_long_is_not_certified(seed):
     assert told == _drawn(curves, len(told))
     answer = scheduler.recommendation()
     assert not (answer.certified and answer.config == {"arm": 1})
-
-
-def test_the_trial_that_is_waited_for_is_named():
-    curves = Rival(0, poor_share=0.3)
-    scheduler = _race(curves, time_budget=250.0)
-    waits = scheduler._race.in_order.waited_for
-    assert [each.pull for each in waits] == [Pull(1, 0)]
-    assert waits[0].n_held >= 10
-    answer = scheduler.recommendation()
-    assert not answer.certified
-    name = waits[0].trial_id
-    assert f"and the race waits for trial {name} of arm 1 {{'arm': 1}} at " in answer.reason
-    assert scheduler.told[Pull(1, 0)] == _drawn(curves, len(scheduler.told[Pull(1, 0)]))
 
 
 class FirstIsSlow:
@@ -152,16 +125,6 @@ def test_the_answer_names_what_was_lost_with_the_driver(shared_journal):
     after = _race_of_three(FirstIsSlow(), time_budget=1.0)
     assert len(after.told[Pull(0, 0)]) >= 10
     assert _losses(after)[0].startswith("the 1 evaluations that were left out")
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_nothing_waits_in_vain(seed):
-    scheduler = _race(Ragged(seed), n_replicates=60, levels=(1, 3, 9))
-    answer = scheduler.recommendation()
-    assert answer.finished
-    n_told = sum(map(len, scheduler.told.values()))
-    n_seen = sum(len(run.observed) for run in scheduler._runs)
-    assert answer.certified or n_told == n_seen
 
 
 @pytest.mark.parametrize("stopped_at", [30.0, 250.0])

@@ -1,10 +1,8 @@
 """Races that several tests of the searchers share, run by plain calls."""
 
 import json
-import warnings
 
 import numpy as np
-import pytest
 from ray import cloudpickle, tune
 from ray.tune.experiment import Experiment
 from ray.tune.search import ConcurrencyLimiter, SearchGenerator
@@ -50,15 +48,6 @@ def limited(arms, **options):
     search = RCUCBSearch(arms, **arguments)
     search.note_resources("none", {})
     return search
-
-
-def check_warned_once_without_its_scheduler(search):
-    search.suggest("a")
-    with pytest.warns(UserWarning, match=r"nobody enforces the limits.*search.scheduler\(\)"):
-        search.suggest("b")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.suggest("c")
 
 
 def run(search, objective=bowl, prefix="trial", at_most=3000):

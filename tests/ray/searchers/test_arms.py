@@ -7,7 +7,7 @@ import pytest
 from ray import tune
 
 from mfhpo_ray.searchers.arms import Arms
-from tests.ray.searchers.searching import SPACE, bowl, in_tune, make, run
+from tests.ray.searchers.searching import SPACE, make
 
 
 def test_given_arms_are_raced_as_they_are():
@@ -51,28 +51,6 @@ def test_fidelity_and_seed_do_not_make_arms_different():
     search.suggest("a")
     assert len(search._arms) == 2
     assert search._arms.config(0) == {"a": 1, "twice": 18}  # at the target
-
-
-def test_a_space_that_leaves_nothing_open_is_refused():
-    with pytest.raises(ValueError, match=r"arms=8 are to be drawn, but there is nothing .*'data'"):
-        make(arms=8, space={"data": 3, "epochs": tune.randint(1, 10)}).suggest("a")
-    with pytest.raises(ValueError, match="there is nothing to draw from"):
-        make(arms=8).suggest("a")
-
-
-def test_a_grid_of_dictionaries_into_which_tune_would_merge_is_refused(tmp_path):
-    nets = tune.grid_search([{"width": 1}, {"width": 2, "depth": tune.randint(1, 5)}])
-    for arms in (3, [{"net": {"width": 1}}]):
-        with pytest.raises(ValueError, match=r"grid_search of dictionaries, 'net', which .*choice"):
-            make(arms=arms).set_search_properties(None, None, {"net": nets})
-    # Of a list, and of a space that is not Tune's, the whole is replaced.
-    nested = [tune.grid_search([{"width": 1}, {"width": 2}])]
-    space = {"x": tune.uniform(-1, 1), "nets": nested, "constant": 1}
-    configs = in_tune(make(arms=4), space, tmp_path, 1, lambda c, _: {"loss": bowl(c)})
-    assert {config["nets"][0]["width"] for config in configs} == {1, 2}
-    configs = run(make(arms=4, space={"x": tune.uniform(-1, 1), "net": nets}), at_most=9)
-    assert all("width" in config["net"] for config in configs)
-    assert not any("grid_search" in config["net"] for config in configs)
 
 
 def test_objects_are_shown_as_what_they_are():

@@ -10,7 +10,7 @@ from ray import tune
 from ray.tune.search.variant_generator import generate_variants
 
 from mfhpo.search import Numeric, OneOf
-from mfhpo_ray.searchers.parameters import Parameters, kind_of, place_of, value_at
+from mfhpo_ray.searchers.parameters import Parameters, place_of, value_at
 
 NUMBERS = {
     "uniform": tune.uniform(-2, 3),
@@ -59,21 +59,6 @@ def test_places_by_hand():
     assert place_of(7, tune.randint(0, 5)) is None
     assert place_of("a", tune.uniform(0, 1)) is None
     assert value_at(0.999, tune.quniform(0, 1, 0.5)) == 1.0
-
-
-def test_what_leaves_no_choice_is_no_parameter():
-    assert kind_of(tune.choice(["a"])) is None
-    assert kind_of(tune.randint(3, 4)) is None
-    assert kind_of(tune.randint(0, 5)) == Numeric((0.1, 0.3, 0.5, 0.7, 0.9))
-    assert kind_of(tune.quniform(-1, 1, 0.5)) == Numeric((0.0, 0.25, 0.5, 0.75, 1.0))
-    many = kind_of(tune.randint(0, 1_000_000))
-    assert isinstance(many, Numeric)
-    assert len(many.places) == 1000
-    assert kind_of(tune.sample_from(lambda: 1)) is None
-    space = {"a": tune.choice(["a"]), "n": tune.randint(3, 4), "x": tune.uniform(0, 1)}
-    parameters = Parameters(space)
-    assert list(parameters.kinds) == ["x"]
-    assert parameters.draw({"x": 0.5}, key=[0]) == {"a": "a", "n": 3, "x": 0.5}
 
 
 NESTED = {
@@ -136,15 +121,3 @@ def test_configurations_of_tune_have_a_place_and_come_back_from_it(seed):
     ours = parameters.draw(None, key=[seed])
     assert parameters.draw(None, key=[seed]) == ours
     assert set(parameters.point_of(ours)) <= set(parameters.kinds)
-
-
-def test_functions_see_the_rest_of_a_configuration():
-    space = {
-        "width": tune.choice([4, 8]),
-        "double": tune.sample_from(lambda config: 2 * config["width"] + config["train"]["epochs"]),
-        "train": {"epochs": tune.randint(1, 10)},
-    }
-    parameters = Parameters(space, {"train/epochs": 100})
-    assert parameters.kinds == {"width": OneOf(2)}
-    assert parameters.draw({"width": 1.0}, key=[0]) == {"width": 8, "double": 116}
-    assert parameters.point_of({"width": 8, "double": 5}) == {"width": 1.0}

@@ -3,7 +3,6 @@
 import json
 import logging
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -20,10 +19,8 @@ from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers.searching import (
     ARMS,
     BEST_ARM,
-    SPACE,
     Memory,
     bowl,
-    check_warned_once_without_its_scheduler,
     limited,
     make,
     run,
@@ -100,32 +97,6 @@ def test_what_counts_as_failed(end):
     assert _state(search) == policy.state_dict()
     again = search.suggest("b")
     assert again["seed"] != config["seed"]
-
-
-def test_what_is_no_number_counts_as_failed_with_a_warning():
-    search = make()
-    search.suggest("a")
-    with pytest.warns(UserWarning, match="loss='low', which is no number"):
-        search.on_trial_complete("a", {"loss": "low"})
-    search.suggest("b")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        search.on_trial_complete("b", {"loss": [1.0]})  # said once
-    assert search.recommendation().trials == 0
-
-
-def test_unknown_trials_and_second_ends_are_ignored():
-    search = make()
-    search.suggest("a")
-    search.on_trial_complete("a", {"loss": 0.3})
-    state = search.get_state()
-    search.on_trial_complete("a", {"loss": 0.4})
-    search.on_trial_complete("a", error=True)
-    search.on_trial_complete("unheard of", {"loss": 0.4})
-    search.on_trial_result("unheard of", {"loss": 0.4})
-    search.discard("unheard of")
-    search.note_resources("unheard of", {"CPU": 1})
-    assert search.get_state() == state
 
 
 @pytest.mark.filterwarnings("ignore::mfhpo.ArmWithdrawnWarning")
@@ -207,43 +178,6 @@ def test_measured_costs(end, cost):
     assert search.recommendation().cost == cost
 
 
-def test_a_crash_before_the_first_report_costs_what_is_known_of_it():
-    """What the scheduler knows; without one, what passed since it was suggested."""
-    search = _measured()
-    now = [100.0]
-    search._clock = lambda: now[0]
-    search.suggest("a")
-    now[0] = 107.0
-    search.on_trial_complete("a", error=True)
-    assert search.recommendation().cost == 7.0
-    search.suggest("b")
-    now[0] = 500.0
-    search.note_seconds("b", 2.0)
-    search.note_seconds("unheard of", 7.0)
-    search.on_trial_complete("b", error=True)
-    assert search.recommendation().cost == 9.0
-
-
-def test_metric_and_mode_are_asked_for_and_may_not_contradict():
-    for missing in ("metric", "mode"):
-        with pytest.raises(ValueError, match=f"{missing} is not known: give it to the search"):
-            make(**{missing: None}).suggest("a")
-    with pytest.raises(ValueError, match=r"metric='accuracy' of TuneConfig .* not the 'loss'"):
-        make().set_search_properties("accuracy", "min", {})
-    with pytest.raises(ValueError, match=r"mode='max' of TuneConfig .* not the 'min'"):
-        make().set_search_properties("loss", "max", {})
-    with pytest.raises(TypeError, match="metric must be the name of one metric"):
-        make().set_search_properties(["loss", "time"], "min", {})
-
-
-def test_a_race_that_has_begun_keeps_its_arms():
-    search = make(arms=3, space=SPACE)
-    before = search.suggest("a")
-    assert search.set_search_properties("loss", "min", {"x": tune.uniform(5, 6)})
-    assert abs(before["x"]) <= 1
-    assert all(abs(search.suggest(str(number))["x"]) <= 1 for number in range(9))
-
-
 def test_nested_keys():
     space = {
         "model": {"width": tune.choice([8, 16]), "kind": "mlp"},
@@ -254,22 +188,6 @@ def test_nested_keys():
     config = search.suggest("a")
     assert set(config["train"]) == {"epochs", "rate", "seed"}
     assert config["model"] in ({"width": 8}, {"width": 16})  # the Tuner has the constants
-
-
-def test_suggestions_do_not_share_what_may_be_written_to():
-    search = make(arms=[{"x": 0.0, "layers": [8, 8]}, {"x": 0.1, "layers": [16]}])
-    search.suggest("a")["layers"].append(4)
-    assert search.suggest("b")["layers"] in ([8, 8], [16])
-
-
-@pytest.mark.parametrize("aim", ["reward per cost", "reward per pull"])
-def test_other_aims_certify_nothing(aim):
-    search = make(MFSearch, aim=aim, epsilon=None, budget=300.0, mode="max")
-    run(search, lambda config: 1.0 - bowl(config), at_most=1000)
-    answer = search.recommendation()
-    assert (answer.finished, answer.certifies) == (True, False)
-    assert answer.cost <= 300.0
-    assert str(answer).startswith("BEST SO FAR")
 
 
 def _limited(**options):
@@ -309,12 +227,6 @@ def test_what_comes_back_from_a_limited_trial(result, seen):
     [pull] = policy.ask()
     policy.tell(pull, seen)
     assert _state(search) == policy.state_dict()
-
-
-def test_limits_without_their_scheduler_are_warned_of_once():
-    search = _limited()
-    search._has_companion = False
-    check_warned_once_without_its_scheduler(search)
 
 
 def test_each_observation_is_written_at_once():
@@ -425,20 +337,6 @@ def test_the_space_may_have_few_replicates(folds, sd, certified):
     used = [(config["x"], config["fold"]) for config in configs]
     assert len(used) == len(set(used))
     assert len({fold for _, fold in used}) == 5
-
-
-def test_nothing_is_suggested_while_the_last_replicates_are_under_way():
-    search = make(MFSearch, replicate="fold", epsilon=0.0)
-    search.set_search_properties(None, None, {"fold": tune.choice([1, 2])})
-    configs = [search.suggest(str(number)) for number in range(2 * len(ARMS))]
-    assert {config["fold"] for config in configs} == {1, 2}
-    assert search.suggest("none") is None
-    for number, config in enumerate(configs):
-        assert not search.finished
-        search.on_trial_complete(str(number), {"loss": bowl(config) + config["fold"]})
-    assert search.finished
-    assert search.suggest("none") == search.FINISHED
-    assert search.recommendation().reason.startswith("all 2 replicates were used")
 
 
 def test_in_blocks_a_slow_trial_holds_back_a_few_others_only():

@@ -1,15 +1,13 @@
 """Values count in the order in which their trials were begun, quick ones not before slow ones."""
 
-import heapq
 import logging
 import math
-from collections import Counter
 
 import numpy as np
 import pytest
 
 from mfhpo import Fidelity, Observation, Pull
-from mfhpo_ray import IISESearch, MFLUCBSearch, MFSearch
+from mfhpo_ray import MFSearch
 from mfhpo_ray.experiment.open_pulls import OpenPulls
 from mfhpo_ray.experiment.pulls import Ended
 from mfhpo_ray.experiment.time_limits import CENSORED_KEY
@@ -81,22 +79,6 @@ def test_one_that_hangs_is_waited_for(workers, most, caplog):
     assert isinstance(search.suggest("more"), dict)
 
 
-def test_a_slow_trial_leaves_the_slots_to_what_else_the_race_wants():
-    search = make(MFSearch, fidelity=Fidelity("epochs", levels=[1]), arms=THREE, epsilon=0.0)
-    slow = search.suggest("slow")
-    begun = Counter()
-    for number in range(50):
-        config = search.suggest(str(number))
-        begun[config["x"]] += 1
-        loss = {0.0: 0.0, 0.1: 0.01, 1.0: 0.3}[config["x"]]
-        noise = 0.3 * np.random.default_rng(config["seed"]).normal()
-        search.on_trial_complete(str(number), {"loss": loss + noise})
-    assert begun[slow["x"]] == 10
-    assert begun.total() == 50
-    [wanted] = search._made_policy().ask(1, search._open.pending)
-    assert THREE[wanted.arm]["x"] == slow["x"]
-
-
 @pytest.mark.parametrize("replicate", [None, "split"])
 @pytest.mark.parametrize("costs", [None, "measured"])
 def test_what_is_held_has_been_paid_for(costs, replicate):
@@ -128,39 +110,6 @@ def test_one_that_is_stopped_at_its_limit_counts_in_its_turn():
     assert _told(search) == (1, 1.0)
     assumptions = search.recommendation().assumptions
     assert any("2 were stopped at a time limit" in assumed for assumed in assumptions)
-
-
-def _rival(seed, poor_share, at_most, cls=IISESearch):
-    """The best arm's mean is 0. A rival has 1, or -5 in trials that take 300 times as long."""
-    options = {"metric": "value", "mode": "max", "epsilon": 0.0, "measure": 1, "seed": seed}
-    arms = [{"rival": False}, {"rival": True}]
-    search = cls(Fidelity("epochs", levels=[1]), arms, **options)
-    search.set_max_concurrency(16)
-    under_way = []
-    n_trials = 0
-    now = 0.0
-    while not search.finished and n_trials < at_most:
-        while isinstance(config := search.suggest(str(n_trials)), dict):
-            random = np.random.default_rng(config["seed"])
-            value, seconds = random.normal(), 1.0
-            if config["rival"]:
-                value, seconds = (-5.0, 300.0) if random.random() < poor_share else (1.0, 1.0)
-            heapq.heappush(under_way, (now + seconds, str(n_trials), float(value)))
-            n_trials += 1
-        now, trial_id, value = heapq.heappop(under_way)
-        search.on_trial_complete(trial_id, {"value": value})
-    return search
-
-
-@pytest.mark.parametrize("cls", [IISESearch, MFLUCBSearch, MFSearch])
-def test_the_quick_values_of_a_rival_certify_nothing(cls):
-    """With patience, all three certified the rival within some 200 trials."""
-    search = _rival(2, poor_share=0.2, at_most=600, cls=cls)
-    answer = search.recommendation()
-    assert not answer.certified
-    if search._open.waited_for:
-        assert "values count in the order in which trials began" in answer.reason
-        assert str(search._open.waited_for[0].trial_id) in answer.reason
 
 
 def test_what_is_held_when_the_race_ends_is_left_out():

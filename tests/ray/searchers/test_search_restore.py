@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ray import tune
 
-from mfhpo import Fidelity
-from mfhpo_ray import IISESearch, RCUCBSearch, SpaceSearch, TuneSearchRecommendation
+from mfhpo_ray import RCUCBSearch, TuneSearchRecommendation
 from mfhpo_ray.experiment.recommendation import from_record
 from tests.ray.searchers import racing_searches
 from tests.ray.searchers.searching import (
@@ -106,54 +105,6 @@ def test_restoring_at_every_step_changes_nothing(name, way, tmp_path):
     # As a dictionary: what is not a number equals nothing, itself included.
     answer, expected = stopping.search.recommendation(), straight.search.recommendation()
     assert answer.to_dict() == expected.to_dict()
-
-
-def test_nothing_to_save_is_saved_too(tmp_path):
-    for way in WAYS.values():
-        again = way(make(arms=3, space=SPACE), lambda: make(arms=3, space=SPACE), tmp_path)
-        assert again.suggest("a") == make(arms=3, space=SPACE).suggest("a")
-
-
-BARE = {
-    "race": lambda: IISESearch("epochs", 4, epsilon=0.1, seed=0),
-    "search": lambda: SpaceSearch("epochs", budget=60, certify_share=0.3, epsilon=0.1, seed=0),
-}
-
-
-@pytest.mark.parametrize("make_search", BARE.values(), ids=BARE.keys())
-def test_a_restored_search_needs_neither_space_nor_metric(make_search, tmp_path):
-    """After ``Tuner.restore`` without a ``param_space``, Tune hands over neither."""
-
-    def told():
-        search = make_search()
-        search.set_search_properties("loss", "min", dict(SPACE))
-        return Driver(search, _result)
-
-    driver = told().to_the_end(at_most=20)
-    driver.search = WAYS["file"](driver.search, make_search, tmp_path)
-    assert driver.to_the_end().history == told().to_the_end().history
-
-
-def test_a_drawn_seed_and_the_concurrency_are_restored(tmp_path):
-    search = make(seed=None)
-    search.suggest("a")
-    again = WAYS["file"](search, lambda: make(seed=None), tmp_path)
-    assert again.suggest("b") == search.suggest("b")
-    again.set_max_concurrency(2)
-    assert WAYS["file"](again, make, tmp_path).suggest("c") is None
-
-
-def test_other_levels_and_another_unit_of_the_budget_are_refused():
-    search = _of_space(budget=120)
-    search.suggest("a")
-    other = _of_space(fidelity="epochs", space={**SPACE, "epochs": tune.randint(1, 28)})
-    other.set_state(search.get_state())  # the saved levels hold where none are declared
-    assert other.suggest("b")["epochs"] == 1
-    with pytest.raises(ValueError, match="in the saved race"):
-        _of_space(fidelity=Fidelity("epochs", levels=[1, 9])).set_state(search.get_state())
-    # Epochs that were paid are no seconds.
-    with pytest.raises(ValueError, match="costs that are declared, this race costs that are meas"):
-        _of_space(budget=None, seconds=60).set_state(search.get_state())
 
 
 def test_states_and_journals_of_an_earlier_version_are_refused():

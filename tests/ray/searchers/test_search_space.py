@@ -17,8 +17,6 @@ from mfhpo_ray.experiment.space import (
     has,
     is_open,
     levels_of,
-    open_names,
-    open_part,
     picked,
     with_values_of,
     without,
@@ -72,42 +70,6 @@ def test_levels_of_a_domain(domain, levels):
     assert levels_of(Fidelity("epochs", levels=found), {"epochs": domain}) == found
 
 
-ALLOWED = {
-    "randint": (tune.randint(1, 10), [1, 9], 10),
-    "an integer is asked for": (tune.randint(1, 10), [1, 9], 2.5),
-    "qrandint": (tune.qrandint(10, 90, 10), [10, 90], 95),
-    "no multiple": (tune.qrandint(10, 90, 10), [10, 90], 15),
-    "uniform": (tune.uniform(0, 1), [0, 0.5, 1], 1.5),
-    "choice": (tune.choice([1, 2, 4]), [1, 4], 3),
-    "grid": (tune.grid_search(["a", "b"]), ["a", "b"], "c"),
-}
-
-
-@pytest.mark.parametrize(("domain", "right", "wrong"), ALLOWED.values(), ids=ALLOWED.keys())
-def test_declared_levels_have_to_be_in_the_domain(domain, right, wrong):
-    assert levels_of(Fidelity("m", levels=right), {"m": domain}) == tuple(right)
-    with pytest.raises(ValueError, match=f"contain {wrong!r}, which the search space does not"):
-        levels_of(Fidelity("m", levels=[wrong]), {"m": domain})
-
-
-def test_declared_levels_need_no_domain():
-    fidelity = Fidelity("epochs", levels=[1, 5])
-    spaces = [{}, {"epochs": 5}, {"epochs": tune.sample_from(lambda: 5)}, {"epochs": tune.randn()}]
-    for space in spaces:
-        assert levels_of(fidelity, space) == (1, 5)
-
-
-def test_levels_are_asked_for():
-    with pytest.raises(ValueError, match=r"no 'epochs' in the search space.*did you mean 'epoch'"):
-        levels_of(Fidelity("epochs"), {"epoch": tune.randint(1, 9)})
-    with pytest.raises(ValueError, match=r"values have no bounds.*Fidelity\('epochs', levels="):
-        levels_of(Fidelity("epochs"), {"epochs": tune.randn(5, 1)})
-    with pytest.raises(ValueError, match="values have no bounds: 81"):
-        levels_of(Fidelity("epochs"), {"epochs": 81})
-    with pytest.raises(ValueError, match=r"costs has 2 entries but .* has 3 levels"):
-        levels_of(Fidelity("epochs", costs=[1, 2]), {"epochs": tune.randint(1, 10)})
-
-
 def test_constants_and_nesting_are_kept():
     space = {"a": {"b": tune.uniform(0, 1), "c": "fixed"}, "d": [tune.randint(0, 5), 7]}
     [config] = draw_configs(space, 1, seed=0)
@@ -151,31 +113,11 @@ def test_a_small_space_is_drawn_whole(space, size):
         assert len(draw_configs(space, 2, seed=0)) == 2
 
 
-def test_functions_see_the_fidelity():
-    space = {"epochs": 81, "a": tune.randint(0, 99), "b": tune.sample_from(lambda c: c["epochs"])}
-    assert all(config["b"] == 81 for config in draw_configs(space, 3, seed=0))
-
-
 def test_the_global_generators_are_left_alone():
     random.seed(0)
     before = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
     draw_configs({"a": tune.uniform(0, 1), "b": tune.randint(0, 9), "c": tune.randn()}, 9, seed=0)
     assert (random.getstate(), np.random.get_state()[1].tolist()) == before  # noqa: NPY002
-
-
-def test_open_parts():
-    space = {
-        "a": tune.uniform(0, 1),
-        "b": {"c": tune.choice([1, 2]), "d": "constant", "e": {"f": 1}},
-        "g": ["constant", tune.uniform(0, 1)],
-        "h": {"i": (1, 2)},
-        "j": tune.grid_search([{"k": 1}, {"k": 2}]),
-    }
-    assert open_names(space) == ["a", "b/c", "g", "j"]
-    config = {**space, "a": 0.5, "b": {"c": 1, "d": "constant", "e": {"f": 1}}}
-    config |= {"g": ["constant", 0.25], "j": {"k": 2}}
-    left = {"a": 0.5, "b": {"c": 1}, "g": ["constant", 0.25], "j": {"k": 2}}
-    assert open_part(space, config) == left
 
 
 def test_placeholders_are_replaced_by_what_trials_ran_with():

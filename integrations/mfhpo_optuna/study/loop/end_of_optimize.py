@@ -46,7 +46,7 @@ def _call_each(functions: Iterable[AtEnd], error: BaseException | None) -> None:
 
 
 def _error_that_leaves(loop: FrameType) -> BaseException | None:
-    """The error that ends the loop of a frame; not one that the loop's caller handles meanwhile."""
+    """Return the error that ends a frame's loop, not one that its caller handles."""
     error = sys.exc_info()[1]
     trace = None if error is None else error.__traceback__
     return error if trace is not None and trace.tb_frame is loop else None
@@ -60,10 +60,8 @@ def call_at_end(study: optuna.Study, owner: object, then: AtEnd) -> bool:
     """Have a function called when the study's `optimize` that runs now ends.
 
     It is given the error that has ended it, or None. Of several by one `owner`, the last is called.
-
-    Optuna tells a sampler about each trial, but not which is the last one: that depends on the
-    number of trials, the time, `stop` or Ctrl-C. All it does at the end is to set a mark in the
-    study, so that is what is watched. False under ask and tell, which have no end.
+    Optuna does not tell a sampler which trial is the last one. All it does at the end is to set a
+    mark in the study, so that is what is watched. False under ask and tell, which have no end.
     """
     mark = study._thread_local
     if not mark.in_optimize_loop:

@@ -37,9 +37,8 @@ def _checked(wanted: Any) -> ProgressLike:
 class ProgressReport:
     """Shows now and then where a study stands, from its first trial to the end of `optimize`.
 
-    `wanted` is what a sampler was given as `progress`: None for a line on terminals only; True
-    for that, and elsewhere lines of Optuna's log; False for nothing. A terminal's line is rewritten
-    in its place: the cursor waits at its beginning, so that a line of Optuna's log takes its place.
+    `wanted` is what a sampler was given as `progress`. A terminal's line is rewritten in its place:
+    the cursor waits at its beginning, so that a line of Optuna's log takes its place.
     """
 
     def __init__(self, wanted: ProgressLike) -> None:
@@ -83,7 +82,6 @@ class ProgressReport:
         self._has_line = False
 
     def _seconds_left(self, state: Progress, now: float) -> float | None:
-        """A guess, by what was spent since this began."""
         began, spent_before = self._began
         spent = state.spent - spent_before
         if state.total is None or spent <= 0.0 or now - began < _EARLIEST_GUESS:

@@ -10,38 +10,20 @@ _SEPARATOR = " | "
 
 @dataclass(frozen=True)
 class Progress:
-    """Where it stands, in the words that a line shows.
+    """Where it stands, in the words that a line shows."""
 
-    Parameters
-    ----------
-    phase
-        What is being done, such as "search".
-    configurations
-        How many are left, or were tried.
-    leader
-        The best so far, with its interval; "" if there is none yet.
-    spent, total
-        What was spent, and what will be; None if nobody knows. In the `unit`.
-    unit
-        Such as "cost" or "trials".
-    is_guess
-        Whether the total is a guess at what a certificate takes, and no budget.
-    has_end
-        Whether it ends by itself at all.
-    """
-
-    phase: str
-    configurations: str
-    leader: str
+    phase: str  # what is being done, such as "search"
+    configurations: str  # how many are left, or were tried
+    leader: str  # the best so far, with its interval; "" if there is none yet
     spent: float
-    total: float | None
-    unit: str = "cost"
-    is_guess: bool = False
-    has_end: bool = True
+    total: float | None  # None if nobody knows
+    unit: str = "cost"  # or "trials", "seconds"
+    is_guess: bool = False  # whether the total is a guess at what a certificate takes
+    has_end: bool = True  # whether it ends by itself at all
 
     @property
     def spending(self) -> str:
-        """What was spent, and of what."""
+        """The amount that was spent, and of how much."""
         text = f"{self.unit} {self._number(self.spent)}"
         if self.total is None or self._is_guess_reached:
             return text
@@ -49,7 +31,7 @@ class Progress:
 
     @property
     def left(self) -> str:
-        """How much is left, as a clause."""
+        """The rest of the budget, or of a guess at it, as a clause."""
         if self.total is None:
             return "how much a certificate takes is not known yet"
         if self._is_guess_reached:
@@ -67,7 +49,7 @@ class Progress:
         return self.is_guess and self.total is not None and self.total <= self.spent
 
     def line(self, seconds_left: float | None, width: int | None = None) -> str:
-        """All of it in one line; without the first parts, where they would make it too wide."""
+        """Return all of it in one line; drop the first parts where it would be too wide."""
         parts = [self.phase, self.configurations, self.leader, self.spending, ends_in(seconds_left)]
         shown = [clean(part) for part in parts if part]
         while width is not None and len(shown) > 1 and len(_SEPARATOR.join(shown)) > width:
@@ -75,7 +57,7 @@ class Progress:
         return _SEPARATOR.join(shown)[:width]
 
     def _rounded(self, amount: float) -> str:
-        """A guess with two digits, a budget with all of them."""
+        """Return a guess with two digits, a budget with all of them."""
         if self.is_guess and amount > 0.0:
             amount = round(amount, 1 - math.floor(math.log10(amount)))
         return self._number(amount)
@@ -85,7 +67,7 @@ class Progress:
 
 
 def ends_in(seconds: float | None) -> str:
-    """How long it takes to the end, in words; "" if nobody knows."""
+    """Return how long it takes to the end, in words; "" if nobody knows."""
     if seconds is None:
         return ""
     for unit, length in (("h", 3600.0), ("min", 60.0)):

@@ -13,11 +13,7 @@ from optuna.storages import BaseStorage
 from optuna.study._optimize import _run_trial
 from optuna.trial import FrozenTrial, TrialState
 
-from mfhpo_optuna.study.attributes import (
-    STORAGE_FAILED_KEY,
-    read_attribute,
-    write_attribute,
-)
+from mfhpo_optuna.study.attributes import STORAGE_FAILED_KEY, read_attribute, write_attribute
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 
 # What a storage raises if it does not take what it is given. A storage that is damaged raises
@@ -33,7 +29,7 @@ _PATIENCE, _PERIOD = 60.0, 0.2
 
 
 def is_spoilt(trial: FrozenTrial, state: TrialState) -> bool:
-    """Whether a trial has failed because its storage did, as whoever ran it has noted."""
+    """Return whether a trial failed because its storage did, as was noted on it."""
     # Optuna copies the attributes of a lost trial to the one that it makes anew.
     return state == TrialState.FAIL and read_attribute(trial, STORAGE_FAILED_KEY) == trial.number
 
@@ -42,8 +38,7 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
     """Note on a trial that `optimize` ends at this moment whether its storage has made it fail.
 
     The storage may still fail: it is asked again for a minute, and then what it raises is raised.
-    Ctrl-C ends that minute, and `optimize` after it, but with n_jobs=1 alone: other threads are not
-    interrupted. The trial counts as failed then.
+    With n_jobs=1, Ctrl-C ends that minute and `optimize`, and the trial counts as failed.
     """
     if state != TrialState.FAIL or is_spoilt(trial, state):
         return
@@ -59,7 +54,6 @@ def mark_if_spoilt(study: optuna.Study, trial: FrozenTrial, state: TrialState) -
 
 
 def _is_written(study: optuna.Study, trial: FrozenTrial, until: float) -> bool:
-    """Try to write the note; raise what the storage raises if the time is over."""
     try:
         write_attribute(study, trial, STORAGE_FAILED_KEY, trial.number)
     except Exception as error:
@@ -74,7 +68,7 @@ def _interrupt(error: BaseException | None) -> None:
 
 
 def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
-    """Whether an error, or what has caused it, came out of a storage that does not work.
+    """Return whether an error, or its cause, came out of a storage that does not work.
 
     An objection to what the storage was given is no such error.
     """
@@ -82,7 +76,7 @@ def is_of_storage(error: BaseException | None, storage: BaseStorage) -> bool:
 
 
 def with_causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, the one that it was raised from, and so on, each of them once."""
+    """Yield an error, the one that it was raised from, and so on, each of them once."""
     seen: list[BaseException] = []
     while error is not None and not any(error is earlier for earlier in seen):
         seen.append(error)
@@ -103,7 +97,7 @@ def _is_failure_of(error: BaseException, storage: BaseStorage) -> bool:
 
 
 def _error_of_objective() -> BaseException | None:
-    """The error of the objective whose trial `optimize` ends at this moment; None without one.
+    """Return the error of the objective whose trial `optimize` ends now; None without one.
 
     Optuna tells a sampler that a trial has failed, but not why: only its loop knows.
     """

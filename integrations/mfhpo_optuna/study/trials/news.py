@@ -28,7 +28,7 @@ class TrialNews:
         self._seen: dict[int, float | None] | None = None
 
     def read(self, study: optuna.Study) -> list[FrozenTrial] | None:
-        """The new trials, and those that had not ended; None if the study has lost trials.
+        """Return the new trials and those that had not ended; None if the study lost trials.
 
         It was deleted and made again then, and has not as many yet.
         """
@@ -50,10 +50,10 @@ class TrialNews:
         self._seen = earlier._seen
 
     def seconds_under_way(self, number: int, since: datetime | None) -> float:
-        """How long a trial has been running; `since` is what the study says, 0 without it.
+        """Return how long a trial has been running; `since` is what the study says.
 
-        That counts only for those that ran when the study was first read: it may have been written
-        by the clock of another machine.
+        That counts only for trials that ran when the study was first read, because another
+        machine's clock may have written it.
         """
         seen = None if self._seen is None else self._seen.get(number)
         if seen is not None:
@@ -69,7 +69,7 @@ TrialAt = Callable[[int], FrozenTrial | None]  # the trial of a number, if there
 
 
 def _read(study: optuna.Study, first: int, before: Iterable[int]) -> list[FrozenTrial] | None:
-    """Some trials before the first new one, and all from that on; None if trials are missing.
+    """Return some trials before the first new one, and all from it on; None if some are missing.
 
     All are as they were at one moment. With Optuna's storages, no other trial is looked at.
     """
@@ -90,10 +90,10 @@ def _chosen(trial_at: TrialAt, first: int, before: Iterable[int]) -> list[Frozen
 
 @contextmanager
 def _trials_in_place(study: optuna.Study) -> Iterator[TrialAt]:
-    """The trials of a study where its storage keeps them, brought up to date.
+    """Yield access to a study's trials where its storage keeps them, brought up to date.
 
-    Optuna's own methods copy, sort or filter all trials, which makes each suggestion of a long
-    study slow. They are used with a storage that is not Optuna's, or reads trials in its own way.
+    Optuna's own methods copy, sort or filter all trials, which is slow in a long study. They are
+    used with a storage that is not Optuna's, or reads trials in its own way.
     """
     storage, study_id = study._storage, study._study_id
     if _reads_as(storage, InMemoryStorage):
@@ -124,13 +124,13 @@ def _in_list(trials: Sequence[FrozenTrial]) -> TrialAt:
 
 
 def by_their_ends(trials: Iterable[FrozenTrial]) -> list[FrozenTrial]:
-    """Those that have ended, in the order in which they did."""
+    """Return those that have ended, in the order in which they did."""
     ended = [trial for trial in trials if trial.state.is_finished()]
     return sorted(ended, key=lambda trial: (trial.datetime_complete or datetime.min, trial.number))
 
 
 def seconds_of(trial: FrozenTrial) -> float | None:
-    """How long a finished trial took; None if nobody knows.
+    """Return how long a finished trial took; None if nobody knows.
 
     A trial whose worker died is failed by the storage when somebody notices, maybe days later.
     """

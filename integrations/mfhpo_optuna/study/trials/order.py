@@ -23,11 +23,11 @@ class EndOrder:
         self._told_early[trial_number] = state
 
     def was_told_early(self, trial_number: int | None) -> bool:
-        """Whether the race knows that a trial has ended, and the study has not said so yet."""
+        """Return whether the race knows about an end that the study has not told yet."""
         return trial_number in self._told_early
 
     def is_contradicted(self, ended: Mapping[int, TrialState]) -> bool:
-        """Whether a trial, by number, has ended in another state than the race was told."""
+        """Return whether a trial, by number, ended in another state than the race was told."""
         return any(self._told_early.get(number, state) != state for number, state in ended.items())
 
     def compare(self, trial: FrozenTrial) -> None:

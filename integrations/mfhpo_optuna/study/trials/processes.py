@@ -18,24 +18,24 @@ def worker_name() -> str:
 
 
 def described(name: Any) -> str:
-    """A process in words, by the name that it has given itself."""
+    """Return a process in words, by the name that it has given itself."""
     machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
     number, _, _ = process.partition("@")
     return f"process {number} on {machine.partition(' ')[0]}" if machine else "a process"
 
 
 def is_surely_dead(name: Any) -> bool:
-    """Whether a process ran on this machine and runs no longer; False if that cannot be told."""
+    """Return whether a process of this machine runs no longer; False if nobody can tell."""
     return _runs(name) is False
 
 
 def is_surely_alive(name: Any) -> bool:
-    """Whether a process runs on this machine; False if that cannot be told."""
+    """Return whether a process runs on this machine; False if nobody can tell."""
     return _runs(name) is True
 
 
 def _runs(name: Any) -> bool | None:
-    """Whether the process of this name runs; None if it is on another machine, or nobody's."""
+    """Return whether a process runs; None if it is on another machine, or nobody's."""
     machine, _, process = (name if isinstance(name, str) else "").rpartition(" ")
     number, _, began = process.partition("@")
     if machine != _machine() or os.name != "posix" or not number.isdecimal():
@@ -54,7 +54,7 @@ def _runs(name: Any) -> bool | None:
 
 
 def _state_and_beginning(number: int) -> tuple[str, str]:
-    """The state of a process and when it began, as Linux says; "" where that is not known."""
+    """Return the state of a process and when it began, as Linux says; "" where unknown."""
     try:
         text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -64,7 +64,7 @@ def _state_and_beginning(number: int) -> tuple[str, str]:
 
 
 def _machine() -> str:
-    """What no other machine has since it was started, with where processes have their numbers.
+    """Return what no other machine has since its start, with its namespace of processes.
 
     Machines may share their names, and containers that of the machine, but not the numbers.
     """
@@ -73,7 +73,7 @@ def _machine() -> str:
 
 @lru_cache(maxsize=1)
 def _machine_of(number: int) -> str:
-    """The machine of this process, which keeps it; one that was forked may not have the same."""
+    """Return the machine of this process; a forked one may have another namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         namespace = str(Path("/proc/self/ns/pid").readlink())

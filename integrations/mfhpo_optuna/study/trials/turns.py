@@ -28,16 +28,14 @@ class Ended:
 
 
 class Turns:
-    """Whose turn it is to be told: of each arm and level in the order of beginnings.
+    """Releases results in the order in which their trials began, per configuration and level.
 
-    Unlike `mfhpo.racing.in_order.InOrder`, it gives out no tickets. Trials began when their storage
-    says so, whoever reads of them in which order, and the arm and the level of one under way may
-    turn out to be others than it was tagged with.
+    Unlike `mfhpo.racing.in_order.InOrder`, it gives out no tickets: the storage says when trials
+    began, and one under way may turn out to be of another arm and level than its tag says.
 
-    A trial under way holds back one that has ended if it began before it and may be of the same arm
-    and level; what is not known yet about it counts as the same. Pulls of the search hold back no
-    replicates of its certificate. With hundreds of workers there are far fewer kinds of pulls than
-    trials, so that kinds are compared, not trials.
+    A trial under way holds back one that has ended if it began earlier and may be of the same arm
+    and level. Pulls of the search hold back no replicates of its certificate. Kinds of pulls are
+    compared, because they are far fewer than trials where there are hundreds of workers.
     """
 
     def __init__(
@@ -110,7 +108,6 @@ class Turns:
                 self.given_up.add(number)
 
     def _waiting_by_kind(self) -> list[list[Ended]]:
-        """Those that wait, of each arm and level in the order of their beginnings."""
         kinds: dict[tuple[type[Pull], int, int], list[Ended]] = defaultdict(list)
         for ended in sorted(self.waiting.values(), key=_began):
             kinds[type(ended.pull), ended.pull.arm, ended.pull.fidelity].append(ended)
@@ -125,5 +122,4 @@ def _began(ended: Ended) -> _Moment:
 
 
 def _beginning(since: datetime | None, number: int) -> _Moment:
-    """When a trial began; by its number among those that began at the same moment."""
     return since or datetime.min, number

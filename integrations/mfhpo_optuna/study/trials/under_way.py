@@ -75,7 +75,7 @@ class UnderWay:
             )
 
     def changed(self, trials: Sequence[FrozenTrial], has_policy: bool) -> list[FrozenTrial]:
-        """Those of trials under way about which something is new: most have not changed.
+        """Return the trials under way about which something is new: most have not changed.
 
         What an arm is, each of its trials says: all are among them if one is.
         """
@@ -85,7 +85,7 @@ class UnderWay:
         return [trial for trial in trials if _note_of(trial).arm in self._arms_in_news]
 
     def keep_looks(self, seen: Sequence[FrozenTrial], has_policy: bool) -> None:
-        """Have trials that were seen now seen again only if something is new about their arms."""
+        """See trials that were seen now again only if something is new about their arms."""
         for trial in seen:
             if not self.is_expired(trial.number):  # it may be waited for again
                 self._looks[trial.number] = _look_at(trial, has_policy)
@@ -106,7 +106,7 @@ class UnderWay:
             self._arms_in_news.add(self.running[trial_number].pull.arm)
 
     def waited_for(self, trial_number: int) -> list[tuple[int, Pull]]:
-        """Numbers and pulls of the other trials that are waited for."""
+        """Return numbers and pulls of the other trials that are waited for."""
         return [
             (number, running.pull)
             for number, running in self.running.items()
@@ -114,26 +114,26 @@ class UnderWay:
         ]
 
     def chosen_by(self, trial_number: int) -> list[tuple[int, Any, str | None]]:
-        """The other trials that are waited for, with their workers and digests of arguments."""
+        """Return the other trials that are waited for, with workers and digests of arguments."""
         return [
             (number, self.running[number].worker, self.running[number].arguments)
             for number, _ in self.waited_for(trial_number)
         ]
 
     def is_expired(self, trial_number: int) -> bool:
-        """Whether a trial is not waited for any longer: its worker is dead, or its lease over."""
+        """Return whether a trial is no longer waited for: a dead worker, or a lease over."""
         running = self.running[trial_number]
         return is_surely_dead(running.worker) or self.is_overdue(
             trial_number, running.pull, running.since
         )
 
     def is_overdue(self, trial_number: int, pull: Pull, since: datetime | None) -> bool:
-        """Whether the lease of a trial is over; it began at `since`, by the study's account."""
+        """Return whether the lease of a trial is over that began at `since`."""
         lease = self._default_lease(pull) if self.lease is None else self.lease
         return self._news.seconds_under_way(trial_number, since) > lease
 
     def seconds_since_beginning(self, trial: FrozenTrial) -> float | None:
-        """How long a trial that ends now has run, or None if it never said when it began."""
+        """Return how long a trial that ends now has run; None if its beginning is unknown."""
         if trial.number in self.begun_here:
             return time.monotonic() - self.begun_here[trial.number]
         if trial.datetime_start is None:
@@ -153,5 +153,5 @@ def _note_of(trial: FrozenTrial) -> PullNote:
 
 
 def default_lease(slowest_seconds: float) -> float:
-    """Seconds to wait for a trial where the slowest one took `slowest_seconds`."""
+    """Return the seconds to wait for a trial where the slowest took `slowest_seconds`."""
     return max(_LEAST_LEASE, _LEASE_FACTOR * slowest_seconds)

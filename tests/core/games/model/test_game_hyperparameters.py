@@ -39,19 +39,3 @@ def test_rates_are_those_of_the_paper():
 def test_no_noise_is_taken_for_a_little():
     known = replace(three_levels(), noise=np.zeros(3), scales=np.array([1.0, 2.0, 3.0]))
     assert known.noise == pytest.approx(np.array([1e-6, 4e-6, 9e-6]))
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("length_scales", np.ones((2, 2))),
-        ("length_scales", np.zeros((3, 2))),
-        ("correlations", np.array([0.5, 1.1])),
-        ("scales", np.array([1.0, 0.0, 1.0])),
-        ("noise", np.array([0.1, -0.1, 0.1])),
-        ("offsets", np.array([0.0, np.nan, 0.0])),
-    ],
-)
-def test_what_cannot_be_is_refused(name, value):
-    with pytest.raises(ValueError, match=f"^{name} must be"):
-        replace(three_levels(), **{name: value})

@@ -1,4 +1,3 @@
-import logging
 import math
 
 import numpy as np
@@ -7,7 +6,7 @@ import pytest
 from optuna.distributions import FloatDistribution
 
 from mfhpo import Fidelity
-from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch
+from mfhpo.search import BudgetedSearch, ModelSearch
 from mfhpo_optuna import (
     IISESampler,
     MFGradSampler,
@@ -103,22 +102,6 @@ def test_a_certificate_is_about_the_finalists_where_one_blooms_late():
     assert {c.params["arm"] for c in answer.certificate.candidates}.isdisjoint({7})
 
 
-def test_names_are_chosen_from_by_their_values():
-    worth = {f"prompt {k}": k / N for k in range(N)}
-
-    def objective(trial):
-        name = trial.suggest_categorical("prompt", list(worth))
-        epochs = trial.suggest_int("epochs", 1, FULL)
-        rng = np.random.default_rng(seed_of(trial))
-        return worth[name] - 0.1 / epochs + rng.normal(0.0, 0.02)
-
-    sampler = MFSampler("epochs", [{"prompt": p} for p in worth], budget=BUDGET, seed=0)
-    study = run(sampler, objective, direction="maximize", n_jobs=4)
-    assert isinstance(sampler._read(study).policy.search, HalvingSearch)
-    assert worth[study.best_params["prompt"]] > 0.85
-    assert sampler.recommendation(study).cost <= BUDGET
-
-
 def test_workers_and_resumed_studies_agree():
     storage = optuna.storages.InMemoryStorage()
 
@@ -192,30 +175,6 @@ def test_a_certificate_has_no_split_of_the_search_after_early_failures():
     ) - len(of_search)
 
 
-def test_a_configuration_may_be_enqueued_twice():
-    sampler = MFSampler("epochs", N, budget=BUDGET, seed=0)
-    study = optuna.create_study(sampler=sampler, study_name="s")
-    for _ in range(2):
-        study.enqueue_trial({"x": 0.3})
-    study.optimize(bowl, n_jobs=4)
-    answer = sampler.recommendation(study)
-    assert answer.finished
-    assert sum(answer.left.values()) + answer.at_target == N
-
-
-def test_equal_configurations_are_one_candidate():
-    def objective(trial):
-        x = trial.suggest_int("x", 1, 6)
-        epochs = trial.suggest_int("epochs", 1, FULL)
-        return x + 1.0 / epochs + np.random.default_rng(seed_of(trial)).normal(0.0, 0.02)
-
-    sampler = MFSampler("epochs", 24, budget=24.0 * FULL, epsilon=0.1, seed=0)
-    study = run(sampler, objective)
-    answer = sampler.recommendation(study)
-    assert study.best_params["x"] == 1
-    assert sum(answer.left.values()) + answer.at_target < 24
-
-
 @pytest.mark.parametrize(
     ("make", "options"),
     [
@@ -235,39 +194,3 @@ def test_all_are_compared_where_that_is_paid_for_or_something_is_declared(make, 
     study = run(sampler, n_trials=3)
     assert not sampler.searches(study)
     assert not isinstance(sampler._read(study).policy, BudgetedSearch)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({}, ["all 40 configurations are compared at the target alone", "budget=...", "bias=..."]),
-        ({"budget": BUDGET}, ["budget=810 does not pay", "IISE compares"]),
-        ({"budget": 15.0 * FULL}, ["nothing is left for a certificate"]),
-        ({"bias": [0.2, 0.0]}, None),
-        ({"budget": BUDGET, "arm_sampler": optuna.samplers.RandomSampler(0)}, None),
-    ],
-)
-def test_the_log_says_what_cheap_levels_are_used_for(options, words, caplog, monkeypatch):
-    logger = optuna.logging.get_logger("optuna.mfhpo_optuna.samplers.fidelity_sampler")
-    monkeypatch.setattr(logger, "handlers", [caplog.handler])
-    monkeypatch.setattr(logger, "propagate", False)
-    caplog.set_level(logging.INFO, logger=logger.name)
-    sampler = IISESampler(Fidelity("epochs", levels=[1, 27]), N, seed=0, **options)
-    study = optuna.create_study(sampler=sampler, pruner=optuna.pruners.NopPruner())
-    study.optimize(bowl, n_trials=3)
-    said = [record.getMessage() for record in caplog.records if record.name == logger.name]
-    if words is None:
-        assert said == []
-        return
-    [line] = said
-    for word in words:
-        assert word in line
-
-
-def test_a_name_that_the_objective_does_not_ask_for_is_reported():
-    def objective(trial):
-        return trial.suggest_float("x", 0, 1) + 1.0 / trial.suggest_int("epochs", 1, FULL)
-
-    sampler = MFSampler("epochs", [{"lr": k / N} for k in range(N)], budget=BUDGET, seed=0)
-    with pytest.warns(UserWarning, match="arms contain 'lr', which the objective did not ask"):
-        run(sampler, objective)

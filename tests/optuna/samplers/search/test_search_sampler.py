@@ -1,6 +1,4 @@
-import json
 import math
-import pickle
 import warnings
 from collections import Counter
 
@@ -12,12 +10,10 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import TrialState
 
 from mfhpo_optuna import SearchSampler, plot_race, training_of
-from mfhpo_optuna.study.study_race import StudyRace
+from mfhpo_optuna.study.trials.under_way import UnderWay
 from tests.optuna.samplers.races import (
     PULL,
-    Recorder,
     answers,
-    answers_so_far,
     configurations,
     noise,
     pulls,
@@ -95,16 +91,6 @@ def test_maximising_is_the_mirror_image():
     assert up.sampler.recommendation(up).interval == pytest.approx((-high, -low))
 
 
-def test_seeds_repeat_also_when_the_sampler_is_pickled_in_between():
-    whole = run(SearchSampler("epochs", trials=25, seed=3))
-    study = optuna.create_study(sampler=SearchSampler("epochs", trials=25, seed=3))
-    while not study.trials or not study.sampler.recommendation(study).finished:
-        study.sampler = pickle.loads(pickle.dumps(study.sampler))
-        study.optimize(valley, n_trials=4)
-    assert [t.params for t in pulls(study)] == [t.params for t in pulls(whole)]
-    assert [t.value for t in pulls(study)] == [t.value for t in pulls(whole)]
-
-
 @pytest.mark.parametrize(("budget", "share"), [(0.5, 0.1), (2, 0.0), (8.9, 0.6), (50, 0.1)])
 def test_tiny_budgets(budget, share):
     sampler = SearchSampler("epochs", budget=budget, certify_share=share, seed=0)
@@ -134,7 +120,7 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
     def seconds_of(race, trial):
         return 1.0 + abs(trial.params["x"])
 
-    monkeypatch.setattr(StudyRace, "seconds_since_beginning", seconds_of)
+    monkeypatch.setattr(UnderWay, "seconds_since_beginning", seconds_of)
     options = {"seconds": 60.0, "certify_share": 0.5, "sigma": 0.05, "seed": 0}
     study = run(SearchSampler(**options), flat)
     seconds = [seconds_of(None, trial) for trial in pulls(study)]
@@ -149,18 +135,6 @@ def test_a_budget_in_seconds_without_a_fidelity(monkeypatch):
         assert answer.certificate is not None
         assert answer.params["x"] == pytest.approx(0.3, abs=0.2)
     assert plot_race(study).layout.xaxis.title.text == "cost paid in seconds"
-
-
-def test_without_a_budget_it_goes_on_until_optimize_ends():
-    sampler = SearchSampler("epochs", seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(valley, n_trials=20)
-    assert len(pulls(study)) == 20
-    assert study.best_trial.number == answers_so_far(study)[-1].number
-    answer = sampler.recommendation(study)
-    assert study.best_params["x"] == answer.params["x"]
-    assert not answer.finished
-    assert "nothing is kept for a certificate" in answer.reason
 
 
 def test_a_larger_budget_goes_on_with_the_same_shortlist():
@@ -191,41 +165,6 @@ def test_a_conditional_space():
     assert kinds == {("model", "ridge"), ("depth", "model")}
     assert study.best_params["model"] == "tree"
     assert study.best_params["depth"] <= 3
-
-
-@pytest.mark.slow
-def test_a_space_that_grows_late():
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        epochs = trial.suggest_int("epochs", 1, 9)
-        value = (x - 0.3) ** 2 + 0.2 / epochs + noise(trial)
-        if epochs == 9:
-            value += trial.suggest_float("shrink", 0.0, 1.0)
-        if trial.number > 20:
-            value += trial.suggest_categorical("late", [0.0, 1.0])
-        return value
-
-    study = run(SearchSampler("epochs", budget=300, seed=0), objective)
-    arms = configurations(study)
-    assert any("late" in arm for arm in arms.values())
-    assert sum("shrink" in arm for arm in arms.values()) > 5
-    assert any("shrink" not in arm for arm in arms.values())
-    assert study.best_params["shrink"] < 0.5
-    assert set(study.best_params) <= {"x", "epochs", "shrink", "late"}
-
-
-@pytest.mark.parametrize("proposer", [None, RandomSampler(seed=0)], ids=["model", "random"])
-def test_a_finite_space_and_a_budget_that_is_too_large(proposer):
-    def objective(trial):
-        a = trial.suggest_categorical("a", ["p", "q", "r"])
-        b = trial.suggest_int("b", 0, 1)
-        return "rqp".index(a) + b + noise(trial)
-
-    study = run(SearchSampler(trials=40, proposer=proposer, seed=0), objective)
-    seen = {tuple(t.params.items()) for t in pulls(study)}
-    assert len(seen) == 6
-    assert study.best_params == {"a": "r", "b": 0}
-    assert study.sampler.recommendation(study).tried == 6
 
 
 def test_the_pruner_of_a_study_that_was_given_none_is_switched_off():
@@ -268,24 +207,6 @@ def test_failures(way):
     assert answer.mean > -1.0
     assert paid(study) <= 200  # failures are paid for, too
     configurations(study)
-
-
-def test_enqueued_configurations_are_evaluated_and_go_on():
-    sampler = SearchSampler("epochs", budget=150, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.enqueue_trial({"x": 0.31})
-    study.enqueue_trial({"x": 0.29, "epochs": 9})
-    study.enqueue_trial({"epochs": 3})
-    study.optimize(valley, n_trials=500)
-    first, second, third = study.trials[:3]
-    assert (first.params["x"], second.params["x"]) == (0.31, 0.29)
-    assert (second.params["epochs"], third.params["epochs"]) == (9, 3)
-    numbers = [t.user_attrs[PULL]["arm"] for t in (first, second, third)]
-    assert len(set(numbers)) == 3
-    arms = configurations(study)
-    assert sum(t.user_attrs[PULL]["arm"] == numbers[0] for t in pulls(study)) > 1
-    assert arms[numbers[0]] == {"x": 0.31}
-    assert sampler.recommendation(study).cost == paid(study) <= 150
 
 
 def test_enqueueing_in_mid_search_and_what_was_tried_before():
@@ -334,17 +255,6 @@ def test_proposers(make, fidelity):
     assert study.best_params["branch"] == "a"
 
 
-def test_the_proposer_sees_whole_configurations_at_the_target_alone():
-    spy = Recorder()
-    study = run(SearchSampler("epochs", budget=150, proposer=spy, seed=0))
-    at_target = {t.params["x"] for t in pulls(study) if t.params["epochs"] == 9}
-    assert spy.shown[-1]
-    for trial in spy.shown[-1]:
-        assert trial.state == TrialState.COMPLETE
-        assert set(trial.params) == {"x"}
-        assert trial.params["x"] in at_target
-
-
 def test_checkpoints_are_paid_by_the_increment():
     done = {}
     spent = []
@@ -380,13 +290,6 @@ def test_studies_share_no_trainings():
     assert names["first"].isdisjoint(names["second"])
 
 
-def test_training_of_a_trial_that_is_in_no_race():
-    study = optuna.create_study(sampler=RandomSampler(seed=0))
-    trial = study.ask()
-    with pytest.raises(ValueError, match=r"trial 0 belongs to no configuration.*first trial\.sugg"):
-        training_of(trial)
-
-
 def test_asking_beyond_the_end_changes_nothing():
     sampler = SearchSampler("epochs", trials=12, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -398,36 +301,6 @@ def test_asking_beyond_the_end_changes_nothing():
     study.tell(trial, -100.0)
     assert sampler.recommendation(study) == before
     assert study.best_trial == best
-
-
-def test_answers_in_every_phase():
-    sampler = SearchSampler("epochs", budget=200, certify_share=0.5, sigma=0.05, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    with pytest.raises(ValueError, match="nothing to recommend yet"):
-        sampler.recommendation(study)
-    study.optimize(valley, n_trials=1)
-    first = sampler.recommendation(study)
-    assert (first.tried, first.at_target, first.certificate) == (1, 0, None)
-    assert "1 configurations tried, 0 of them at the target" in str(first)
-    assert "the search goes on" in first.reason
-    assert str(first).startswith("BEST SO FAR")
-    assert "nan" not in str(first)
-    while not replicates(study):
-        study.optimize(valley, n_trials=1)
-    during = sampler.recommendation(study)
-    assert during.certificate.candidates
-    assert not during.finished
-    text = str(during)
-    assert text.startswith("NOT CERTIFIED")
-    assert "configurations that were tried, the search brought" in text
-    study.optimize(valley, n_trials=500)
-    after = sampler.recommendation(study)
-    assert after.finished
-    assert f"{after.trials} trials, search and certificate" in str(after)
-    assert "SearchRecommendation(arm=" in repr(after)
-    for answer in (first, during, after):
-        content = json.loads(json.dumps(answer.to_dict()))
-        assert content["tried"] == answer.tried
 
 
 def test_only_optuna_goes_through_all_trials_once_per_trial(monkeypatch):

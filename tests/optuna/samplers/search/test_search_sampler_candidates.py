@@ -47,17 +47,6 @@ def test_only_candidates_are_evaluated_and_a_good_one_is_found(n_jobs):
     assert f"{answer.at_target} brought to the target" in str(answer)
 
 
-def test_columns_do_as_well():
-    columns = {"x": XS, "kind": [each["kind"] for each in CANDIDATES]}
-    assert [t.params for t in run(columns).trials] == [t.params for t in run(CANDIDATES).trials]
-
-
-def test_a_number_of_candidates_is_drawn():
-    study = run(25)
-    assert 9 <= len(configurations(study)) <= 25
-    assert true_loss(study.best_params) < 0.15
-
-
 def test_what_is_none_of_them_does_not_count():
     sampler = SearchSampler("epochs", budget=30 * 27, candidates=CANDIDATES, seed=0)
     study = optuna.create_study(sampler=sampler)
@@ -69,8 +58,3 @@ def test_what_is_none_of_them_does_not_count():
     study.optimize(objective, n_trials=2000)
     assert (XS[7], "b") in configurations(study)
     assert (0.123, "a") not in configurations(study)
-
-
-def test_a_proposer_has_nothing_to_propose():
-    with pytest.raises(ValueError, match="proposer and candidates are given"):
-        SearchSampler("epochs", candidates=CANDIDATES, proposer=optuna.samplers.TPESampler())

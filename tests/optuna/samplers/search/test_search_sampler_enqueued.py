@@ -3,7 +3,7 @@ import optuna
 import pytest
 
 from mfhpo_optuna import SearchSampler
-from mfhpo_optuna.study.attributes import ARM_KEY, LIMIT_KEY
+from mfhpo_optuna.study.attributes import ARM_KEY
 
 
 def search(fidelity=None, **options):
@@ -14,16 +14,6 @@ def search(fidelity=None, **options):
 def loss(trial):
     x, epochs = trial.suggest_float("x", 0, 1), trial.suggest_int("epochs", 1, 27)
     return (x - 0.3) ** 2 + 0.1 / epochs
-
-
-def test_an_enqueued_trial_has_a_limit_where_the_budget_is_in_seconds():
-    study = search("epochs", seconds=50)
-    study.enqueue_trial({"x": 0.9})
-    study.optimize(loss, n_trials=4)
-    study.enqueue_trial({"x": 0.5})
-    study.optimize(loss, n_trials=1)
-    enqueued = [trial for trial in study.trials if "fixed_params" in trial.system_attrs]
-    assert [LIMIT_KEY in trial.user_attrs for trial in enqueued] == [True, True]
 
 
 def test_an_enqueued_trial_beyond_the_budget_does_not_end_the_search():
@@ -56,19 +46,3 @@ def test_what_is_enqueued_while_a_shortlist_is_certified_is_in_the_block_of_the_
     [trial] = [trial for trial in study.trials if "fixed_params" in trial.system_attrs]
     assert trial.user_attrs[ARM_KEY]["arm"] == arm
     assert trial.user_attrs[ARM_KEY]["block"] == 0
-
-
-def test_the_model_does_not_take_an_enqueued_trial_for_what_it_would_have_proposed():
-    study = search(trials=100)
-    study.optimize(
-        lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1), n_trials=12
-    )
-    study.enqueue_trial({"x": 0.75})
-    trial = study.ask()
-    race = study.sampler._of(study)
-    points, arm = race.race.search._points, race.pull(trial.number).arm
-    assert points[arm].keys() == {"y"}
-    trial.suggest_float("x", 0, 1)
-    study.ask()
-    assert points[arm]["x"] == 0.75
-    assert trial.suggest_float("y", 0, 1) == points[arm]["y"]

@@ -1,7 +1,6 @@
 """SearchSampler sets limits that follow from worth, and learns from trials that were stopped."""
 
 import itertools
-import math
 import time
 import warnings
 
@@ -82,37 +81,6 @@ def test_a_configuration_that_needs_too_much_memory_is_not_tried_again(clock):
     assert len(set(arms)) == len(arms)
     answer = sampler.recommendation(study)
     assert (answer.stopped, answer.saved, answer.failures) == (len(arms), 0.0, 0)
-
-
-def test_loading_that_takes_long_is_given_more_and_more_time(clock):
-    """Before the fidelity is asked for, nothing is known; the first limit is a tenth of all."""
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        limit = trial.user_attrs.get(LIMIT, 1e9)
-        trial.set_user_attr("takes", min(250.0, limit))
-        if limit < 250.0:
-            trial.set_user_attr(STOPPED_AT, limit)
-            raise optuna.TrialPruned
-        trial.suggest_int("epochs", 1, 27)
-        return (x - 0.3) ** 2
-
-    sampler = SearchSampler("epochs", seconds=1000.0, certify_share=0.0, seed=0)
-    study = run(sampler, objective)
-    assert [t.user_attrs[LIMIT] for t in pulls(study)[:3]] == pytest.approx([100.0, 200.0, 400.0])
-    answer = sampler.recommendation(study)
-    assert (answer.stopped, answer.failures) == (2, 0)
-    assert not math.isnan(answer.mean)
-
-
-@pytest.mark.parametrize("options", [{"budget": 0.5}, {"seconds": 1e-9}])
-def test_a_budget_that_pays_for_nothing_is_no_error(options, clock):
-    run(SearchSampler("epochs", seed=0, **options), obedient, n_trials=2)
-
-
-def test_without_seconds_trials_have_no_limit():
-    study = run(SearchSampler("epochs", budget=200, seed=0), obedient)
-    assert not any(LIMIT in trial.user_attrs for trial in study.trials)
 
 
 def slow_ones_hang(trial):

@@ -77,7 +77,7 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
     storage = optuna.storages.InMemoryStorage()
 
     one, other = worker(storage, make()), worker(storage, make())
-    while not isinstance(one.sampler._race_of(one)[1].ask()[0], Replicate) if pulls(one) else True:
+    while not isinstance(one.sampler._read(one).policy.ask()[0], Replicate) if pulls(one) else True:
         one.optimize(objective, n_trials=1)
     # The second looks before the first has written, and writes before the first looks again.
     sampler, trials = one.sampler, []
@@ -97,15 +97,3 @@ def test_workers_that_choose_at_the_same_moment_evaluate_different_replicates(is
     tags = [trial.user_attrs[PULL] for trial in (first, trials[0])]
     assert tags[0]["shortlist"] == tags[1]["shortlist"]
     assert (tags[0]["arm"], tags[0]["block"]) != (tags[1]["arm"], tags[1]["block"])
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "words"),
-    [
-        ({"replicate": "epochs"}, ValueError, "replicate='epochs' is the fidelity"),
-        ({"sigma": 0.1}, ValueError, "sigma=0.1 has no part in blocks"),
-    ],
-)
-def test_wrong_arguments(options, error, words):
-    with pytest.raises(error, match=words):
-        make(**options)

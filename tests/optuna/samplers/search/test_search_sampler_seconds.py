@@ -109,30 +109,3 @@ def test_a_worker_that_died_is_not_paid_for_until_somebody_notices(clock, make):
     known = [t.user_attrs[SECONDS] for t in pulls(study) if t.number != dead.number]
     cost = study.sampler.recommendation(study).cost
     assert sum(known) < cost <= sum(known) + 15.5
-
-
-def test_a_dear_level_is_waited_for_as_long_as_it_may_take(clock):
-    def make():
-        return SearchSampler(Fidelity("epochs", levels=[1, 81]), seconds=300.0, seed=0)
-
-    def objective(trial):
-        x = trial.suggest_float("x", -1, 1)
-        epochs = trial.suggest_int("epochs", 1, 81)
-        takes(trial, 5.0 * epochs)
-        return (x - 0.3) ** 2 + 0.2 / epochs
-
-    study = optuna.create_study(sampler=make())
-    while True:
-        dear = study.ask()
-        value = objective(dear)
-        if dear.params["epochs"] == 81:
-            break
-        study.tell(dear, value)
-    running = study._storage._get_trial(dear._trial_id)
-    running.datetime_start = datetime.now() - timedelta(seconds=400)
-    study.sampler = make()
-    for _ in range(4):
-        trial = study.ask()
-        value = objective(trial)
-        assert trial.params["epochs"] == 1
-        study.tell(trial, value)

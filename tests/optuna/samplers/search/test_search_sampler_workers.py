@@ -1,4 +1,3 @@
-import time
 from contextlib import contextmanager
 
 import numpy as np
@@ -10,7 +9,6 @@ from optuna.trial import TrialState
 
 from mfhpo.search import Replicate
 from mfhpo_optuna import Fidelity, SearchSampler
-from mfhpo_optuna.samplers import policy_sampler
 from mfhpo_optuna.study.trials import news
 from tests.optuna.samplers.races import (
     PULL,
@@ -76,49 +74,6 @@ def test_two_that_begin_an_arm_at_once_begin_two(make, told, monkeypatch):
     configurations(one)
     for study in (one, two, *workers(storage, 1, proposer=make())):
         assert study.sampler.recommendation(study).trials == told + 2
-
-
-def test_what_a_trial_that_fails_leaves_of_the_budget_is_used(monkeypatch):
-    monkeypatch.setattr(policy_sampler, "_LONGEST_WAIT", 0.3)
-    failed = []
-
-    def fails_last(trial):
-        value = valley(trial)
-        if "shortlist" in trial.user_attrs[PULL] and not failed:
-            failed.append(trial.number)
-            until = time.monotonic() + 60.0
-            # Until the other worker has nothing to do: all is evaluated, or promised to this one.
-            while not any(t.state == TrialState.PRUNED for t in study.trials):
-                assert time.monotonic() < until
-                time.sleep(0.01)
-            raise RuntimeError
-        return value
-
-    # It pays for five evaluations of two finalists, and for one more.
-    sampler = SearchSampler(SHORT, budget=330, certify_share=0.3, epsilon=0.3, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(fails_last, n_jobs=2, catch=(RuntimeError,))
-    answer = sampler.recommendation(study)
-    assert answer.failures == 1
-    assert answer.certified
-
-
-@pytest.mark.parametrize(("budget", "waits"), [(321, True), (318, False)])
-def test_who_has_nothing_to_do_waits_only_if_another_value_could_be_paid(budget, waits):
-    """11 are left besides what is under way, or 8; an evaluation at the target takes 9."""
-    sampler = SearchSampler(SHORT, budget=budget, certify_share=0.3, epsilon=0.3, seed=0)
-    study = optuna.create_study(sampler=sampler)
-    while not any("shortlist" in trial.user_attrs[PULL] for trial in pulls(study)):
-        study.optimize(valley, n_trials=1)
-    slow = study.ask()
-    value = valley(slow)
-    race = sampler._of(study)
-    while race.race.ask(1, race._pending(-1)):
-        study.optimize(valley, n_trials=1)
-    assert race.goes_on
-    assert bool(race.waits_for) == waits
-    study.tell(slow, value)
-    assert sampler.recommendation(study).finished
 
 
 def test_of_two_shortlists_that_of_the_first_trial_holds():
@@ -187,17 +142,3 @@ def test_replicates_count_in_the_order_in_which_they_were_begun():
         [candidate] = [one for one in shown.candidates if one.params == params[arm]]
         assert candidate.evaluations >= 5
         assert candidate.mean == pytest.approx(np.mean(values[: candidate.evaluations]))
-
-
-def test_the_model_knows_where_trials_will_be_that_have_asked_for_nothing_yet():
-    study = optuna.create_study(sampler=SearchSampler(trials=100, seed=0))
-    study.optimize(
-        lambda trial: trial.suggest_float("x", 0, 1) + trial.suggest_float("y", 0, 1), n_trials=12
-    )
-    asked = [study.ask() for _ in range(3)]
-    race = study.sampler._of(study)
-    points = race.race.search._points
-    assert [sorted(points[race.pull(trial.number).arm]) for trial in asked] == [["x", "y"]] * 3
-    asked[0].suggest_float("x", 0, 1)
-    study.ask()
-    assert sorted(points[race.pull(asked[0].number).arm]) == ["x", "y"]

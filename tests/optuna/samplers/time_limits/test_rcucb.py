@@ -12,7 +12,7 @@ from mfhpo import Observation
 from mfhpo.censored import RCUCB, Linear, ZoomingRCUCB
 from mfhpo.racing.race import ArmWithdrawnWarning
 from mfhpo_optuna import IISESampler, ZoomingRCUCBSampler
-from tests.optuna.samplers.races import CERTIFICATE, Recorder, answers
+from tests.optuna.samplers.races import CERTIFICATE, answers
 from tests.optuna.samplers.time_limits.timed import (
     ARMS,
     CENSORED,
@@ -126,7 +126,7 @@ def test_limits_are_derived_from_the_first_durations(longest):
 
 def test_what_nobody_stopped_counts_as_stopped_at_its_limit(monkeypatch):
     monkeypatch.setattr(
-        "mfhpo_optuna.study.study_race.StudyRace.seconds_since_beginning",
+        "mfhpo_optuna.study.trials.under_way.UnderWay.seconds_since_beginning",
         lambda race, trial: trial.user_attrs["takes"],
     )
 
@@ -195,25 +195,6 @@ def test_a_trial_pruned_for_another_reason_is_a_failure():
     assert answer.trials == 27
 
 
-def test_a_study_in_which_everything_fails_ends():
-    def objective(trial):
-        trial.suggest_float("x", 0.0, 1.0)
-        raise ArithmeticError
-
-    study = optuna.create_study(direction="maximize", sampler=make())
-    with (
-        pytest.warns(ArmWithdrawnWarning),
-        pytest.warns(UserWarning, match="ended without an answer: every arm left"),
-    ):
-        study.optimize(objective, n_trials=100, catch=(ArithmeticError,))
-    assert len(study.trials) == 9
-    answer = study.sampler.recommendation(study)
-    assert answer.arm is None
-    assert answer.params == {}
-    json.dumps(answer.to_dict(), allow_nan=False)
-    assert "BEST SO FAR: nothing, no limit yet" in str(answer)
-
-
 def test_memory_counts_as_the_limit_of_time_in_force():
     def objective(trial):
         x = trial.suggest_float("x", 0.0, 1.0)
@@ -272,47 +253,6 @@ def test_the_horizon_ends_the_study_with_the_answer(direction, sign):
     assert json.loads(json.dumps(answer.to_dict(), allow_nan=False))["survival"][0]["limit"] == 1.0
 
 
-def test_a_larger_horizon_goes_on_and_shows_a_later_answer():
-    study = run(make(horizon=50))
-    early = study.best_value
-    study.sampler = make(horizon=150)
-    study.optimize(score)
-    assert len(pulls(study)) == 150
-    assert len(answers(study)) == 2
-    assert study.best_value > early
-    study.optimize(score)
-    assert len(answers(study)) == 2
-    # That trial began after the end.
-    assert study.trials[-1].state == TrialState.PRUNED
-
-
-@pytest.mark.parametrize("seconds", [0.5, 100.0], ids=["constant", "stopped"])
-def test_without_a_range_there_is_no_answer_of_fewer_than_two_values(seconds):
-    def objective(trial):
-        trial.suggest_float("x", 0.0, 1.0)
-        return end(trial, 0.7, seconds)
-
-    sampler = make(reward_range=None)
-    study = run(sampler, objective, 12)
-    assert len(study.trials) == 12
-    study.sampler = make(reward_range=None, horizon=13)
-    with pytest.warns(UserWarning, match=r"ended without an answer: .*no two .*reward_range=\("):
-        study.optimize(objective)
-    assert len(study.trials) == 13
-    assert not any(CERTIFICATE in trial.user_attrs for trial in study.trials)
-
-
-def test_where_every_trial_is_stopped_the_answer_still_has_its_parameters():
-    def objective(trial):
-        trial.suggest_float("x", 0.0, 1.0)
-        trial.suggest_categorical("kind", ["a"])
-        return end(trial, 1.0, 100.0)
-
-    study = run(make(horizon=12), objective)
-    assert study.best_trial.params["x"] in (0.2, 0.5, 0.9)
-    assert study.sampler.recommendation(study).censored == 1.0
-
-
 @pytest.mark.parametrize("limits", [LIMITS, 3], ids=["given", "derived"])
 def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
     def objective(trial):
@@ -333,48 +273,6 @@ def test_arms_drawn_by_another_sampler_stay_the_same_after_a_restart(limits):
     for trial in pulls(study):
         assert arms.setdefault(trial.user_attrs[PULL]["arm"], trial.params) == trial.params
     assert len(arms) == 8
-
-
-def test_the_sampler_that_draws_arms_sees_what_they_are_worth():
-    spy = Recorder()
-
-    def objective(trial):
-        return end(trial, -trial.suggest_float("x", 0.0, 1.0), 0.5)
-
-    sampler = make(arms=4, limits=[1.0], cost=Linear(0.0), reward_range=(-1.0, 0.0))
-    sampler._arm_sampler = spy
-    study = run(sampler, objective, 4)
-    assert [t.number for t in spy.shown[-1]] == [0, 1, 2]
-    assert [t.value for t in spy.shown[-1]] == pytest.approx([t.value for t in pulls(study)[:3]])
-
-
-def test_an_arm_is_enqueued():
-    sampler = make(arms=4)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.enqueue_trial({"x": 0.77})
-    study.optimize(score, n_trials=20)
-    assert study.trials[0].params == {"x": 0.77}
-    assert study.trials[0].user_attrs[LIMIT] == 4.0
-    study.enqueue_trial({"x": 0.77}, user_attrs={LIMIT: 3.5})
-    study.enqueue_trial({"x": 0.77}, user_attrs={LIMIT: "long"})
-    study.optimize(score, n_trials=2)
-    assert [t.user_attrs[LIMIT] for t in pulls(study)[-2:]] == [3.5, 4.0]
-    assert sampler.recommendation(study).trials == 22
-    study.enqueue_trial({"x": 0.01})
-    words = rf"trial {study.trials[-1].number} was enqueued with .*'x': 0\.01"
-    with pytest.warns(UserWarning, match=words):
-        study.optimize(lambda trial: end(trial, trial.suggest_float("x", 0, 1), 0.5), n_trials=1)
-    assert sampler.recommendation(study).trials == 22
-    assert study.trials[-1].constraints == {"mfhpo": 1.0}
-
-
-@pytest.mark.parametrize(("longest", "limit"), [(7.0, {LIMIT: 7.0}), (None, {})])
-def test_the_limit_of_what_is_no_arm_while_limits_are_derived(longest, limit):
-    study = optuna.create_study(sampler=make(limits=3, longest=longest))
-    study.enqueue_trial({"x": 0.01})
-    with pytest.warns(UserWarning, match="none of the 3 arms"):
-        trial = study.ask()
-    assert trial.user_attrs == limit
 
 
 def test_samplers_of_levels_and_of_limits_refuse_each_other_s_studies():

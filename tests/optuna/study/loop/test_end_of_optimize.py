@@ -4,11 +4,9 @@ import optuna
 import pytest
 from optuna.samplers import RandomSampler
 
-from mfhpo_optuna import IISESampler, SearchSampler
+from mfhpo_optuna import IISESampler
 from mfhpo_optuna.study.loop.end_of_optimize import call_at_end
 from tests.optuna.games.nash_games import play, tracking
-from tests.optuna.samplers.races import REWARD
-from tests.optuna.samplers.time_limits.timed import make, run
 from tests.optuna.visualization.figures import ARMS, quadratic
 
 
@@ -100,36 +98,6 @@ def test_all_are_called_and_the_first_failure_is_raised(own_error, log):
     assert "OSError('second')" in failed[-1]
 
 
-@pytest.mark.parametrize("own_error", [None, LookupError("the objective's own")])
-def test_an_interrupt_among_them_is_raised_when_all_were_called(own_error, log):
-    called = []
-
-    def note(error):
-        called.append(error)
-
-    def interrupt(error):
-        raise KeyboardInterrupt
-
-    def fail(error):
-        raise OSError("disk full")
-
-    study = watched(RandomSampler(seed=0))
-
-    def objective(trial):
-        for owner, then in enumerate((fail, interrupt, note)):
-            call_at_end(study, owner, then)
-        if own_error is not None:
-            raise own_error
-        return 1.0
-
-    with pytest.raises(KeyboardInterrupt):
-        study.optimize(objective, n_trials=1)
-    assert called == [own_error]
-    assert [line for line in log if "this failed too" in line] == [
-        "At the end of optimize(), this failed too: OSError('disk full')"
-    ]
-
-
 def test_ask_and_tell_have_no_end():
     sampler = Watching()
     study = watched(sampler)
@@ -158,22 +126,6 @@ def test_a_race_that_is_cut_short_says_once_what_is_left_and_known(log):
     assert len(warned(log)) == 1, "once is enough"
 
 
-def test_without_a_leader_nothing_is_said_to_be_certified_or_not(log):
-    study = race(budget=300)
-    study.optimize(lambda trial: quadratic(trial) * float("nan"), n_trials=1)
-    assert study.sampler._of(study).progress().leader == ""
-    [said] = warned(log)
-    assert "So far there is no leader. Call study.optimize again" in said
-
-
-def test_limits_are_never_certified(log):
-    study = run(make(horizon=50), n_trials=20)
-    [said] = warned(log)
-    assert "30 trials of the budget of 50 are left" in said
-    assert study.sampler._of(study).progress().leader in said
-    assert "certified" not in said
-
-
 def test_a_game_that_is_cut_short_says_so(log):
     study = play(budget=10, n_trials=6)
     [said] = warned(log)
@@ -181,29 +133,3 @@ def test_a_game_that_is_cut_short_says_so(log):
     assert "nobody gains more than" in said
     study.optimize(tracking)
     assert len(warned(log)) == 1, "it has ended by itself now"
-
-
-def test_what_ended_by_itself_says_nothing(log):
-    study = race(epsilon=1.0)
-    study.optimize(quadratic)
-    assert study.sampler.recommendation(study).certified
-    assert warned(log) == []
-
-
-def test_what_has_no_end_says_nothing(log):
-    endless = SearchSampler("epochs", proposer=RandomSampler(seed=0), seed=0)
-    for sampler in (endless, REWARD["UCB"]("epochs", arms=ARMS, sigma=0.1, seed=0)):
-        optuna.create_study(sampler=sampler).optimize(quadratic, n_trials=10)
-    assert warned(log) == []
-
-
-def test_an_error_of_the_objective_stands_alone(log):
-    def fails(trial):
-        if trial.number == 9:
-            raise LookupError
-        return quadratic(trial)
-
-    study = race()
-    with pytest.raises(LookupError):
-        study.optimize(fails)
-    assert warned(log) == []

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import optuna
 import pytest
-from optuna.storages import InMemoryStorage, JournalStorage, RetryHeartbeatStaleTrialCallback
+from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
@@ -123,16 +123,6 @@ def test_the_same_error_of_the_objective_itself_does():
     assert not any(FAILED in trial.user_attrs for trial in study.trials)
 
 
-def test_nothing_is_told_to_a_game():
-    storage = Unreliable()
-    sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=6, seed=0)
-    study = optuna.create_study(storage=storage, directions=["minimize"] * 2, sampler=sampler)
-    storage.broken = lambda trial: trial.number in (2, 5)
-    study.optimize(on_a_grid, catch=(Exception,))
-    assert len(study.trials) == 8
-    assert sampler.equilibrium(study).finished
-
-
 def test_the_game_ends_though_the_storage_never_works_again():
     storage = Unreliable()
     sampler = NashSampler({"row": ["x"], "column": ["y"]}, budget=4, seed=0)
@@ -147,17 +137,6 @@ def test_the_game_ends_though_the_storage_never_works_again():
 def reporting(trial):
     trial.report(bowl(trial), 0)
     return bowl(trial)
-
-
-def test_below_time_limits_the_objective_may_have_reported():
-    storage = Unreliable()
-    study = study_of("arms", storage)
-    storage.broken = first_of_the_best()
-    with time_limited(reporting, limit=30.0) as limited:
-        study.optimize(limited, n_trials=12, catch=(Exception,))
-    spoilt = [trial for trial in study.trials if trial.state == TrialState.FAIL]
-    assert len(spoilt) >= 3
-    assert all(trial.user_attrs[FAILED] == trial.number for trial in spoilt)
 
 
 def test_a_storage_that_blocks_until_the_limit_censors_nothing():
@@ -204,14 +183,6 @@ def test_what_counts_is_the_error_by_which_the_objective_ends(objective, counts,
         objective = time_limited(objective, limit=30.0)
     study.optimize(objective, n_trials=2, catch=(ArithmeticError,))
     assert [FAILED not in trial.user_attrs for trial in study.trials] == [counts] * 2
-
-
-def test_a_storage_that_is_back_only_later_takes_the_note():
-    storage = Unreliable()
-    study = study_of("arms", storage)
-    storage.broken, storage.attributes_to_fail = lambda trial: trial.number == 2, 3
-    study.optimize(bowl, n_trials=3, catch=(OSError,))
-    assert [trial.user_attrs.get(FAILED) for trial in study.trials[:4]] == [None, None, 2, None]
 
 
 def test_a_storage_that_does_not_come_back_is_not_asked_for_ever(monkeypatch):
@@ -276,49 +247,6 @@ def test_enqueued_configurations_are_evaluated_again(make, restarts, before, kno
     for x in (0.123, 0.456):
         of_x = [t for t in pulls(study) if t.params.get("x") == x]
         assert TrialState.COMPLETE in {trial.state for trial in of_x}
-
-
-@pytest.mark.parametrize("known", [0, 1])
-@pytest.mark.filterwarnings("ignore::mfhpo.NoNoiseWarning")
-def test_workers_agree_on_an_arm_of_which_a_spoilt_trial_said_only_a_part(known):
-    def drawing(seed):
-        arm_sampler = optuna.samplers.RandomSampler(seed=seed)
-        sampler = IISESampler("epochs", 4, budget=400, seed=0, arm_sampler=arm_sampler)
-        return worker(storage, sampler)
-
-    def objective(trial):
-        x, y = (trial.suggest_float(name, -1, 1) for name in ("x", "y"))
-        return x**2 + y + 0.1 / trial.suggest_int("epochs", 1, 9)
-
-    storage = Unreliable()
-    storage.broken = lambda trial: trial.number == 0 and len(trial.params) == known
-    drawing(1).optimize(objective, n_trials=1, catch=(OSError,))
-    workers = [drawing(2), drawing(3)]
-    trials = [(study, study.ask()) for study in workers * 4]
-    values = [objective(trial) for _, trial in trials]
-    for (study, trial), value in zip(trials, values, strict=True):
-        study.tell(trial, value)
-    places = {(t.user_attrs[PULL]["arm"], t.params["x"], t.params["y"]) for _, t in trials}
-    assert len(places) == 4
-
-
-@pytest.mark.filterwarnings("ignore:RetryHeartbeatStaleTrialCallback is experimental")
-def test_a_trial_made_anew_fails_by_itself():
-    """Optuna has copied the attributes of the lost trial to it."""
-    study = study_of("arms", Unreliable())
-    lost = study.ask()
-    lost.set_user_attr(FAILED, lost.number)
-    study._storage.set_trial_state_values(lost._trial_id, TrialState.FAIL)
-    RetryHeartbeatStaleTrialCallback()(study, study.trials[lost.number])
-
-    def objective(trial):
-        bowl(trial)
-        raise ArithmeticError
-
-    told = []
-    study.optimize(objective, n_trials=1, catch=(ArithmeticError,))
-    study.sampler.replay(study, lambda race: lambda number, *_: told.append(number))
-    assert told == [1]
 
 
 def test_a_configuration_whose_data_no_storage_takes_leaves_the_race_in_the_end():

@@ -4,7 +4,6 @@ from optuna.storages import InMemoryStorage, JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import TrialState
 
-from mfhpo_optuna.study.trials import news
 from mfhpo_optuna.study.trials.news import TrialNews
 
 IN_PLACE = ["memory", "journal", "database"]  # where nothing goes through all trials
@@ -63,15 +62,6 @@ def test_a_storage_that_reads_in_its_own_way_is_asked_for_all_trials():
     assert Counting.reads > 6
 
 
-def test_a_storage_of_another_version_of_optuna_is_asked_for_all_trials(monkeypatch):
-    def in_place(study):
-        raise AttributeError
-
-    monkeypatch.setattr(news, "_trials_in_place", in_place)
-    study = optuna.create_study()
-    check_reading(study, study)
-
-
 def test_no_reading_goes_through_all_trials(studies, monkeypatch):
     here, elsewhere = studies
     elsewhere.optimize(lambda trial: trial.number, n_trials=3)
@@ -101,10 +91,3 @@ def test_a_damaged_journal_is_no_study_without_news(tmp_path):
         file.write('{"op_code": 6, "worker_id": "another"}\n')
     with pytest.raises(KeyError):
         TrialNews().read(study)
-
-
-def test_a_study_that_is_not_there_is_an_error(studies):
-    here, _ = studies
-    optuna.delete_study(study_name="shared", storage=here._storage)
-    with pytest.raises(KeyError):
-        TrialNews().read(here)

@@ -1,7 +1,7 @@
 import numpy as np
 import optuna
 import pytest
-from optuna.trial import FixedTrial, TrialState
+from optuna.trial import TrialState
 
 from mfhpo_optuna import MFSampler, SearchSampler, certify, seed_of, time_limited
 
@@ -55,16 +55,6 @@ def test_a_trial_in_another_process_has_the_same_seed():
     study = study_called("limited")
     study.optimize(time_limited(seed_of, limit=60.0), n_trials=2)
     assert [trial.value for trial in study.trials] == seeds("limited", 2)
-
-
-def test_trials_without_a_study_go_by_their_numbers():
-    study = study_called("frozen")
-    trials = [study.ask() for _ in range(2)]
-    for trial in trials:
-        study.tell(trial, 0.0)
-    frozen = [seed_of(trial) for trial in study.trials]
-    assert frozen[0] != frozen[1]
-    assert frozen == [seed_of(FixedTrial({}, number=number)) for number in range(2)]
 
 
 @pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

@@ -1,27 +1,21 @@
 """Races whose budget does not pay for comparing all arms: cheap levels choose the finalists."""
 
-import logging
 import math
 
 import numpy as np
 import pytest
 
-from mfhpo import Bias, Fidelity
 from mfhpo.identification.group_sequential import GroupSequential
-from mfhpo.search import BudgetedSearch, HalvingSearch, ModelSearch, Replicate
+from mfhpo.search import ModelSearch, Replicate
 from mfhpo_ray import (
     IISESearch,
-    MFGradSearch,
     MFSearch,
     TuneSearchRecommendation,
     recommendation,
 )
 from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.searching import (
-    ARMS,
     BEST_ARM,
-    EPOCHS,
-    WAYS,
     bowl,
     make,
     run,
@@ -121,80 +115,10 @@ def test_a_model_learns_from_scalars_also_in_nested_dictionaries():
     assert search.space.parameters.keys() == {"x", "model/kind"}
 
 
-def test_arms_that_are_no_scalars_are_ranked_by_their_values_alone():
-    arms = [{**arm, "layers": [8] * k} for k, arm in enumerate(MANY)]
-    for fidelity in (EPOCHS, Fidelity("arm", levels=[1, 3, 9])):
-        search = make_many(arms=arms, fidelity=fidelity)
-        assert type(_described(search)) is HalvingSearch
-    search = make_many(arms=arms)
-    run(search, loss)
-    answer = search.recommendation()
-    assert (answer.finished, answer.compared) == (True, 2)
-    assert abs(answer.config["x"]) < 0.3
-
-
 # Several trials at once, failures, restarts.
-
-
-def test_lost_trials_are_a_condition_of_the_certificate_alone():
-    search = make_many()
-    lost, number = set(), 0
-    while isinstance(config := search.suggest(str(number)), dict):
-        is_new = isinstance(search._open.get(str(number)).pull, Replicate)
-        if is_new in lost:
-            search.on_trial_complete(str(number), {"loss": loss(config)})
-        else:
-            lost.add(is_new)
-            search.lose(str(number))
-        number += 1
-    answer = search.recommendation()
-    assert answer.conditions[-1].startswith("the 1 evaluations that were left out")
-    assert answer.certificate.conditions == answer.conditions
 
 
 # Who compares all arms, as ever.
 
-COMPARES_ALL = {
-    "no budget": (IISESearch, {"budget": None}),
-    "a budget that pays": (MFSearch, {"budget": 2 * BUDGET}),
-    "few": (IISESearch, {"arms": ARMS, "budget": 30}),
-    "bias of the fidelity": (
-        MFGradSearch,
-        {"fidelity": Fidelity("epochs", levels=[1, 3, 9], bias=Bias.order(0.1, 0.03, 0.0))},
-    ),
-    "measured": (MFSearch, {"fidelity": Fidelity("epochs", levels=[1, 3, 9], costs="measured")}),
-}
-
-
-@pytest.mark.parametrize("name", COMPARES_ALL)
-def test_who_declares_or_pays_enough_compares_all_at_the_target(name, caplog):
-    cls, options = COMPARES_ALL[name]
-    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
-        search = make_many(cls, **options)
-        search.suggest("a")
-    assert not isinstance(search._policy, BudgetedSearch)
-    assert not isinstance(search.recommendation(), TuneSearchRecommendation)
-    assert "finalists" not in caplog.text or name == "no budget"
-    if cls is MFSearch:
-        assert search.choice.policy is not BudgetedSearch
-
 
 # What the log says.
-
-
-@each_class
-def test_the_log_says_once_that_cheap_levels_choose_finalists(cls, caplog, tmp_path):
-    with caplog.at_level(logging.INFO, logger="mfhpo_ray"):
-        search = make_many(cls)
-        search.suggest("a")
-        search.suggest("b")
-        WAYS["pickle"](search, None, tmp_path)
-    name = "a group-sequential test" if cls is MFSearch else cls._policy_class.__name__
-    words = (
-        f"budget=234 does not pay for comparing all 26 configurations at the target (2 evaluations "
-        f"of each); so cheaper levels choose the finalists, which {name} compares by new "
-        f"evaluations"
-    )
-    assert caplog.messages == [f"{cls.__name__}: {words}."]
-    if cls is MFSearch:
-        assert (search.choice.policy, search.choice.reason) == (BudgetedSearch, words)

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from ray import tune
 
-from mfhpo import Fidelity
 from mfhpo.search import Replicate
-from mfhpo_ray import SpaceSearch, TuneSearchRecommendation, recommendation
+from mfhpo_ray import TuneSearchRecommendation, recommendation
 from mfhpo_ray.experiment.recommendation import from_record, to_record
 from tests.ray.searchers.racing_searches import loss, make, true_loss
-from tests.ray.searchers.searching import check_warned_once_without_its_scheduler, run
+from tests.ray.searchers.searching import run
 
 
 @pytest.fixture(scope="module")
@@ -53,35 +51,6 @@ def test_a_certificate_rests_on_new_seeds_alone(finished):
     assert winner.evaluations == len(values) - 1
     assert winner.mean == pytest.approx(np.mean(values[1:]))
     assert winner.claim == pytest.approx(values[0])
-
-
-def test_during_the_search_nothing_is_certified():
-    search = make(budget=400)
-    with pytest.raises(ValueError, match="no trial was suggested"):
-        search.recommendation()
-    run(search, loss, at_most=12)
-    answer = search.recommendation()
-    assert (answer.certificate, answer.certified, answer.tried) == (None, False, 9)
-    assert "the search goes on" in str(answer)
-    stored = to_record(answer, "loss", "min", ["epochs"])
-    assert from_record(stored).to_dict() == answer.to_dict()
-
-
-def test_without_a_fidelity_each_trial_is_a_full_evaluation():
-    space = {"x": tune.uniform(-1, 1)}
-    search = SpaceSearch(metric="loss", mode="max", space=space, trials=40, sigma=0.1, seed=3)
-
-    def value(config):
-        assert config.keys() == {"x", "seed"}
-        assert search.recommendation().level is None  # there is none
-        return 1.0 - abs(config["x"] - 0.5)
-
-    configs = run(search, value)
-    answer = search.recommendation()
-    assert answer.level is None
-    assert answer.trials == len(configs) <= 40
-    assert answer.certificate is not None
-    assert answer.config["x"] == pytest.approx(0.5, abs=0.2)
 
 
 def test_a_lost_trial_is_no_failure_and_its_configuration_is_evaluated_again():
@@ -173,25 +142,6 @@ def test_trials_that_were_stopped_for_their_time_are_no_failures():
     assert not any("were stopped" in assumption for assumption in answer.assumptions)
     stored = to_record(answer, "loss", "min", ["epochs"])
     assert from_record(stored).to_dict() == answer.to_dict()
-
-
-def test_limits_are_seconds_whatever_these_cost():
-    measured = Fidelity("epochs", costs="measured")
-    one, dear = (
-        make(fidelity=measured, budget=500.0 * price, prices={"CPU": 1.0}, seed=1)
-        for price in (1.0, 4.0)
-    )
-    limits = run_with_limits(one, 30)[0]
-    assert run_with_limits(dear, 30, price=4.0)[0] == pytest.approx(limits)
-
-
-def test_measured_seconds_without_their_scheduler_are_warned_of_once():
-    check_warned_once_without_its_scheduler(make(budget=None, seconds=500))
-
-
-def test_where_costs_are_declared_trials_have_no_limit():
-    search = make(budget=400)
-    assert set(run_with_limits(search, 20)[0]) == {None}
 
 
 @pytest.mark.parametrize("kind", ["list", "number"])
