@@ -2,10 +2,10 @@
 
     python -m benchmarks.baselines --data FOLDER --output benchmarks/results/baselines.json
 
-What certificates cost (`benchmarks.certificate_cost`, 24 synthetic arms), what the quickstart's race
-costs, CPU seconds of 300 trials with an objective that does next to nothing, what `certify` takes
-on the evidence page's studies, and how many functions one finished trial passes. FOLDER holds yahpo.
-It takes half an hour of CPU.
+What certificates cost (`benchmarks.certificate_cost`, 24 synthetic arms), what the quickstart's
+race costs, CPU seconds of 300 trials with an objective that does next to nothing, what `certify`
+takes on the evidence page's studies, and how many functions one finished trial passes. FOLDER holds
+yahpo. It takes half an hour of CPU.
 """
 
 import argparse
