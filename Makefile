@@ -151,7 +151,7 @@ quickstart-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what the quickstart's r
 certificate-cost: $(VENV)/.for-benchmarks | $(RESULTS) ## what a certificate costs, by what is declared; needs make data
 	$(RUN) -m benchmarks.certificate_cost --data "$(DATA)" --output $(RESULTS)/certificate_cost.json $(ARGS)
 
-baselines: $(VENV)/.for-test | $(RESULTS) ## figures of this version that the next ones are compared with, in an hour; needs make data
+baselines: $(VENV)/.for-test | $(RESULTS) ## figures of this version that the next ones are compared with, in half an hour; needs make data
 	$(RUN) -m benchmarks.baselines --data "$(DATA)" --output $(RESULTS)/baselines.json $(ARGS)
 
 fingerprints: $(VENV)/.for-test ## show which experiments choose otherwise than recorded; ARGS=--write records them

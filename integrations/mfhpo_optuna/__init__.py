@@ -115,8 +115,6 @@ _MODULES = {
     "write_report": "mfhpo_optuna.report.page",
 }
 
-_OLD_NAMES = {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"}
-
 # Threads that import parts of a package in different orders would wait for each other.
 _importing = threading.RLock()
 
@@ -128,7 +126,8 @@ if not TYPE_CHECKING:  # a type checker that saw it would accept every name
                 return import_module("mfhpo_optuna.visualization")
             if name not in _MODULES:
                 renamed = import_module("mfhpo._validation.renamed").renamed
-                return renamed(__name__, _OLD_NAMES, stacklevel=3)(name)
+                old_names = import_module("mfhpo_optuna.arguments").OLD_NAMES
+                return renamed(__name__, old_names, stacklevel=3)(name)
             value = globals()[name] = getattr(import_module(_MODULES[name]), name)
             import_module("mfhpo._validation.parameters").document(value)
             return value

@@ -15,7 +15,7 @@ import numpy as np
 from optuna.distributions import BaseDistribution, distribution_to_json, json_to_distribution
 from optuna.samplers import BaseSampler, RandomSampler
 
-from mfhpo._validation import unwrapped
+from mfhpo._validation import MOST_ARMS, unwrapped
 from mfhpo.censored.charges import Linear
 from mfhpo.knowledge.bias import Bias
 from mfhpo.knowledge.fidelity import Fidelity, native
@@ -30,9 +30,8 @@ _DATA = {
 # the library would read it wrongly.
 STATE_VERSION = 1
 
-# What the earlier version calls a sampler: its workers and those of this one may run a study
-# together.
-_FORMER_NAMES = {"SearchSampler": "RaceSampler"}
+# The new names of classes by the old ones, which studies of earlier versions have in their notes.
+OLD_NAMES = {"RaceRecommendation": "SearchRecommendation", "RaceSampler": "SearchSampler"}
 
 # Arguments in which the workers of one study may differ.
 _FREE = ("lease", "progress")
@@ -41,9 +40,6 @@ _NOT_COMPARED = {"unknown": None}
 
 # Bytes of all arguments as JSON, which is ASCII: MySQL holds 65,535 in an attribute.
 _MOST_BYTES = 60_000
-
-# Configurations of a race at most: what a study notes is read by whoever loads it.
-MOST_ARMS = 100_000
 
 # Characters that are shown of an argument that JSON does not hold, and of one in a refusal.
 _SHOWN, _SHOWN_OF_EACH = 200, 60
@@ -74,8 +70,9 @@ class Settings:
         parameters = inspect.signature(type(sampler)).parameters.values()
         self._defaults = _compared({each.name: _encoded(each.default) for each in parameters})
         self._all = self._without_defaults(_each_encoded(arguments))
-        self._names = (_FORMER_NAMES.get(self._sampler, self._sampler), self._sampler)
-        content = [STATE_VERSION, self._names[0], sorted(self._all.items())]
+        # By its old name, so that workers of an earlier version join.
+        name = next((old for old in OLD_NAMES if OLD_NAMES[old] == self._sampler), self._sampler)
+        content = [STATE_VERSION, name, sorted(self._all.items())]
         # The same for equal settings, in all processes; trials say by it how they were chosen.
         self.digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
@@ -125,7 +122,7 @@ class Settings:
         version = noted.get("version", STATE_VERSION)
         if version != STATE_VERSION:
             return f"It writes version {version} of a study's state, and this one {STATE_VERSION}. "
-        if noted.get("sampler") not in self._names:
+        if noted.get("sampler") != self._sampler:
             return f"It has {noted.get('sampler')}, and this one {self._sampler}. "
         given = noted.get("arguments")
         theirs = self._without_defaults(given if isinstance(given, Mapping) else {})

@@ -7,7 +7,7 @@ after a kill, and can be shared by several processes.
 
 import itertools
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -190,8 +190,10 @@ def certify(
         timeout = check_limit("timeout", timeout)
     if check_count("n_jobs", n_jobs, -1, MOST_LEVELS) == 0:
         raise ValueError("n_jobs must be a number of threads, or -1 for one on each core, got 0.")
-    caught = catch if isinstance(catch, list | tuple | set | frozenset) else (catch,)
-    if not all(isinstance(each, type) and issubclass(each, Exception) for each in caught):
+    caught: Any = catch  # as Optuna takes it: a class, or any number of them
+    is_one = isinstance(caught, str | bytes | Mapping) or not isinstance(caught, Iterable)
+    caught = (caught,) if is_one else tuple(caught)
+    if not all(isinstance(each, type) and issubclass(each, BaseException) for each in caught):
         raise TypeError(f"catch must be exceptions such as (ValueError,), got {shown(catch)}.")
     if replicate is not None:
         name_of_fidelity = None if fidelity is None else as_fidelity(fidelity).name
@@ -232,7 +234,7 @@ def certify(
 
     race = sampler.race(record)
     if timeout != 0 and (race.waits_for or not race.certification.finished):
-        record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=catch)
+        record.optimize(evaluation, timeout=timeout, n_jobs=n_jobs, catch=caught)
     sampler.conclude(record, is_reader=timeout == 0)
     answer = sampler.race(record).certificate()
     return StudyCertificate(**vars(answer), study_name=record.study_name)

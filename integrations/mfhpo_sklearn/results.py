@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from mfhpo._validation.renamed import renamed
 from mfhpo.problem import Pull
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search.recommendation import UserSearchRecommendation
@@ -220,3 +221,7 @@ def _ranks(standings: Sequence[tuple[Any, ...]]) -> npt.NDArray[np.int32]:
     for rank, standing in enumerate(sorted(standings, reverse=True), 1):
         ranks.setdefault(standing, rank)
     return np.array([ranks[standing] for standing in standings], dtype=np.int32)
+
+
+if not TYPE_CHECKING:  # a type checker that saw it would accept every name
+    __getattr__ = renamed(__name__, {"RaceSearchRecommendation": "SpaceSearchRecommendation"})

@@ -18,9 +18,9 @@ import numpy as np
 
 T = TypeVar("T")
 
-# Numbers up to which memory and time are no trouble: of arms and choices, of what is asked for at
-# once, of levels and limits; and what NumPy's integers hold.
-MOST_ARMS = 1_000_000
+# Numbers up to which memory and time are no trouble: of arms and candidates, of what is asked for
+# at once, of levels and limits; and what NumPy's integers hold.
+MOST_ARMS = 100_000
 MOST_AT_ONCE = 100_000
 MOST_LEVELS = 1_000
 MOST_SEED = 2**128
@@ -227,22 +227,35 @@ def check_dictionaries(name: str, rows: Any, right: str) -> list[Mapping[str, An
     return listed
 
 
+def check_parameters(name: str, parameters: Collection[str], owned: Collection[str]) -> None:
+    """Raise ValueError if a parameter of a space, or a column of a table, is `owned`."""
+    for parameter in owned:
+        if parameter in parameters:
+            raise ValueError(
+                f"{name}[{parameter!r}] is given, but the sampler itself sets {parameter!r} in "
+                f"every trial, as the fidelity or the replicate; leave it out of {name}."
+            )
+
+
 def check_configurations(
     name: str,
     rows: Sequence[Mapping[str, Any]],
     *,
     owned: Collection[str] = (),
+    owner: str = "sampler",
     contains: Callable[[Any, str], bool] = operator.contains,
     key: Callable[[Mapping[str, Any]], Any] = lambda row: frozenset(row.items()),
 ) -> None:
-    """Raise ValueError for equal configurations (by `key`), or a parameter that is `owned`."""
+    """Raise ValueError for too many, equal ones (by `key`), or a parameter that is `owned`."""
+    if len(rows) > MOST_ARMS:
+        raise ValueError(f"{name} must be at most {MOST_ARMS:,} configurations, got {len(rows):,}.")
     seen: dict[Any, int] = {}
     for position, row in enumerate(rows):
         for parameter in owned:
             if contains(row, parameter):
                 raise ValueError(
-                    f"{name}[{position}] contains {parameter!r}, which the search itself sets in "
-                    f"every trial, as the fidelity or the replicate; leave it out of {name}."
+                    f"{name}[{position}] contains {parameter!r}, which the {owner} itself sets "
+                    f"in every trial, as the fidelity or the replicate; leave it out of {name}."
                 )
         try:
             first = seen.setdefault(key(row), position)

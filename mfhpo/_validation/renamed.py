@@ -7,7 +7,7 @@ from typing import Any
 
 
 def renamed(module: str, new_names: Mapping[str, str], stacklevel: int = 2) -> Callable[[str], Any]:
-    """Return a ``__getattr__`` for a module that knows its old names.
+    """Return a ``__getattr__`` for a module that knows its old names, and warns at the first use.
 
     Parameters
     ----------
@@ -38,6 +38,9 @@ def renamed(module: str, new_names: Mapping[str, str], stacklevel: int = 2) -> C
             FutureWarning,
             stacklevel=stacklevel,
         )
-        return getattr(import_module(module), new)
+        home = import_module(module)
+        found = getattr(home, new)
+        setattr(home, name, found)  # `from module import name` asks twice
+        return found
 
     return find

@@ -1,6 +1,9 @@
 """Search: which configurations are worth trying, and how far each of them is evaluated."""
 
+from typing import TYPE_CHECKING
+
 from mfhpo._validation.parameters import document
+from mfhpo._validation.renamed import renamed
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace, place_in_range
 from mfhpo.search.budget import BudgetUnit
 from mfhpo.search.budgeted import BudgetedSearch
@@ -28,3 +31,6 @@ __all__ = [
 ]
 
 document(*map(globals().get, __all__))
+
+if not TYPE_CHECKING:  # a type checker that saw it would accept every name
+    __getattr__ = renamed(__name__, {"SearchRace": "BudgetedSearch"})

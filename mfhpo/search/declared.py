@@ -14,6 +14,7 @@ from mfhpo._validation import (
     check_dictionaries,
     check_flag,
     check_limit,
+    check_parameters,
     check_sequence,
     shown,
 )
@@ -373,6 +374,7 @@ def configurations_of(
         for row in check_dictionaries("candidates", rows, right)
     ]
     if is_table:
+        check_parameters("candidates", set().union(*listed), owned)
         _restore_integers(listed)
     if len(listed) < 2:
         raise ValueError(f"candidates must be at least 2 configurations, got {len(listed)}.")

@@ -9,7 +9,7 @@ from mfhpo_optuna.command_line.storages import StorageArgument, StudyArgument, l
 from mfhpo_optuna.report.ledger import ledger_of
 from mfhpo_optuna.report.reading import StudyReading, read_study
 from mfhpo_optuna.report.summary import summary_of
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
+from mfhpo_optuna.study.attributes import certificate_of
 
 
 def show(storage: StorageArgument, study: StudyArgument, as_json: AsJson = False) -> None:
@@ -57,7 +57,7 @@ def _say_what_to_do(reading: StudyReading, n_complete: int) -> None:
 def _counts(reading: StudyReading) -> dict[str, int]:
     """Return how many trials are in each state; those that hold answers were no evaluations."""
     states = [
-        "answers" if CERTIFICATE_KEY in trial.user_attrs else trial.state.name.lower()
+        "answers" if certificate_of(trial) is not None else trial.state.name.lower()
         for trial in reading.trials
     ]
     return {state: states.count(state) for state in sorted(set(states))}

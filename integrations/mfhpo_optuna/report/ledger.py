@@ -21,10 +21,10 @@ from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
 from mfhpo_optuna.study.attributes import (
     CENSORED_KEY,
-    CERTIFICATE_KEY,
     FIDELITY_KEY,
     LIMIT_KEY,
     SECONDS_KEY,
+    certificate_of,
     pull_note,
     read_attribute,
 )
@@ -220,7 +220,7 @@ def _as_told(reading: StudyReading, purpose: str) -> tuple[Entry, ...]:
     fidelity = read_attribute(reading.study, FIDELITY_KEY)
     entries = []
     for trial in reading.trials:
-        if CERTIFICATE_KEY in trial.user_attrs:
+        if certificate_of(trial) is not None:
             entries.append(Entry(trial, "answer"))
             continue
         limit, note = read_attribute(trial, LIMIT_KEY), pull_note(trial)

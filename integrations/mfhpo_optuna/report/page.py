@@ -51,7 +51,8 @@ def write_report(
         A study that was run with a sampler of mfhpo, or that `mfhpo_optuna.certify` has answered
         about; it need not have ended. Nothing is written to it.
     path
-        The file to write; one that exists is replaced once the new one is whole.
+        The file to write; one that exists is replaced once the new one is whole, or written over
+        where its folder is read-only.
     sampler
         The sampler that it was run with, or one made with the same arguments. None: the study's, or
         the one that a loaded study names. Where there is none, the page has the last answer that
@@ -107,13 +108,16 @@ def write_report(
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file beside the one that is there, and put it in its place once it is whole."""
-    path = path.resolve()  # the file behind a link, and not the link
-    mode = path.stat().st_mode if path.exists() else None
-    if mode is not None and not stat.S_ISREG(mode):
-        path.write_text(text, encoding="utf-8")  # a pipe or a device has no place to be taken
+    """Write a file beside the one that is there, and put it in its place once it is whole.
+
+    A pipe or a device has no place to be taken, nor has a file whose folder may not be written.
+    """
+    mode = path.stat().st_mode if path.exists() else None  # first: a pipe resolves to no path
+    target = path.resolve()  # the file behind a link, and not the link
+    if mode is not None and not (stat.S_ISREG(mode) and os.access(target.parent, os.W_OK)):
+        path.write_text(text, encoding="utf-8")
         return
-    beside = path.with_name(f".{path.name[:100]}.{secrets.token_hex(4)}.part")
+    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with beside.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -121,7 +125,7 @@ def _replace(path: Path, text: str) -> None:
             os.fsync(file.fileno())  # some file systems say only now that they are full
         if mode is not None:
             beside.chmod(stat.S_IMODE(mode))
-        beside.replace(path)
+        beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
 

@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial
 from mfhpo._validation import shown
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.recommendations import StudyRecommendation
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
+from mfhpo_optuna.study.attributes import certificate_of
 from mfhpo_optuna.visualization.reading import (
     ReadingSampler,
     Record,
@@ -80,7 +80,7 @@ def read_study(study: optuna.Study, sampler: ReadingSampler | None = None) -> St
     trials = tuple(study.get_trials(deepcopy=False))
     if sampler is None:
         last, reason = last_answer(trials), _why_none(study, record)
-        answer = None if last is None else last.user_attrs[CERTIFICATE_KEY]
+        answer = None if last is None else certificate_of(last)
     if record is not None and record.answer is not None:
         certifies_less = answer is not None and answer.get("certified")
         if record.answer.get("certified") or not certifies_less:

@@ -142,7 +142,7 @@ def add_answer(study: optuna.Study, race: StudyRace, answer: Answer, is_repeat: 
             stacklevel=5,
         )
     shown = study.best_trial
-    if CERTIFICATE_KEY not in shown.user_attrs:
+    if certificate_of(shown) is None:
         warnings.warn(
             f"study.best_trial still shows trial {shown.number}, which was not part of the race: "
             f"its value {shown.value:.5g} beats the value {value:.5g} of the answer. Use "
@@ -156,8 +156,8 @@ def is_said(race: StudyRace, answer: Answer, is_repeat: IsRepeat) -> bool:
     earlier = (
         certificate_of(trial)
         for trial in race.certificates
-        if SO_FAR_KEY not in trial.user_attrs
-        and (WITHHELD_KEY in trial.user_attrs) == _is_withheld(race)
+        if read_attribute(trial, SO_FAR_KEY) is None
+        and (read_attribute(trial, WITHHELD_KEY) is True) == _is_withheld(race)
     )
     now = answer.attributes[CERTIFICATE_KEY]
     # NaN is equal to nothing, and neither less nor more.

@@ -23,6 +23,7 @@ from mfhpo._validation import (
     check_dictionaries,
     check_instance,
     check_name,
+    check_parameters,
     shown,
 )
 from mfhpo.knowledge.fidelity import native
@@ -218,7 +219,7 @@ def _listed(arms: ArmsLike, owned: Collection[str], seed: int) -> list[Params]:
     if isinstance(arms, Mapping):
         if not arms:
             raise ValueError("arms={} has no parameters; give {name: distribution, ...}.")
-        check_configurations("arms", [arms], owned=owned)
+        check_parameters("arms", arms, owned)
         return _drawn("arms", arms, _DEFAULT_NUMBER, seed)
     right = "a number, a list of parameter dictionaries or a dictionary of distributions"
     rows = check_dictionaries("arms", arms, right)

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import optuna
 from optuna.trial import BaseTrial, FrozenTrial, TrialState
 
-from mfhpo_optuna.arguments import may_be_arms
+from mfhpo_optuna.arguments import OLD_NAMES, may_be_arms
 
 # Attributes of trials: the pull that one evaluates, and in it the process that does so, and the
 # digest of the arguments (`mfhpo_optuna.arguments.Settings`) of the sampler that has chosen it.
@@ -195,6 +195,10 @@ def _is_whole(value: Any, most: int = _MOST) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
+def _is_text(value: Any) -> TypeGuard[str]:
+    return isinstance(value, str) and value != ""
+
+
 def _is_name(value: Any) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) <= _LONGEST_NAME
 
@@ -290,6 +294,10 @@ def _query(value: Any) -> Mapping[str, Any] | None:
     return value if is_right else None
 
 
+def _is_candidate(value: Any) -> bool:
+    return _has(value, name=_is_text) and "name" in value
+
+
 def _certificate(value: Any) -> Mapping[str, Any] | None:
     is_right = _is_plain(value) and _has(
         value,
@@ -297,6 +305,9 @@ def _certificate(value: Any) -> Mapping[str, Any] | None:
         certified=lambda certified: isinstance(certified, bool),
         trials=_is_whole,
         evaluations=_is_whole,
+        candidates=lambda those: _are(
+            lambda one: "name" in one and _has(one, name=_is_text), those
+        ),
     )
     if not is_right or "arm" not in value:
         return None
@@ -313,16 +324,18 @@ def _sampler(value: Any) -> Mapping[str, Any] | None:
         version=_is_whole,
         **{WORKER: _is_name},
     )
-    return value if is_right else None
+    if not is_right or not {"sampler", "arguments"} <= value.keys():
+        return None
+    return {**value, "sampler": OLD_NAMES.get(value["sampler"], value["sampler"])}
 
 
 def _shortlist(value: Any) -> Mapping[str, Any] | None:
     is_right = _is_plain(value) and _has(
         value,
-        study=_is_name,
+        study=_is_text,
         direction=_is_name,
         candidates=lambda those: _are(lambda of: _are(lambda _: True, of) and len(of) == 2, those),
-        replicate=lambda name: name is None or _is_name(name),
+        replicate=lambda name: name is None or _is_text(name),
         first_number=_is_whole,
     )
     return value if is_right and {"study", "candidates", "first_number"} <= value.keys() else None

@@ -30,6 +30,7 @@ from mfhpo_optuna.study.attributes import (
     certificate_of,
     parameters_before,
     pull_note,
+    read_attribute,
     warn_of_attribute,
 )
 from mfhpo_optuna.study.forgotten import ForgottenReplicate, ForgottenReplicateWarning
@@ -415,8 +416,8 @@ class StudyRace(abc.ABC):
         """Whether the last answer waited for trials that have ended since it was added."""
         if self.policy is None or self.policy.withheld:
             return False
-        final = [t.user_attrs for t in self.certificates if SO_FAR_KEY not in t.user_attrs]
-        return bool(final) and WITHHELD_KEY in final[-1]
+        final = [t for t in self.certificates if read_attribute(t, SO_FAR_KEY) is None]
+        return bool(final) and read_attribute(final[-1], WITHHELD_KEY) is True
 
     @property
     def may_promise(self) -> bool:

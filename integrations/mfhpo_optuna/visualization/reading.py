@@ -1,7 +1,7 @@
 """What a study tells about itself: the sampler that has run it, and the certificate about it."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -15,7 +15,12 @@ from mfhpo_optuna.arguments import from_json, is_of_later_version
 from mfhpo_optuna.games.sampler import NashSampler
 from mfhpo_optuna.samplers.fidelity_sampler import FidelitySampler
 from mfhpo_optuna.samplers.limit_sampler import LimitSampler
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY, SAMPLER_KEY, SHORTLIST_KEY
+from mfhpo_optuna.study.attributes import (
+    SAMPLER_KEY,
+    SHORTLIST_KEY,
+    certificate_of,
+    read_attribute,
+)
 
 ReadingSampler: TypeAlias = FidelitySampler | LimitSampler | NashSampler
 
@@ -38,12 +43,16 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
 
     Raises ValueError if the study does not tell them.
     """
-    note = study.user_attrs.get(SAMPLER_KEY)
-    if note is None:
+    if SAMPLER_KEY not in study.user_attrs:
         raise ValueError(_NO_SAMPLER)
-    if SHORTLIST_KEY in study.user_attrs:
+    if read_attribute(study, SHORTLIST_KEY) is not None:
         raise ValueError("the study records evaluations of certify, which has no sampler to give")
-    name, noted = _parts_of(note)
+    note = read_attribute(study, SAMPLER_KEY)
+    if note is None:
+        raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
+    if is_of_later_version(note):
+        raise ValueError(_CANNOT_BE_USED.format("a later mfhpo has written it"))
+    name, noted = note["sampler"], note["arguments"]
     package = import_module("mfhpo_optuna")
     if name not in package.__all__ or not name.endswith("Sampler"):
         raise ValueError(f"the study was run with {name}, which is no sampler of mfhpo")
@@ -62,16 +71,6 @@ def stored_sampler(study: optuna.Study) -> ReadingSampler:
     except _FAULTS_OF_A_NOTE as error:
         raise ValueError(_CANNOT_BE_USED.format(repr(error))) from error
     return sampler
-
-
-def _parts_of(note: Any) -> tuple[str, dict[str, Any]]:
-    if isinstance(note, dict):
-        name, arguments = note.get("sampler"), note.get("arguments")
-        if is_of_later_version(note):
-            raise ValueError(_CANNOT_BE_USED.format("a later mfhpo has written it"))
-        if isinstance(name, str) and isinstance(arguments, dict):
-            return name, arguments
-    raise ValueError(_CANNOT_BE_USED.format("it has no name with arguments"))
 
 
 def chosen_sampler(
@@ -114,38 +113,41 @@ def record_of(study: optuna.Study) -> Record | None:
 
     That is looked for in the study's storage; the newest answer counts. None if there is none.
     """
-    about = study.user_attrs.get(SHORTLIST_KEY)
-    if isinstance(about, dict):
+    about = read_attribute(study, SHORTLIST_KEY)
+    if about is not None:
         last = last_answer(study.get_trials(deepcopy=False))
-        answer = None if last is None else last.user_attrs[CERTIFICATE_KEY]
-        return Record(study.study_name, about, answer)
+        return Record(study.study_name, about, None if last is None else certificate_of(last))
     storage = study._storage
     newest, found = None, None
-    for other in storage.get_all_studies():
-        about = other.user_attrs.get(SHORTLIST_KEY)
-        if not isinstance(about, dict) or about.get("study") != study.study_name:
+    for frozen in storage.get_all_studies():
+        if SHORTLIST_KEY not in frozen.user_attrs:
             continue
-        last = last_answer(storage.get_all_trials(other._study_id, deepcopy=False))
+        other = optuna.load_study(study_name=frozen.study_name, storage=storage)
+        about = read_attribute(other, SHORTLIST_KEY)
+        if about is None or about["study"] != study.study_name:
+            continue
+        last = last_answer(other.get_trials(deepcopy=False))
         if last is None:
             found = found or Record(other.study_name, about, None)
-        elif _came_after(last, study) and (newest is None or _ended(last) > _ended(newest)):
+            continue
+        answer = certificate_of(last) or {}
+        came_after = _came_after(last, answer, study)
+        if came_after and (newest is None or _ended(last) > _ended(newest)):
             newest = last
-            found = Record(other.study_name, about, last.user_attrs[CERTIFICATE_KEY])
+            found = Record(other.study_name, about, answer)
     return found
 
 
-def last_answer(trials: list[FrozenTrial] | tuple[FrozenTrial, ...]) -> FrozenTrial | None:
+def last_answer(trials: Sequence[FrozenTrial]) -> FrozenTrial | None:
     """Return the newest trial that holds an answer; None without one."""
-    answers = (t for t in reversed(trials) if isinstance(t.user_attrs.get(CERTIFICATE_KEY), dict))
-    return next(answers, None)
+    return next((t for t in reversed(trials) if certificate_of(t) is not None), None)
 
 
-def _came_after(answer: FrozenTrial, study: optuna.Study) -> bool:
+def _came_after(last: FrozenTrial, answer: Mapping[str, Any], study: optuna.Study) -> bool:
     """Return whether the candidates are the study's: one of the same name may have been deleted."""
     ended = {f"trial {t.number}": t.datetime_complete for t in study.get_trials(deepcopy=False)}
-    names = [one.get("name") for one in answer.user_attrs[CERTIFICATE_KEY].get("candidates", ())]
-    times = [ended.get(name) for name in names]
-    return all(time is not None and time <= _ended(answer) for time in times)
+    times = [ended.get(one["name"]) for one in answer.get("candidates", ())]
+    return all(time is not None and time <= _ended(last) for time in times)
 
 
 def _ended(trial: FrozenTrial) -> Any:

@@ -26,7 +26,7 @@ def check_arms(arms: ArmsLike, owned: Collection[str]) -> int | list[Config]:
     listed = [_native(arm) for arm in check_dictionaries("arms", arms, right)]
     if not listed:
         raise ValueError("arms=[] is empty; give at least one configuration.")
-    check_configurations("arms", listed, owned=owned, contains=has, key=fingerprint)
+    check_configurations("arms", listed, owned=owned, owner="search", contains=has, key=fingerprint)
     return listed
 
 

@@ -56,7 +56,7 @@ KINDS: dict[str, Kind] = core_calls.KINDS | named(
     (core_calls.NONNEGATIVE, "noise"),
     (function, "objective"),
     (never, "path study trial params"),
-    (one_of(True, False, None, "live"), "progress"),
+    (optional(FLAG), "progress"),
     (number(1, to="()"), "reduction_factor"),
     (_REPLICATES, "replicate_params"),
     (one_of(None, "fork", "forkserver", "spawn"), "start_method"),

@@ -83,6 +83,19 @@ def test_what_a_table_lacks_does_not_apply():
     assert configurations_of(table) == [{"lr": 0.1}, {"lr": 0.2, "drop": 0.5}]
 
 
+@pytest.mark.parametrize(
+    ("candidates", "words"),
+    [
+        ([{"epochs": 1}, {"epochs": 2}], r"candidates\[0\] contains 'epochs', which the sampler"),
+        ({"epochs": [1, 2]}, r"candidates\['epochs'\] is given, but the sampler itself sets"),
+        ([{"x": x} for x in range(100_001)], "at most 100,000 configurations, got 100,001"),
+    ],
+)
+def test_what_candidates_may_not_be(candidates, words):
+    with pytest.raises(ValueError, match=words):
+        DeclaredSearch.of("epochs", candidates=candidates)
+
+
 def test_places_are_ranks_and_names_say_nothing():
     rows = [
         {"lr": 1e-5, "act": "relu", "name": "a", "seed": 3},

@@ -208,7 +208,7 @@ def test_exceptions_end_the_call_unless_they_are_caught_and_it_goes_on_afterward
     assert answer.certified
     assert answer.evaluations == len(calls)
     calls.clear()
-    caught = certify(study, objective, top=3, catch=ZeroDivisionError, name="again")
+    caught = certify(study, objective, top=3, catch=iter([ZeroDivisionError]), name="again")
     assert caught.certified
     assert caught.evaluations == len(calls)
 

@@ -7,11 +7,19 @@ import optuna
 import pytest
 from typer.testing import CliRunner
 
-from mfhpo_optuna import SearchSampler, certify, publish_to_dashboard, write_report
+from mfhpo_optuna import SearchSampler, certify, plot_race, publish_to_dashboard, write_report
 from mfhpo_optuna.command_line.app import app
 from mfhpo_optuna.report.pictures import figures_of
 from mfhpo_optuna.report.reading import read_study
-from mfhpo_optuna.study.attributes import CERTIFICATE_KEY
+from mfhpo_optuna.study import attributes as of_study
+from mfhpo_optuna.study.attributes import (
+    ARM_KEY,
+    CERTIFICATE_KEY,
+    LIMIT_KEY,
+    SAMPLER_KEY,
+    SECONDS_KEY,
+    SHORTLIST_KEY,
+)
 from tests.optuna.report.conftest import load, summarised
 
 RNG = np.random.default_rng(0)
@@ -96,10 +104,37 @@ def test_a_certified_search_is_not_outdone_by_a_certificate_that_was_not_reached
     ]
 
 
-@pytest.mark.parametrize("damage", [{"candidates": 3}, {"winner": 7}, {"mean": "x"}, {}])
+@pytest.mark.parametrize("damage", [{"winner": 7}, {"mean": "x"}, {}])
 def test_a_damaged_certificate_is_no_answer(damage, tmp_path):
     study = optuna.create_study()
-    content = {"candidates": [{"name": "trial 0"}], "winner": 0, **damage}
+    content = {"arm": 0, "candidates": [{"name": "trial 0"}], "winner": 0, **damage}
     study.add_trial(optuna.trial.create_trial(value=0.0, user_attrs={CERTIFICATE_KEY: content}))
     summary = write_report(study, tmp_path / "page.html")
     assert str(summary) == "No answer: The answer that the study holds cannot be used."
+
+
+FORGED = [{"arm": 0, "candidates": 3}, {"arm": 0, "candidates": [{"name": []}]}, {"arm": []}, [], 7]
+
+
+@pytest.mark.filterwarnings("ignore:the user attribute")
+@pytest.mark.parametrize("forged", FORGED)
+def test_what_mfhpo_would_not_have_written_is_ignored(forged, tmp_path):
+    study = optuna.create_study()
+    for key in (SAMPLER_KEY, SHORTLIST_KEY):
+        study.set_user_attr(key, forged)
+    attributes = dict.fromkeys((CERTIFICATE_KEY, SECONDS_KEY, ARM_KEY, LIMIT_KEY), forged)
+    study.add_trial(optuna.trial.create_trial(value=0.0, user_attrs=attributes))
+    assert write_report(study, tmp_path / "page.html").status == "no answer"
+    with pytest.raises(TypeError, match="its sampler cannot be used"):
+        plot_race(study)
+
+
+def test_a_long_certificate_is_put_together(monkeypatch, tmp_path):
+    monkeypatch.setattr(of_study, "_MOST_BYTES", 2_000)
+    monkeypatch.setattr(of_study, "_PIECE", 900)
+    study = optuna.create_study()
+    study.optimize(noisy, n_trials=8)
+    answer = certify(study, noisy, top=4, epsilon=1.0, progress=False)
+    assert answer.certified
+    summaries = [write_report(study, tmp_path / "page.html"), publish_to_dashboard(study)]
+    assert [summary.status for summary in summaries] == ["certified"] * 2

@@ -3,11 +3,13 @@
 import errno
 import os
 import stat
+from pathlib import Path
 
 import optuna
 import pytest
 
 from mfhpo_optuna import write_report
+from mfhpo_optuna.report.page import _replace
 
 
 @pytest.fixture
@@ -54,3 +56,17 @@ def test_an_error_on_the_way_leaves_the_earlier_page(study, yesterday, monkeypat
 def test_a_path_that_no_file_can_have(study, path, words):
     with pytest.raises((ValueError, FileNotFoundError), match=words):
         write_report(study, path)
+
+
+def test_a_pipe_is_written_to():
+    reading, writing = os.pipe()
+    _replace(Path(f"/dev/fd/{writing}"), "a page")
+    assert os.read(reading, 10) == b"a page"
+
+
+def test_a_page_in_a_folder_that_is_read_only_is_written_over(study, yesterday, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    before = yesterday.stat().st_ino
+    write_report(study, yesterday)
+    assert yesterday.stat().st_ino == before
+    assert "<!DOCTYPE html>" in yesterday.read_text(encoding="utf-8")

@@ -185,3 +185,9 @@ def test_a_note_that_cannot_be_used_is_said_to_be_one(note):
     reading = read_study(study)
     assert reading.sampler is None
     assert reading.without.startswith("the study's note of its sampler cannot be used: ")
+
+
+def test_a_study_that_was_run_with_an_old_name_is_read():
+    study = optuna.create_study()
+    study.set_user_attr(SAMPLER_KEY, {"sampler": "RaceSampler", "arguments": {"seed": 1}})
+    assert type(stored_sampler(study)) is SearchSampler

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import optuna
 import pytest
+from optuna.distributions import IntDistribution
 
 from mfhpo import BlockElimination
 from mfhpo_optuna import MFSampler
@@ -164,3 +165,10 @@ def test_how_the_objective_must_ask(asked, error, words):
 def test_what_has_no_part_in_blocks(cls, options, word):
     with pytest.raises(ValueError, match=f"{word}.*replicate|replicate.*{word}"):
         make(CLASSES[cls], **options)
+
+
+def test_the_replicate_is_no_parameter_of_an_arm():
+    with pytest.raises(ValueError, match=r"arms\[0\] contains 'split', which the sampler"):
+        MFSampler("epochs", [{"x": 0.0, "split": 1}], replicate="split")
+    with pytest.raises(ValueError, match=r"arms\['split'\] is given, but the sampler itself sets"):
+        MFSampler("epochs", {"split": IntDistribution(0, 9)}, replicate="split")

@@ -5,11 +5,12 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import optuna
 
-from mfhpo._validation import check_choice
+from mfhpo._validation import shown
+from mfhpo.knowledge.fidelity import native
 from mfhpo_optuna.study.loop.state import Progress
 
 ProgressLike: TypeAlias = bool | None
@@ -24,6 +25,15 @@ _EARLIEST_GUESS = 2.0
 _logger = optuna.logging.get_logger(f"optuna.{__name__}")
 
 
+def _checked(wanted: Any) -> ProgressLike:
+    """Return what a sampler was given as `progress`, or raise TypeError."""
+    wanted = native(wanted)
+    if wanted is None or isinstance(wanted, bool):
+        return wanted
+    is_gone = ", which is gone: True shows one line" if shown(wanted) == "'live'" else ""
+    raise TypeError(f"progress must be True, False or None, got {shown(wanted)}{is_gone}.")
+
+
 class ProgressReport:
     """Shows now and then where a study stands, from its first trial to the end of `optimize`.
 
@@ -32,8 +42,7 @@ class ProgressReport:
     """
 
     def __init__(self, wanted: ProgressLike) -> None:
-        check_choice("progress", wanted, (True, False, None))
-        self._wanted = wanted
+        self._wanted = _checked(wanted)
         self._is_shown = self._has_line = False
         self._is_over = False
         self._shown_at = -math.inf

@@ -1,6 +1,7 @@
 import re
 import sys
 
+import numpy as np
 import optuna
 import pytest
 from optuna.samplers import RandomSampler
@@ -68,6 +69,12 @@ def test_a_line_has_phase_configurations_leader_spending_and_end():
 def test_escape_sequences_are_not_obeyed():
     shown = Progress("search", "", "\x1b[31mtrial 3", 50.0, 100.0).line(None)
     assert shown == r"search | \x1b[31mtrial 3 | cost 50/100"
+
+
+def test_a_flag_of_numpy_is_one_and_the_view_that_is_gone_says_so():
+    IISESampler("epochs", arms=4, progress=np.True_)
+    with pytest.raises(TypeError, match="'live', which is gone: True shows one line"):
+        IISESampler("epochs", arms=4, progress="live")
 
 
 def test_a_terminal_s_line_is_rewritten_and_ended(monkeypatch, clock):
