@@ -23,6 +23,7 @@ from mfhpo._validation import (
     check_name,
     check_number,
     shown,
+    unwrapped,
 )
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
@@ -190,7 +191,7 @@ def certify(
         timeout = check_limit("timeout", timeout)
     if check_count("n_jobs", n_jobs, -1, MOST_LEVELS) == 0:
         raise ValueError("n_jobs must be a number of threads, or -1 for one on each core, got 0.")
-    caught: Any = catch  # as Optuna takes it: a class, or any number of them
+    caught: Any = unwrapped(catch)  # as Optuna takes it: a class, or any number of them
     is_one = isinstance(caught, str | bytes | Mapping) or not isinstance(caught, Iterable)
     caught = (caught,) if is_one else tuple(caught)
     if not all(isinstance(each, type) and issubclass(each, BaseException) for each in caught):
