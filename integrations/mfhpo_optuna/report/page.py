@@ -80,7 +80,7 @@ def write_report(
     if not os.fspath(path):
         raise ValueError("path must be the name of a file, not empty, got ''.")
     if not Path(path).absolute().parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "the folder of path does not exist", os.fspath(path))
+        raise FileNotFoundError(errno.ENOENT, "its folder does not exist", os.fspath(path))
     environment, plotly_js = _environment(), _plotly_js()
     reading = read_study(study, sampler)
     ledger = ledger_of(reading)

@@ -159,7 +159,7 @@ def test_demo_ends_with_an_answer_and_a_report(mfhpo, tmp_path):
 @pytest.mark.parametrize(
     ("folder", "missing", "words"),
     [
-        ("no", None, "cannot be written: No such file or directory"),
+        ("no", None, "cannot be written: its folder does not exist"),
         (".", "jinja2", "needs Jinja2, which is not installed"),
         (".", "plotly.offline", "needs plotly, which is not installed"),
     ],

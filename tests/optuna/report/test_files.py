@@ -50,7 +50,7 @@ def test_an_error_on_the_way_leaves_the_earlier_page(study, yesterday, monkeypat
     ("path", "words"),
     [
         ("", "path must be the name of a file"),
-        ("/none/a.html", "the folder of path does not exist: '/none/a.html'"),
+        ("/none/a.html", "its folder does not exist: '/none/a.html'"),
     ],
 )
 def test_a_path_that_no_file_can_have(study, path, words):
