@@ -23,8 +23,7 @@ from typing import Any
 import optuna
 
 from benchmarks import certificate_cost, certify, quickstart
-from benchmarks.one_trial import SAMPLERS, functions_of_one_trial
-from benchmarks.overhead import objective
+from benchmarks.one_trial import SAMPLERS, functions_of_one_trial, objective
 from benchmarks.provenance import provenance
 from benchmarks.report import as_json, progress, write
 

@@ -35,7 +35,7 @@ def functions_of_one_trial(name: str) -> tuple[int, int]:
     """
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=SAMPLERS[name]())
-    study.optimize(_objective, n_trials=_BEFORE)
+    study.optimize(objective, n_trials=_BEFORE)
     root = Path(__file__).parents[1]
     ours = (str(root / "mfhpo"), str(root / "integrations"))
     folders = (str(Path(optuna.__file__).parent / "samplers"),) if "optuna" in name else ours
@@ -49,13 +49,13 @@ def functions_of_one_trial(name: str) -> tuple[int, int]:
     sys.setprofile(note)
     try:
         trial = study.ask()
-        study.tell(trial, _objective(trial))
+        study.tell(trial, objective(trial))
     finally:
         sys.setprofile(None)
     return len(seen), len({file for file, _, _ in seen})
 
 
-def _objective(trial: optuna.Trial) -> float:
+def objective(trial: optuna.Trial) -> float:
     x = trial.suggest_float("x", -1.0, 1.0)
     noise = 0.05 * float(np.random.default_rng(trial.number).normal())
     return (x - 0.3) ** 2 + 0.1 / trial.suggest_int("epochs", 1, 27) + noise
