@@ -110,7 +110,7 @@ def choices_of(record: Mapping[str, Any]) -> Any:
 
 
 def _choice(trial: Mapping[str, Any]) -> list[Any]:
-    """What was chosen about a trial; of one that reports, also for how long it went on."""
+    """Return what was chosen about a trial; of one that reports, also for how long it went on."""
     if "events" in trial:
         steps = [[kind, iteration] for _, kind, iteration, _ in trial["events"]]
         return [_parameters(trial["config"]), steps]

@@ -16,7 +16,7 @@ _GRID = [{"place": place, "kind": "abc"[place % 3]} for place in range(0, 21, 2)
 _SPACE = {"place": list(range(21)), "kind": ["a", "b", "c"]}
 
 
-class _Formula(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # has no types
+class _Formula(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Scores highest at place 13, kind b; more epochs are better, and splits differ."""
 
     def __init__(self, place: int = 0, kind: str = "a", epochs: int = 9) -> None:

@@ -28,7 +28,7 @@ class Draws:
         self._filled: IntArray = np.zeros(n_arms, dtype=np.int64)
 
     def block(self, rounds: int) -> Block:
-        """What the loop needs to play so many rounds."""
+        """Return what the loop needs to play so many rounds."""
         arms, notes = np.zeros(rounds, dtype=np.int64), np.zeros((rounds, 3))
         return Block(self._gains, self._outcomes, self._used, self._filled, arms, notes)
 

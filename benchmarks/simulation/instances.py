@@ -89,7 +89,7 @@ class Instance(abc.ABC):
         return int(np.argmax(self.means[-1]))
 
     def problem(self, kind: Kind | None = "max", noise: Noise | None = None) -> Problem:
-        """What a policy may be told: bounds xi ("max"), gamma ("order") or none (None)."""
+        """Return what a policy may be told: bounds xi ("max"), gamma ("order") or none (None)."""
         bounds = self.xi if kind == "max" else self.gamma
         return Problem(
             self.n_arms,

@@ -60,7 +60,7 @@ def play(policy: CensoredPolicy, draw: Draw, rounds: int) -> None:
 
 
 def _rounds_at_this_level(policy: CensoredPolicy) -> int:
-    """How many rounds may be played before the rule changes."""
+    """Return how many rounds may be played before the rule changes."""
     if not isinstance(policy, ZoomingRCUCB):
         return 1 << 20
     policy._plan_further(policy._known())

@@ -207,7 +207,7 @@ def highest_mean(
 def _surely_below(
     weights: Any, values: Any, total: float, top: float, level: float, root: float, bound: float
 ) -> bool:
-    """Whether `highest_mean` is at most `bound`: sufficient, by duality, and quick."""
+    """Return whether `highest_mean` is at most `bound`: sufficient, by duality, and quick."""
     if bound >= top:
         return True
     if not top <= root < math.inf:
@@ -231,7 +231,7 @@ def _spread(tallies: Tallies, rule: Rule, arm: int, point: int, weights: Any, va
 
 
 def _level(rule: Rule, count: float, log_round: float) -> float:
-    """How improbable the truth may be, as a logarithm; `log_round` is log t."""
+    """Return how improbable the truth may be, as a logarithm; `log_round` is log t."""
     if rule.confidence == KL_PLUS and rule.level == 0.0:
         return rule.exploration * max(log_round - math.log(count), 0.0)
     return rule.exploration * (rule.level if rule.level > 0.0 else log_round)
@@ -370,7 +370,7 @@ def _renew(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, log_horiz
 
 
 def _size(tallies: Tallies, rule: Rule, arm: int, point: int) -> float:
-    """How much the gain may differ between a limit and the one before; 0 where limits are given."""
+    """Return how much the gain may fall from the limit before; 0 where limits are given."""
     if rule.smoothness == 0.0:
         return 0.0
     below = tallies.cells[arm, point - 1, LIMIT] if point else 0.0
@@ -388,7 +388,7 @@ def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None
 
 
 def is_refinable(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, point: int) -> bool:
-    """Whether a point is known better than how much the gain may differ around it (Eq. 14)."""
+    """Return whether a point is known better than how much the gain may differ around it (Eq. 14)."""
     high, _, centre = _upper_bound(tallies, rule, ceilings, arm, point, 0.0, 0.0, 0.0, math.inf)
     return bool(high - centre <= _size(tallies, rule, arm, point))
 

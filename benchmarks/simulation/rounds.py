@@ -26,7 +26,7 @@ class Rounds:
 
 
 def plan_rounds(policy: Elimination) -> Rounds:
-    """What to pull next when all remaining arms are pulled the same number of times.
+    """Return what to pull next when all remaining arms are pulled the same number of times.
 
     A ValueError says that the rules need each value, there is a budget, or arms were pulled
     unequally: then use `ask` and `tell`.

@@ -13,7 +13,7 @@ from mfhpo.problem import Observation, Pull
 
 @dataclass(frozen=True)
 class RunResult:
-    """How a simulated race ended."""
+    """The end of a simulated race."""
 
     arm: int | None  # the recommended one, None when every arm has failed
     cost: float  # what was paid
@@ -87,7 +87,7 @@ def run(
 def _evaluate(
     instance: Instance, rng: np.random.Generator, pull: Pull, failure_rate: float
 ) -> tuple[Observation, float]:
-    """What a pull will give, and how many virtual seconds it takes."""
+    """Return what a pull will give, and how many virtual seconds it takes."""
     cost = float(instance.costs[pull.fidelity])
     if pull.limit is not None and pull.limit < cost:
         return Observation(None, cost=pull.limit, censored_at=pull.limit), pull.limit

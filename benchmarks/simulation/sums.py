@@ -20,7 +20,7 @@ RunningSums: TypeAlias = Callable[[IntArray, int, int, FloatArray, IntArray], Fl
 
 
 def needs_values(policy: RacingPolicy) -> bool:
-    """Whether the rules of a race need each value, and not only counts and sums."""
+    """Return whether the rules of a race need each value, and not only counts and sums."""
     evidence = policy._evidence
     return (
         policy.piloting

@@ -44,12 +44,12 @@ class Slots:
 
     @property
     def are_free(self) -> bool:
-        """Whether a trial can have a slot."""
+        """Return whether a trial can have a slot."""
         return self._vacant + self._idle > 0
 
     @property
     def have_idle(self) -> bool:
-        """Whether a process waits for its next trial."""
+        """Return whether a process waits for its next trial."""
         return self._idle > 0
 
     def take(self, now: float, on_kill: Callable[[Actor], None]) -> Actor:
@@ -79,7 +79,7 @@ class Slots:
 
 
 class SavedByAPause(Trainable):
-    """What Ray saves whenever it pauses it."""
+    """The checkpoint that Ray saves whenever it pauses it."""
 
     def save_checkpoint(self, checkpoint_dir: str) -> None:
         """Save nothing: the simulation has no state of a training."""
@@ -95,7 +95,7 @@ class SimulatedTrial(Trial):
             self.storage.trial_dir_name = self.trial_id
 
     def get_trainable_cls(self) -> type[Trainable]:
-        """What is trained, in name."""
+        """Return the name of what is trained."""
         return SavedByAPause if self._is_saved else Trainable
 
     @property

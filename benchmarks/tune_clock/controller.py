@@ -244,7 +244,7 @@ class Controller:
     # The loop.
 
     def is_finished(self) -> bool:
-        """Whether every trial has ended and no other will come."""
+        """Return whether every trial has ended and no other will come."""
         return not self._any_is_live and self.search_alg.is_finished()
 
     def run(self) -> SimulatedRun:
@@ -337,7 +337,7 @@ class Controller:
         )
 
     def _awaited_trial(self) -> Trial | None:
-        """What a searcher suggests that is asked every second, while no trial is left."""
+        """Return what a searcher suggests that is asked every second, while no trial is left."""
         for _ in range(_AWAIT_SECONDS):
             if self._any_is_live or self.search_alg.is_finished():
                 break

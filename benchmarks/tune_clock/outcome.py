@@ -24,7 +24,7 @@ class Event:
 
 @dataclass(frozen=True)
 class SimulatedRun:
-    """What became of an experiment: its trials, as Tune leaves them, and events, in their order.
+    """The outcome of an experiment: its trials, as Tune leaves them, and events, in their order.
 
     `slot_seconds` are virtual seconds for which slots were held, summed over the slots;
     `iterations` the training iterations that were reported.

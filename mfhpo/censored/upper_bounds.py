@@ -45,7 +45,7 @@ COLUMNS = FIRST_BIN + BINS
 
 
 class Tallies(NamedTuple):
-    """What was observed of n arms at their limits, at most P each."""
+    """Observations of n arms at their limits, at most P each."""
 
     cells: FloatArray  # the columns above of each pair, (n, P, COLUMNS); an arm's limits increase
     points: IntArray  # how many limits an arm has, (n,); 0 for one that is out of the race
@@ -53,7 +53,7 @@ class Tallies(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """How the next pair is chosen."""
+    """The rule by which the next pair is chosen."""
 
     confidence: int  # place in `CONFIDENCES`
     counted: bool  # survival is estimated by the paper's count, and not by Kaplan and Meier

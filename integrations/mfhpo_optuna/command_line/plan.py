@@ -28,7 +28,7 @@ _RACES, _MOST_PULLS = 3, 1_500
 
 @dataclass(frozen=True)
 class _Race:
-    """What the user says about it; levels are what their evaluations cost."""
+    """The race that the user describes; levels are what their evaluations cost."""
 
     arms: int
     levels: Sequence[float]

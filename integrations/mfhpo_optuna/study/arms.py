@@ -89,7 +89,7 @@ def _drawn(
 
 @dataclass
 class Arm:
-    """What is known about an arm."""
+    """An arm, as far as it is known."""
 
     params: Params = field(default_factory=dict)
     distributions: dict[str, BaseDistribution] = field(default_factory=dict)

@@ -59,7 +59,7 @@ _MOST, _LONGEST_NAME, _MOST_ENTRIES, _DEEPEST = 2**31, 10_000, 1_000_000, 50
 
 @dataclass(frozen=True)
 class PullNote:
-    """What a trial says about the pull that it evaluates; see `ARM_KEY`."""
+    """A trial's note about the pull that it evaluates; see `ARM_KEY`."""
 
     arm: int
     fidelity: int | None = None  # None: its sampler chooses time limits

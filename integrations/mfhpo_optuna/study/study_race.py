@@ -59,7 +59,7 @@ Listener = Callable[[int, Pull, Observation], None]
 
 @dataclass(frozen=True)
 class End:
-    """How a trial ended: with a value only if it is COMPLETE."""
+    """The end of a trial: with a value only if it is COMPLETE."""
 
     state: TrialState
     value: float | None
