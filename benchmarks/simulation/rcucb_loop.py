@@ -388,7 +388,7 @@ def forget(tallies: Tallies, ceilings: Ceilings, arm: int, limit: float) -> None
 
 
 def is_refinable(tallies: Tallies, rule: Rule, ceilings: Ceilings, arm: int, point: int) -> bool:
-    """Return whether a point is known better than how much the gain may differ around it (Eq. 14)."""
+    """Return whether a point is known better than the gain may differ around it (Eq. 14)."""
     high, _, centre = _upper_bound(tallies, rule, ceilings, arm, point, 0.0, 0.0, 0.0, math.inf)
     return bool(high - centre <= _size(tallies, rule, arm, point))
 
