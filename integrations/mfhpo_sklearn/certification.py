@@ -19,15 +19,15 @@ from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instan
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
+from mfhpo.experiment.answer import new_data_in_words
 from mfhpo.problem import Pull
 from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
-from mfhpo_sklearn.results import BesideNewData
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
 
 
 @dataclass(frozen=True)
-class SearchCertificate(BesideNewData, Certificate):
+class SearchCertificate(Certificate):
     """Which setting of a search to be content with, and how sure that is.
 
     The other fields are those of `mfhpo.certification.certificate.Certificate`.
@@ -38,7 +38,7 @@ class SearchCertificate(BesideNewData, Certificate):
         The estimator with the winning setting, fitted on all data; None with ``refit=False``, or if
         `certify` was interrupted.
     new_data_interval
-        See `mfhpo_sklearn.results.SearchRecommendation`.
+        See `mfhpo.experiment.Answer`.
     """
 
     new_data_interval: tuple[float, float] = field(default=(-math.inf, math.inf), kw_only=True)
@@ -53,6 +53,9 @@ class SearchCertificate(BesideNewData, Certificate):
     def best_score_(self) -> float:
         """Its plain mean score on fresh splits (`corrected_mean` allows for the choice)."""
         return self.mean
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{new_data_in_words(self.new_data_interval, self.delta)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the certificate as plain values, without the estimator."""

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 from sklearn.model_selection import ParameterGrid
 
-from mfhpo._validation import check_choice, check_dictionaries, check_limit, shown
-from mfhpo.certification.certification import MakeCertifier
-from mfhpo.certification.choice import make_best_policy, make_block_elimination, make_elimination
+from mfhpo._validation import check_choice, check_dictionaries, shown
+from mfhpo.certification.choice import make_elimination
+from mfhpo.experiment import Experiment, RaceSettings, SearchSettings
+from mfhpo.experiment.settings import MakePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.policy import Policy
 from mfhpo.problem import Problem
-from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
+from mfhpo.racing.declaration import BiasLike, SigmaLike
 from mfhpo.racing.options import EstimatedBias
-from mfhpo.search import DeclaredSearch
-from mfhpo.search.declared import makes_shortlist
-from mfhpo_sklearn.given_race import FinalistsRace, GivenRace
-from mfhpo_sklearn.open_race import REPLICATE
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.shortlist import described
 
-_NUMBER = "number of the candidate"  # no parameter of an estimator has such a name
-_CERTIFY_SHARE = 0.5  # as of SpaceSearchCV: cheap levels are compared on one split alone
-
-_ONE_LEVEL = Fidelity("no resource", levels=(1,), costs=(1.0,))
+_ONE_LEVEL = Fidelity("level", levels=("full fit",), costs=(1.0,))
 
 
 class MFSearchCV(PolicySearchCV):
@@ -94,8 +90,7 @@ class MFSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo_sklearn.results.SearchRecommendation`); with finalists a
-        `mfhpo_sklearn.results.SpaceSearchRecommendation`, which also says where settings were left.
+        (`mfhpo.experiment.Answer`); with finalists also where settings were left.
     best_params_, best_score_, best_index_, best_estimator_, refit_time_, cv_results_, n_splits_
         As of `SpaceSearchCV`, where a row is a candidate. All scores are fresh. With finalists only
         theirs are: other rows have the search's scores at the level in ``n_resources``. A candidate
@@ -155,55 +150,34 @@ class MFSearchCV(PolicySearchCV):
             "list(ParameterGrid([...])). "
         )
 
-    def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
-        """Make the policy for levels that are evidence."""
-        return make_best_policy(problem, 1.0, {**options, "aim": "best arm"})
+    @property
+    def _make(self) -> MakePolicy | None:
+        """What makes the policy for levels that are evidence; None: what suits the problem."""
+        return None
 
-    def _race(self, resource: Resource, seed: int) -> GivenRace | FinalistsRace:
-        candidates = _listed(self.candidates)
+    def _settings(self, resource: Resource, seed: int) -> RaceSettings | SearchSettings:
         check_choice("estimated_bias", self.estimated_bias, get_args(EstimatedBias))
-        declaration = Declaration.of(resource.fidelity or _ONE_LEVEL, self.sigma, self.bias)
-        problem = declaration.problem(len(candidates), resource.levels, 1.0)
-        options = {
-            "delta": self.delta,
-            "epsilon": self.epsilon,
-            "budget": self.budget,
-            "measure": self.measure,
-            "max_failures": self.max_failures,
-            "seed": seed,
-        }
-        check_limit("budget", self.budget, "")
-        of_race = {**options, "bias": self.bias, "estimated_bias": self.estimated_bias}
-        if makes_shortlist(of_race, len(candidates), resource.costs):
-            return self._race_of_finalists(candidates, resource, seed)
-        nothing_declared = self.bias is None and self.sigma is None
-        in_blocks = nothing_declared and self.estimated_bias == "steer"
-        if in_blocks:
-            policy = make_block_elimination(problem, options)
-        else:
-            policy = self._make_policy(problem, {**options, "estimated_bias": self.estimated_bias})
-        return GivenRace(policy, candidates, resource, self.budget, in_blocks=in_blocks)
-
-    def _race_of_finalists(
-        self, candidates: Sequence[Mapping[str, Any]], resource: Resource, seed: int
-    ) -> FinalistsRace:
-        declared = DeclaredSearch.of(
-            resource.fidelity,
-            budget=self.budget,
-            replicate=REPLICATE if self.sigma is None else None,
-            certify_share=_CERTIFY_SHARE,
+        make = self._make
+        return RaceSettings.of(
+            _listed(self.candidates),
+            fidelity=resource.fidelity or _ONE_LEVEL,
+            bias=self.bias,
+            estimated_bias=self.estimated_bias,
+            sigma=self.sigma,
             delta=self.delta,
             epsilon=self.epsilon,
-            sigma=self.sigma,
+            budget=self.budget,
+            measure=self.measure,
             max_failures=self.max_failures,
-            # Candidates may be equal, or look so.
-            candidates=[{**each, _NUMBER: str(arm)} for arm, each in enumerate(candidates)],
+            seed=seed,
+            shares_replicates=True,
+            make=make,
+            make_certifier=None if make is None else partial(_without_sign, make),
+            describe=described,
         )
-        return FinalistsRace(declared, candidates, resource, seed, self._policy_of_finalists())
 
-    def _policy_of_finalists(self) -> MakeCertifier | None:
-        """Return the maker of a policy for finalists that share no splits; None: planned looks."""
-        return None
+    def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:
+        return experiment.runner.configurations.entries
 
 
 class IISESearchCV(MFSearchCV):
@@ -226,11 +200,17 @@ class IISESearchCV(MFSearchCV):
         )
     """
 
-    def _make_policy(self, problem: Problem, options: Mapping[str, Any]) -> Policy:
-        return make_elimination(problem, 1.0, {**options, "variant": None})
+    @property
+    def _make(self) -> MakePolicy:
+        return _make_elimination
 
-    def _policy_of_finalists(self) -> MakeCertifier | None:
-        return lambda problem, **options: self._make_policy(problem, options)
+
+def _make_elimination(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    return make_elimination(problem, sign, {**options, "variant": None})
+
+
+def _without_sign(make: MakePolicy, problem: Problem, **options: Any) -> Policy:
+    return make(problem, 1.0, options)
 
 
 def _has_items(candidates: Any) -> bool:

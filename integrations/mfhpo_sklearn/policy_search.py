@@ -1,4 +1,4 @@
-"""The base of the searches: scikit-learn's conventions around a race."""
+"""The base of the searches: scikit-learn's conventions around an experiment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import abc
 import math
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
@@ -32,15 +32,11 @@ from mfhpo._validation import (
     unwrapped,
 )
 from mfhpo.certification.new_data import interval_for_new_data
-from mfhpo.problem import Pull
+from mfhpo.experiment import Answer, Assignment, Ended, Experiment, RaceSettings, SearchSettings
 from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
-from mfhpo_sklearn.given_race import GivenRace
-from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
-from mfhpo_sklearn.results import Results, Row, SearchRecommendation
+from mfhpo_sklearn.results import Results, Row
 from mfhpo_sklearn.splits import Splits, in_words
-
-Race = GivenRace | OpenRace
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     resource: str | None
     levels: Sequence[Any] | None
     random_state: Any
-    certificate_: SearchRecommendation
+    certificate_: Answer
 
     def _set(self, given: Mapping[str, Any]) -> None:
         """Set a constructor's arguments, its ``locals()``, as attributes, as scikit-learn asks."""
@@ -103,8 +99,12 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         """Return the estimator's parameters that are compared; raise for bad candidates."""
 
     @abc.abstractmethod
-    def _race(self, resource: Resource, seed: int) -> Race:
-        """Make what decides on evaluations; raise for bad options."""
+    def _settings(self, resource: Resource, seed: int) -> RaceSettings | SearchSettings:
+        """Return what kind of experiment it is; raise for bad options."""
+
+    @abc.abstractmethod
+    def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:
+        """Return the arm of each row of ``cv_results_``, given those that were evaluated."""
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> Any:
         """Search on these data, and fit the best setting on all of them.
@@ -141,19 +141,22 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         taken = self._taken()
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
         task = _Task(X, y, scorer, passed, splits, resource)
-        race = self._race(resource, seed)
+        settings = self._settings(resource, seed)
+        how = "the same for all settings" if settings.in_blocks else "another one for each fit"
+        about = f"{splits.words}, {how}"
+        experiment = Experiment(replace(settings, about_evaluations=about))
         results = Results()
         shown: tuple[Any, ...] = ()
         try:
-            for row in self._evaluations(race, task):
+            for row in self._evaluations(experiment, task):
                 results.rows.append(row)
-                shown = self._show(race, row, shown)
+                shown = self._show(experiment, row, shown)
         except KeyboardInterrupt:
             if any(row.evaluation.score is not None for row in results.rows):
-                self._keep(race, task, results)
+                self._keep(experiment, task, results)
             raise
         self._warn_of_failures(results)
-        self._keep(race, task, results)
+        self._keep(experiment, task, results)
         if self._timeout is not None and not self.certificate_.finished:
             self.certificate_ = self.certificate_.stopped_by(f"timeout={self._timeout:g} s")
         if self.refit:
@@ -203,34 +206,51 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         router.add(scorer=self._get_scorers()[0], method_mapping=scores)
         return groups, {name: given[name] for name in router.consumes("fit", given)}
 
-    def _evaluations(self, race: Race, task: _Task) -> Iterator[Row]:
-        """Evaluate what the race asks for, several at once, and tell it in the order asked."""
+    def _evaluations(self, experiment: Experiment, task: _Task) -> Iterator[Row]:
+        """Evaluate what the experiment asks for, several at once, and tell it in that order."""
         until = math.inf if self._timeout is None else time.monotonic() + self._timeout
         at_once = effective_n_jobs(self.n_jobs)
+        n_begun = 0
         with workers(self.n_jobs) as parallel:
             while time.monotonic() < until:
-                pulls, numbers = _round(race, at_once)
-                if not pulls:
+                wanted: list[Assignment] = []
+                while len(wanted) < at_once:
+                    work = experiment.next()
+                    if not isinstance(work, Assignment):
+                        break
+                    experiment.apply(work.begun(str(n_begun + len(wanted)), experiment.order))
+                    wanted.append(work)
+                if not wanted:
                     return
                 tasks = [
                     (
-                        self._estimator(race, task.resource, pull),
+                        self._estimator(task.resource, each),
                         task.X,
                         task.y,
-                        task.resource.part_of(task.splits[number], pull.fidelity),
+                        task.resource.part_of(task.splits[each.replicate], each.level),
                         task.scorer,
                         task.passed,
                     )
-                    for pull, number in zip(pulls, numbers, strict=True)
+                    for each in wanted
                 ]
                 for place, evaluation in evaluations(parallel, tasks):
-                    pull = pulls[place]
                     evaluation = self._with_error_score(evaluation)
-                    race.tell(pull, evaluation)
-                    yield Row(pull, numbers[place], evaluation, race.is_fresh(pull))
+                    ended = Ended(
+                        id=str(n_begun + place),
+                        order=experiment.order,
+                        value=evaluation.score,
+                        cost=evaluation.seconds if self._is_timed else None,
+                    )
+                    experiment.apply(ended)
+                    yield Row.of(experiment, wanted[place], evaluation)
+                n_begun += len(wanted)
 
-    def _estimator(self, race: Race, resource: Resource, pull: Pull) -> Any:
-        params = race.params(pull.arm) | resource.settings(pull.fidelity)
+    @property
+    def _is_timed(self) -> bool:
+        return getattr(self, "seconds", None) is not None  # not every search has such a budget
+
+    def _estimator(self, resource: Resource, wanted: Assignment) -> Any:
+        params = wanted.configuration | resource.settings(wanted.level)
         return clone(self.estimator).set_params(**clone(params, safe=False))
 
     def _with_error_score(self, evaluation: Evaluation) -> Evaluation:
@@ -241,22 +261,23 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         known = math.isfinite(self.error_score)
         return replace(evaluation, score=float(self.error_score)) if known else evaluation
 
-    def _show(self, race: Race, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _show(self, experiment: Experiment, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
         """Print a line if there is news, or each time if asked to; return what was shown last."""
         if self.verbose < 1:
             return shown
-        arm, mean, (low, high), _ = race.policy.leader()
-        news = arm, race.phase
+        runner = experiment.runner
+        arm, mean, (low, high) = runner.leader()
+        news = arm, runner.phase
         if self.verbose < 2 and news == shown:
             return shown
-        text = f"[{type(self).__name__}] {race.policy.cost:.4g} paid, {race.phase}"
+        text = f"[{type(self).__name__}] {runner.cost:.4g} paid, {runner.phase}"
         if arm is not None:
             spread = f" ± {(high - low) / 2.0:.2g}" if math.isfinite(high - low) else ""
-            text += f"; best so far {race.params(arm)}, {mean:.4g}{spread}"
+            text += f"; best so far {runner.configurations[arm]}, {mean:.4g}{spread}"
         if self.verbose > 1:
             score = row.evaluation.score
             came = "failed" if score is None else f"{score:.4g}"
-            text += f"; last {race.params(row.pull.arm)} on split {row.split}, {came}"
+            text += f"; last {runner.configurations[row.arm]} on split {row.split}, {came}"
         print(text)
         return news
 
@@ -280,9 +301,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 stacklevel=3,
             )
 
-    def _keep(self, race: Race, task: _Task, results: Results) -> None:
-        resource = task.resource
-        arm = race.policy.leader()[0]
+    def _keep(self, experiment: Experiment, task: _Task, results: Results) -> None:
+        resource, runner = task.resource, experiment.runner
+        arm = runner.leader()[0]
         if arm is None or not results.rows:
             limits = {name: getattr(self, name, None) for name in ("budget", "seconds", "timeout")}
             given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
@@ -291,20 +312,21 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         for earlier in ("best_estimator_", "refit_time_", "feature_names_in_"):
             self.__dict__.pop(earlier, None)
         target = len(resource.levels) - 1
-        answer = race.answer(f"{task.splits.words}, {race.sharing}")
+        answer = experiment.answer()
         train, test = resource.part_of(task.splits[0], target)
         about_new_data = interval_for_new_data(
             results.scores_of(arm, target), len(test) / len(train), answer.delta
         )
         self.certificate_ = replace(answer, new_data_interval=about_new_data)
-        self.best_index_ = race.rows[arm]
+        arms = self._rows(experiment, {row.arm for row in results.rows})
+        self.best_index_ = arms.index(arm)
         self.cv_results_, self.n_splits_ = results.table(
-            race.rows,
-            self.best_index_,
-            lambda each, level: race.params(each) | resource.settings(level),
+            arms,
+            arm,
+            lambda each, level: runner.configurations[each] | resource.settings(level),
             None if resource.name is None else resource.levels,
         )
-        self.best_params_ = race.params(arm) | resource.settings(target)
+        self.best_params_ = runner.configurations[arm] | resource.settings(target)
         self.best_score_ = self.certificate_.mean
         self.scorer_ = task.scorer
         self.multimetric_ = False
@@ -321,16 +343,3 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.refit_time_ = time.time() - begun
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
-
-
-def _round(race: Race, at_once: int) -> tuple[list[Pull], list[int]]:
-    """Return what to evaluate now, and on which splits."""
-    pulls: list[Pull] = []
-    numbers: list[int] = []
-    while len(pulls) < at_once:
-        pull = race.next(pulls)
-        if pull is None:
-            break
-        numbers.append(race.split_of(pull, pulls))
-        pulls.append(pull)
-    return pulls, numbers

@@ -1,90 +1,36 @@
-"""The results of a search: its answer, its evaluations, ``cv_results_`` in scikit-learn's form."""
+"""The evaluations of a search, and ``cv_results_`` in scikit-learn's form."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mfhpo._validation.renamed import renamed
-from mfhpo.problem import Pull
-from mfhpo.racing.recommendation import UserRecommendation
-from mfhpo.search.recommendation import UserSearchRecommendation
+from mfhpo.experiment import Assignment, Experiment
 from mfhpo_sklearn.evaluation import Evaluation
-
-
-class BesideNewData:
-    """An answer about the data at hand, with the interval for new data beside its own."""
-
-    delta: float
-    new_data_interval: tuple[float, float]
-
-    def __str__(self) -> str:
-        low, high = self.new_data_interval
-        said = "nothing is known yet"
-        if math.isfinite(high - low):
-            said = (
-                f"in [{low:.5g}, {high:.5g}], wrong with probability about {self.delta:g} "
-                f"(approximate: corrected resampled variance, Nadeau and Bengio 2003)"
-            )
-        return (
-            f"{super().__str__()}\n"
-            f"  these data  interval and claim are about random splits of these data\n"
-            f"  new data    the score on new data of the same kind: {said}"
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchRecommendation(BesideNewData, UserRecommendation):
-    """Which setting to be content with, and how sure that is.
-
-    The other fields are those of `mfhpo.racing.recommendation.UserRecommendation`.
-
-    Parameters
-    ----------
-    new_data_interval
-        About the expected score on new data of the same kind, of a fit on as many samples as a
-        split trains on. It is approximate (`mfhpo.certification.new_data`), and infinite
-        where too little is known.
-    """
-
-    new_data_interval: tuple[float, float] = (-math.inf, math.inf)
-
-    def stopped_by(self, limit: str) -> SearchRecommendation:
-        """Return the answer of a search that a limit has ended, which is the reason."""
-        return replace(self, reason=f"{limit} is over and {self.reason}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SpaceSearchRecommendation(SearchRecommendation, UserSearchRecommendation):
-    """Which of the settings that a search has tried to be content with, and how sure that is.
-
-    The fields are those of `SearchRecommendation` and of
-    `mfhpo.search.recommendation.UserSearchRecommendation`.
-    """
-
-    def stopped_by(self, limit: str) -> SpaceSearchRecommendation:
-        """Return the same with the limit as the reason, also in the certificate."""
-        if self.certificate is None:
-            reason = "before finalists were compared; the mean is that of the search itself"
-            return replace(self, reason=f"{limit} was over {reason}")
-        reason = f"{limit} is over and {self.certificate.reason}"
-        certificate = replace(self.certificate, reason=reason)
-        return replace(self, reason=reason, certificate=certificate)
 
 
 @dataclass(frozen=True)
 class Row:
     """One evaluation; a fresh value may count in a claim, as no search has selected it."""
 
-    pull: Pull
+    arm: int
+    level: int
     split: int
     evaluation: Evaluation
     is_fresh: bool
+
+    @classmethod
+    def of(cls, experiment: Experiment, wanted: Assignment, evaluation: Evaluation) -> Row:
+        """Return what came of an assignment."""
+        arm = experiment.runner.configurations.find(wanted.configuration)
+        assert arm is not None
+        is_fresh = wanted.purpose in ("given", "certificate")
+        return cls(arm, wanted.level, wanted.replicate, evaluation, is_fresh)
 
 
 class Results:
@@ -107,12 +53,12 @@ class Results:
 
     def scores_of(self, arm: int, level: int) -> list[float]:
         """Return an arm's scores at a level: the fresh ones, or else all."""
-        here = [row for row in self.rows if (row.pull.arm, row.pull.fidelity) == (arm, level)]
+        here = [row for row in self.rows if (row.arm, row.level) == (arm, level)]
         return _scores([row for row in here if row.is_fresh]) or _scores(here)
 
     def table(
         self,
-        rows: Mapping[int, int],
+        arms: Sequence[int],
         best: int,
         params: Callable[[int, int], Mapping[str, Any]],
         levels: Sequence[Any] | None,
@@ -120,16 +66,16 @@ class Results:
         """Return ``cv_results_`` with a row for each candidate, and the number of split columns.
 
         A row's scores are those at the highest level that the candidate has a value at; if it has
-        fresh ones there, its mean is theirs alone. The `best` row ranks first, then those with
-        fresh scores, then by level and mean. `rows` has the row of each arm, and `params` gives the
+        fresh ones there, its mean is theirs alone. The `best` arm ranks first, then those with
+        fresh scores, then by level and mean. `arms` has the arm of each row, and `params` gives the
         parameters of an arm at a level.
         """
-        arms = {row: arm for arm, row in rows.items()}
-        known: list[list[Row]] = [[] for _ in arms]
+        by_arm: dict[int, list[Row]] = {arm: [] for arm in arms}
         for row in self.rows:
-            known[rows[row.pull.arm]].append(row)
+            by_arm[row.arm].append(row)
+        known = [by_arm[arm] for arm in arms]
         summaries = [_Summary.of(each) for each in known]
-        settings = [dict(params(arms[row], one.level)) for row, one in enumerate(summaries)]
+        settings = [dict(params(arm, one.level)) for arm, one in zip(arms, summaries, strict=True)]
         table: dict[str, Any] = {}
         for name in ("fit_seconds", "score_seconds"):
             label = name.replace("seconds", "time")
@@ -146,7 +92,7 @@ class Results:
         table["mean_test_score"] = np.array([one.mean for one in summaries])
         table["std_test_score"] = np.array([one.std for one in summaries])
         table["rank_test_score"] = _ranks(
-            [(row == best, *one.standing) for row, one in enumerate(summaries)]
+            [(arm == best, *one.standing) for arm, one in zip(arms, summaries, strict=True)]
         )
         table["n_fits"] = np.array([len(each) for each in known])
         if levels is not None:
@@ -175,8 +121,8 @@ class _Summary:
     @classmethod
     def of(cls, rows: Sequence[Row]) -> _Summary:
         valued = [row for row in rows if row.evaluation.score is not None]
-        level = max((row.pull.fidelity for row in valued or rows), default=0)
-        here = [row for row in valued if row.pull.fidelity == level]
+        level = max((row.level for row in valued or rows), default=0)
+        here = [row for row in valued if row.level == level]
         fresh = [row for row in here if row.is_fresh]
         counted = [row.evaluation.score or 0.0 for row in fresh or here]
         scores = {row.split: row.evaluation.score or 0.0 for row in here}
@@ -221,7 +167,3 @@ def _ranks(standings: Sequence[tuple[Any, ...]]) -> npt.NDArray[np.int32]:
     for rank, standing in enumerate(sorted(standings, reverse=True), 1):
         ranks.setdefault(standing, rank)
     return np.array([ranks[standing] for standing in standings], dtype=np.int32)
-
-
-if not TYPE_CHECKING:  # a type checker that saw it would accept every name
-    __getattr__ = renamed(__name__, {"RaceSearchRecommendation": "SpaceSearchRecommendation"})

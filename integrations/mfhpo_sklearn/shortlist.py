@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from mfhpo._validation import check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
+from mfhpo.experiment import key_of
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
     # A halving search has a row for each round that a setting was in: the last one counts.
     rows: dict[str, int] = {}
     for row in np.flatnonzero(np.isfinite(scores)).tolist():
-        key = key_of(_without_resource(search, results["params"][row]))
+        key = key_of(_without_resource(search, results["params"][row]), described)
         if key not in rows or resources[row] >= resources[rows[key]]:
             rows[key] = row
     if len(rows) < 2:
@@ -48,7 +49,7 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
     first = 0
     if best is not None:
         # Rows of equal settings: the best one's may not be the one that is kept.
-        key = key_of(_without_resource(search, results["params"][best]))
+        key = key_of(_without_resource(search, results["params"][best]), described)
         first = ranked.index(rows[key]) if key in rows else 0
     kept, luckiest = best_of(ranked, first, top)
     resource = getattr(search, "resource", None)
@@ -102,26 +103,22 @@ class _OneMetric:
         return self.scorer(estimator, X, *targets, **params)[self.name]
 
 
-def key_of(params: dict[str, Any]) -> str:
-    """Return a text that only equal settings share, unlike a `repr` that is cut off."""
-    return repr([(name, _described(value)) for name, value in sorted(params.items())])
-
-
 # What `repr` tells apart in full; a class that derives from one of these may hide its state.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
-def _described(value: Any) -> Any:
+def described(value: Any) -> Any:
+    """Return what tells a value from others, unlike a `repr` that is cut off."""
     kind = type(value)
     if kind in _PLAIN:
         return value
     if kind in (list, tuple):
-        return kind.__name__, [_described(part) for part in value]
+        return kind.__name__, [described(part) for part in value]
     if kind is dict:
-        return "dict", [(_described(name), _described(part)) for name, part in value.items()]
+        return "dict", [(described(name), described(part)) for name, part in value.items()]
     if _is_its_parameters(value):
         parts = value.get_params(deep=False)
-        return _digest(kind), [(name, _described(part)) for name, part in sorted(parts.items())]
+        return _digest(kind), [(name, described(part)) for name, part in sorted(parts.items())]
     return _digest(value)
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mfhpo.experiment import Experiment, SearchSettings
 from mfhpo.search import DeclaredSearch
 from mfhpo.search.declared import configurations_of
-from mfhpo_sklearn.open_race import REPLICATE, OpenRace
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
+from mfhpo_sklearn.shortlist import described
 from mfhpo_sklearn.space import Parameters
 
+_REPLICATE = "number of the split"  # no parameter of an estimator has such a name
 _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
 
 # Fits of each setting of a small space, for which a race among all of them is the better choice.
@@ -78,7 +80,7 @@ class SpaceSearchCV(PolicySearchCV):
     ----------
     certificate_
         ``print`` it: what is certified, how sure that is, and what it rests on
-        (`mfhpo_sklearn.results.SpaceSearchRecommendation`).
+        (`mfhpo.experiment.Answer`).
     best_params_, best_score_, best_index_, best_estimator_, refit_time_
         As in ``GridSearchCV``; with a resource that is a parameter, ``best_params_`` has its
         target. The score is the mean on fresh splits, as far as there are any.
@@ -151,7 +153,7 @@ class SpaceSearchCV(PolicySearchCV):
         values = {name: [each[name] for each in given if name in each] for name in names}
         return Parameters(values)
 
-    def _race(self, resource: Resource, seed: int) -> OpenRace:
+    def _settings(self, resource: Resource, seed: int) -> SearchSettings:
         fidelity = resource.fidelity
         if self.seconds is not None and fidelity is not None:
             fidelity = replace(fidelity, costs=None)
@@ -161,7 +163,7 @@ class SpaceSearchCV(PolicySearchCV):
             fidelity,
             budget=budget,
             seconds=self.seconds,
-            replicate=REPLICATE,
+            replicate=_REPLICATE,
             certify_share=self.certify_share,
             top=self.top,
             delta=self.delta,
@@ -177,5 +179,14 @@ class SpaceSearchCV(PolicySearchCV):
                 stacklevel=3,
             )
         given = declared.candidates
-        settings = given if isinstance(given, list) else parameters
-        return OpenRace(declared, settings, resource, seed)
+        return SearchSettings(
+            declared=declared,
+            levels=resource.levels,
+            space=None if isinstance(given, list) else parameters,
+            candidates=given if isinstance(given, list) else (),
+            seed=seed,
+            describe=described,
+        )
+
+    def _rows(self, experiment: Experiment, evaluated: Collection[int]) -> list[int]:
+        return sorted(evaluated)

@@ -107,11 +107,6 @@ def _usual_splitter(search: Any, y: Any, groups: Any) -> Any:
     return ShuffleSplit(n_splits=1, test_size=share)
 
 
-def sharing_in_words(is_shared: bool) -> str:
-    """Return how settings share splits, in words."""
-    return "the same for all settings" if is_shared else "another one for each fit"
-
-
 def in_words(cv: Any) -> str:
     """Return what was given as `cv`, without the indices of splits."""
     if hasattr(cv, "split") or isinstance(cv, str) or not hasattr(cv, "__iter__"):

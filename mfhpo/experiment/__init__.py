@@ -1,0 +1,28 @@
+"""One experiment, told once: events go in, assignments and answers come out."""
+
+from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.assignment import Assignment, Done, Wait
+from mfhpo.experiment.configurations import Configurations, key_of
+from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
+from mfhpo.experiment.experiment import Experiment
+from mfhpo.experiment.settings import RaceSettings, SearchSettings
+
+__all__ = [
+    "Answer",
+    "Answered",
+    "Assignment",
+    "Begun",
+    "Configurations",
+    "Done",
+    "Ended",
+    "Event",
+    "Experiment",
+    "Found",
+    "Joined",
+    "Lost",
+    "RaceSettings",
+    "SearchSettings",
+    "Wait",
+    "event_of",
+    "key_of",
+]

@@ -1,0 +1,63 @@
+"""The answer of an experiment, whatever its kind, in the terms of whoever asked."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from mfhpo.racing.recommendation import UserRecommendation
+from mfhpo.search.recommendation import UserSearchRecommendation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(UserSearchRecommendation):
+    """Which configuration to be content with, and how sure that is.
+
+    Fields that concern a search have their defaults elsewhere. For the other ones see
+    `mfhpo.racing.recommendation.UserRecommendation` and
+    `mfhpo.search.recommendation.UserSearchRecommendation`.
+
+    Parameters
+    ----------
+    searched
+        Whether it is the answer of a search, whose claims are about a shortlist.
+    new_data_interval
+        About the expected score on new data of the same kind, where evaluations are scores on
+        random splits of data (`mfhpo.certification.new_data`): approximate, and infinite where too
+        little is known. None: evaluations are not of that kind.
+    """
+
+    searched: bool = False
+    new_data_interval: tuple[float, float] | None = None
+
+    def stopped_by(self, limit: str) -> Answer:
+        """Return the answer of an experiment that a limit has ended, which is the reason."""
+        if not self.searched:
+            return replace(self, reason=f"{limit} is over and {self.reason}")
+        if self.certificate is None:
+            reason = "before finalists were compared; the mean is that of the search itself"
+            return replace(self, reason=f"{limit} was over {reason}")
+        reason = f"{limit} is over and {self.certificate.reason}"
+        certificate = replace(self.certificate, reason=reason)
+        return replace(self, reason=reason, certificate=certificate)
+
+    def __str__(self) -> str:
+        words = super().__str__() if self.searched else UserRecommendation.__str__(self)
+        if self.new_data_interval is None:
+            return words
+        return f"{words}\n{new_data_in_words(self.new_data_interval, self.delta)}"
+
+
+def new_data_in_words(interval: tuple[float, float], delta: float) -> str:
+    """Return two lines: what the data at hand say, and what holds for new ones."""
+    low, high = interval
+    said = "nothing is known yet"
+    if math.isfinite(high - low):
+        said = (
+            f"in [{low:.5g}, {high:.5g}], wrong with probability about {delta:g} "
+            f"(approximate: corrected resampled variance, Nadeau and Bengio 2003)"
+        )
+    return (
+        f"  these data  interval and claim are about random splits of these data\n"
+        f"  new data    the score on new data of the same kind: {said}"
+    )

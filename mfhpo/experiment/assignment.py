@@ -1,0 +1,82 @@
+"""What a worker is told when it asks for work: evaluate this, wait, or it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mfhpo.experiment.events import Begun, Origin, Purpose
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """An evaluation to make.
+
+    Parameters
+    ----------
+    configuration
+        What to evaluate, without the parameters that the engine sets.
+    level
+        Index of the level.
+    replicate
+        Number of the split, fold or seed: evaluations with the same one share it.
+    point, block, limit, purpose, shortlist, origin
+        See `mfhpo.experiment.Begun`.
+    """
+
+    configuration: Mapping[str, Any]
+    level: int
+    replicate: int
+    point: Mapping[str, float] | None = None
+    block: int | None = None
+    limit: float | None = None
+    purpose: Purpose = "given"
+    shortlist: tuple[str, ...] = ()
+    origin: Origin = "chosen"
+
+    def begun(self, id: str, order: int, *, worker: str = "", time: float = 0.0) -> Begun:
+        """Return the event that claims it."""
+        return Begun(
+            id=id,
+            order=order,
+            configuration=self.configuration,
+            levels=(self.level,),
+            point=self.point,
+            block=self.block,
+            limit=self.limit,
+            purpose=self.purpose,
+            shortlist=self.shortlist,
+            origin=self.origin,
+            worker=worker,
+            time=time,
+        )
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Nothing can be begun now: ask again after an evaluation has ended.
+
+    Parameters
+    ----------
+    why
+        For whom or what, in words.
+    seconds
+        After which to ask again at the latest, as a lease may be over then; None: no lease.
+    """
+
+    why: str
+    seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Done:
+    """The experiment is over.
+
+    Parameters
+    ----------
+    why
+        In words.
+    """
+
+    why: str

@@ -1,0 +1,199 @@
+"""What happened in an experiment: frozen values, as plain JSON and back.
+
+An event names what it is about (`id`: an evaluation, a worker) and carries a counter, one more than
+the largest that its writer had read. So a value that somebody chose by comes before the choice, and
+all readers put the events into the same order: by counter, then by id. Arms are named by their
+configurations, never by numbers, because numbers depend on who read what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+Purpose = Literal["given", "search", "again", "certificate"]
+Origin = Literal["chosen", "enqueued", "retry"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened.
+
+    Parameters
+    ----------
+    id
+        The evaluation, or the worker, that it is about.
+    order
+        One more than the largest counter that its writer had read.
+    """
+
+    id: str
+    order: int
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """What it is about: of two events about the same, the later one holds."""
+        return type(self).__name__, self.id
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the event as plain JSON values, if the configuration's values are."""
+        content = {each.name: getattr(self, each.name) for each in fields(self)}
+        lists = {name: list(value) for name, value in content.items() if isinstance(value, tuple)}
+        return {"event": type(self).__name__, **content, **lists}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Joined(Event):
+    """A worker takes part, with these settings.
+
+    Parameters
+    ----------
+    digest
+        What workers at one time must have in common, such as their settings' hash.
+    version
+        Version of the library.
+    """
+
+    digest: str
+    version: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found(Event):
+    """Something was found out that nobody had declared.
+
+    Parameters
+    ----------
+    replicates
+        How many replicates there are.
+    """
+
+    replicates: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun(Event):
+    """An evaluation was begun: a claim.
+
+    Parameters
+    ----------
+    configuration
+        What is evaluated, without the parameters that the engine sets.
+    levels
+        Indices of the levels that it may give values at, mostly one. None: not known yet.
+    point
+        The configuration as a model sees it, where it was drawn from a space.
+    block, limit
+        See `mfhpo.Pull`.
+    purpose
+        "given": to compare given configurations. "search": to find good ones. "again": the only
+        configuration of an exhausted space on a fresh replicate. "certificate": to compare a
+        shortlist.
+    shortlist
+        Keys of the configurations that a certificate compares.
+    origin, retry_of
+        Who chose it; and the claim whose place it takes.
+    worker
+        Who evaluates it.
+    time
+        When it began, in seconds of a clock that workers share, for its lease only.
+    """
+
+    configuration: Mapping[str, Any]
+    levels: tuple[int, ...] | None = None
+    point: Mapping[str, float] | None = None
+    block: int | None = None
+    limit: float | None = None
+    purpose: Purpose = "given"
+    shortlist: tuple[str, ...] = ()
+    origin: Origin = "chosen"
+    retry_of: str | None = None
+    worker: str = ""
+    time: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended(Event):
+    """An evaluation gave something, or failed.
+
+    Parameters
+    ----------
+    value
+        In the objective's direction; None, or what is not finite, is a failure.
+    cost
+        What was paid, in the unit of the costs. None: as declared.
+    stopped_at
+        The limit at which it was stopped, in seconds.
+    level
+        Index of the level that the value is of. None: the only one that was claimed.
+    last
+        Whether the claim ends with it, so that no value at another level follows.
+    configuration
+        What was really evaluated. None: what was claimed. A value of anything else is paid, and is
+        neither a value nor a failure.
+    """
+
+    value: float | None
+    cost: float | None = None
+    stopped_at: float | None = None
+    level: int | None = None
+    last: bool = True
+    configuration: Mapping[str, Any] | None = field(default=None)
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """What it is about: a claim, at a level."""
+        return type(self).__name__, f"{self.id} {self.level}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lost(Event):
+    """An evaluation will never end: its worker died, or it was given up.
+
+    Parameters
+    ----------
+    why
+        In words, such as "its process died".
+    cost
+        What was paid all the same.
+    """
+
+    why: str
+    cost: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answered(Event):
+    """An answer was given; it is there for readers, and changes nothing.
+
+    Parameters
+    ----------
+    answer
+        Its content.
+    """
+
+    answer: Mapping[str, Any]
+
+
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (Joined, Found, Begun, Ended, Lost, Answered)
+}
+
+
+def event_of(record: Mapping[str, Any]) -> Event:
+    """Return the event whose `to_dict` gave a record; ValueError if none did.
+
+    Examples
+    --------
+    >>> event = Ended(id="3", order=7, value=0.5)
+    >>> event_of(event.to_dict()) == event
+    True
+    """
+    content = dict(record)
+    kind = _KINDS.get(content.pop("event", ""))
+    names = set() if kind is None else {each.name for each in fields(kind)}
+    if kind is None or not content.keys() <= names:
+        raise ValueError(f"record must be what an event's to_dict gave, got {record!r:.200}.")
+    tuples = {name: tuple(value) for name, value in content.items() if isinstance(value, list)}
+    return kind(**content | tuples)

@@ -1,0 +1,212 @@
+"""Who evaluates what, and in which order results may be learned.
+
+The values of an arm at a level are learned in the order in which their evaluations began: what
+takes long may be poor, and the first n values to arrive are no sample of the arm's. A result waits
+until all earlier claims of its kind have ended or were given up. Values of blocks need no order, as
+policies in blocks take them by block. Nor do a search, a game, or a choice of limits, which promise
+nothing about means.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from mfhpo.experiment.events import Begun, Ended
+from mfhpo.problem import Observation, Pull
+from mfhpo.racing.in_order import InOrder, most_held
+
+# Losses of an arm in a row that are excused. A node that goes down takes some evaluations with it,
+# but hardly as many of one arm.
+_MOST_LOST_IN_A_ROW = 10
+
+_Kind: TypeAlias = tuple[int, int, str]
+"""Arm, level and purpose: what is learned in order."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an evaluation gave, as it is told.
+
+    Parameters
+    ----------
+    id
+        Of the claim.
+    pull, observation
+        What a policy is told; values are maximised.
+    purpose
+        See `mfhpo.experiment.Begun`.
+    """
+
+    id: str
+    pull: Pull
+    observation: Observation
+    purpose: str
+
+
+@dataclass
+class Claim:
+    """An evaluation that was begun and has not ended.
+
+    `tickets` holds its place in the order of each level that it may give a value at; without an
+    order the places are 0.
+    """
+
+    begun: Begun
+    pull: Pull
+    tickets: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class WaitedFor:
+    """A claim that holds back later ones which have ended, and how many."""
+
+    id: str
+    pull: Pull
+    n_held: int
+
+
+class Ledger:
+    """The open claims of an experiment, and the results that wait for earlier ones.
+
+    Parameters
+    ----------
+    n_levels
+        Number of levels: a claim whose level is not known yet has a place in the order of each.
+    ordered
+        Purposes of claims whose values are learned in order.
+    """
+
+    def __init__(self, n_levels: int, ordered: frozenset[str]) -> None:
+        self._n_levels = n_levels
+        self._ordered = ordered
+        self.open: dict[str, Claim] = {}
+        self.n_begun: Counter[str] = Counter()  # claims by purpose
+        self.n_lost = 0  # excused losses
+        self._orders: defaultdict[_Kind, InOrder[Result]] = defaultdict(InOrder)
+        self._most_open = 0
+        self._lost_in_a_row: Counter[int] = Counter()
+
+    def begin(self, begun: Begun, pull: Pull, inherited: Claim | None = None) -> None:
+        """Note a claim; one that retries another takes its place."""
+        claim = Claim(begun, pull)
+        self.n_begun[begun.purpose] += inherited is None
+        places = {} if inherited is None else inherited.tickets
+        for level in range(self._n_levels) if begun.levels is None else begun.levels:
+            is_inherited = level in places
+            claim.tickets[level] = places[level] if is_inherited else self._draw(claim, level)
+        self.open[begun.id] = claim
+        self._most_open = max(self._most_open, len(self.open))
+
+    def end(self, claim: Claim, ended: Ended, observation: Observation | None) -> list[Result]:
+        """Take what a claim gave, and return what may be learned now, in order.
+
+        An observation of None is paid and not learned.
+        """
+        level = self._level_of(claim, ended)
+        self._lost_in_a_row.pop(claim.pull.arm, None)
+        ticket = claim.tickets.pop(level, None)
+        released: list[Result] = []
+        if ticket is not None:
+            pull = replace(claim.pull, fidelity=level)
+            result = None
+            if observation is not None:
+                result = Result(ended.id, pull, observation, claim.begun.purpose)
+            released = self._release(claim, level, ticket, result)
+        if ended.last or not claim.tickets:
+            released += self._drop(claim)
+        return released
+
+    def lose(self, claim: Claim) -> list[Result]:
+        """Give a claim up, and return what may be learned now.
+
+        An arm that is lost time and again takes its processes down itself: that is a failure.
+        """
+        self._lost_in_a_row[claim.pull.arm] += 1
+        if self._lost_in_a_row[claim.pull.arm] <= _MOST_LOST_IN_A_ROW:
+            self.n_lost += 1
+            return self._drop(claim)
+        level = min(claim.tickets, default=claim.pull.fidelity)
+        ticket = claim.tickets.pop(level, 0)
+        pull = replace(claim.pull, fidelity=level)
+        failure = Result(claim.begun.id, pull, Observation(None, 0.0), claim.begun.purpose)
+        return self._release(claim, level, ticket, failure) + self._drop(claim)
+
+    def suspend(self, claim: Claim) -> None:
+        """Close a claim, and keep its place for the one that retries it."""
+        self.open.pop(claim.begun.id, None)
+
+    @property
+    def pending(self) -> list[Pull]:
+        """The pulls that a policy was not told about: under way, or waiting for earlier ones."""
+        under_way = [
+            claim.pull if claim.pull.fidelity == level else replace(claim.pull, fidelity=level)
+            for claim in self.open.values()
+            for level in claim.tickets
+        ]
+        return [*under_way, *(result.pull for result in self.held)]
+
+    @property
+    def held(self) -> list[Result]:
+        """Results that wait for earlier claims."""
+        return [result for order in self._orders.values() for _, result in order.held]
+
+    @property
+    def waited_for(self) -> list[WaitedFor]:
+        """Claims that hold back others, those that hold back most first."""
+        first = {
+            (self._kind_of(claim, level), ticket): claim
+            for claim in self.open.values()
+            for level, ticket in claim.tickets.items()
+        }
+        found = []
+        for kind, order in self._orders.items():
+            held = order.held
+            claim = first.get((kind, order.awaited[0])) if held else None
+            if claim is not None:
+                pull = replace(claim.pull, fidelity=kind[1])
+                found.append(WaitedFor(claim.begun.id, pull, len(held)))
+        return sorted(found, key=lambda waited: -waited.n_held)
+
+    def is_full(self, pull: Pull, purpose: str) -> bool:
+        """Tell whether so many results wait for an earlier one that no other like it is begun."""
+        order = self._orders.get((pull.arm, pull.fidelity, purpose))
+        return order is not None and len(order.held) >= most_held(self._most_open)
+
+    def _draw(self, claim: Claim, level: int) -> int:
+        """Return a claim's place in the order of a level."""
+        if not self._is_ordered(claim):
+            return 0
+        return self._orders[self._kind_of(claim, level)].begin()
+
+    def _release(
+        self, claim: Claim, level: int, ticket: int, result: Result | None
+    ) -> list[Result]:
+        if not self._is_ordered(claim):
+            return [] if result is None else [result]
+        order = self._orders[self._kind_of(claim, level)]
+        return order.drop(ticket) if result is None else order.end(ticket, result)
+
+    def _drop(self, claim: Claim) -> list[Result]:
+        """Close a claim, and give up its remaining places."""
+        self.open.pop(claim.begun.id, None)
+        left, claim.tickets = claim.tickets, {}
+        dropped = (
+            self._release(claim, level, ticket, None) for level, ticket in sorted(left.items())
+        )
+        return _flat(dropped)
+
+    def _level_of(self, claim: Claim, ended: Ended) -> int:
+        return claim.pull.fidelity if ended.level is None else ended.level
+
+    def _is_ordered(self, claim: Claim) -> bool:
+        return claim.pull.block is None and claim.begun.purpose in self._ordered
+
+    def _kind_of(self, claim: Claim, level: int) -> _Kind:
+        return claim.pull.arm, level, claim.begun.purpose
+
+
+def _flat(lists: Iterable[list[Result]]) -> list[Result]:
+    return [result for results in lists for result in results]

@@ -1,0 +1,105 @@
+"""What an experiment asks of the kind that it is: a race, a search, a choice of limits."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.events import Begun, Purpose
+from mfhpo.policy import Labels
+from mfhpo.problem import Observation, Pull
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be evaluated next: see `mfhpo.experiment.Begun` for purpose and point."""
+
+    pull: Pull
+    configuration: Mapping[str, Any]
+    purpose: Purpose
+    point: Mapping[str, float] | None = None
+    shortlist: tuple[int, ...] = ()
+
+
+class Runner(abc.ABC):
+    """Knows one kind of experiment: what is next, what was learned, what the answer is.
+
+    It is made anew for a replay, and changes by `adopt`, `learn` and `find_replicates` alone. All
+    values are maximised. It knows nothing about workers, order, or losses: see `Ledger`.
+
+    Attributes
+    ----------
+    configurations
+        The arms by number.
+    n_levels
+        Number of levels; the last one is the target.
+    ordered
+        Purposes of evaluations whose values are learned in the order of their beginnings.
+    labels
+        How arms and levels are named.
+    conditions
+        What must be true for a claim beyond what the runner supposes, as clauses.
+    unlearned_cost
+        What was paid for results that are not learned yet, and for losses.
+    """
+
+    configurations: Configurations
+    n_levels: int
+    labels: Labels
+    ordered: frozenset[str] = frozenset()
+    conditions: tuple[str, ...] = ()
+    unlearned_cost: float = 0.0
+
+    @property
+    @abc.abstractmethod
+    def finished(self) -> bool:
+        """Whether the experiment is over, whatever is under way."""
+
+    @abc.abstractmethod
+    def next(self, pending: Sequence[Pull]) -> Wanted | None:
+        """Return what to evaluate besides what is under way: None for nothing now.
+
+        Nothing changes by asking.
+        """
+
+    @abc.abstractmethod
+    def adopt(self, begun: Begun) -> Pull | None:
+        """Return the pull of a claim; None if it is none of this experiment's."""
+
+    @abc.abstractmethod
+    def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
+        """Learn a result whose turn it is."""
+
+    @abc.abstractmethod
+    def find_replicates(self, number: int) -> None:
+        """Take note of how many replicates there are."""
+
+    @abc.abstractmethod
+    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
+        """Return the number of the replicate on which to evaluate; `n_begun` counts by purpose."""
+
+    @abc.abstractmethod
+    def cost_of(self, pull: Pull, observation: Observation) -> float:
+        """Return what an evaluation has cost."""
+
+    @abc.abstractmethod
+    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
+        """Return arm, mean and interval of the best answer so far, in the user's direction."""
+
+    @abc.abstractmethod
+    def answer(self) -> Answer:
+        """Return the best answer so far."""
+
+    @property
+    @abc.abstractmethod
+    def cost(self) -> float:
+        """What was paid for what was learned."""
+
+    @property
+    @abc.abstractmethod
+    def phase(self) -> str:
+        """Progress in words."""

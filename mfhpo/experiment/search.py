@@ -1,0 +1,276 @@
+"""A search as a kind of experiment: a budget is spent on finding, then on certifying the best.
+
+All evaluations of the search share one replicate; the certificate takes those after it. No
+configuration is begun twice. Once all of a space were begun, the best of them go to the target, and
+the certificate begins with what is left of the budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.events import Begun, Purpose
+from mfhpo.experiment.runner import Runner, Wanted
+from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
+from mfhpo.policy import Labels
+from mfhpo.problem import Observation, Pull
+from mfhpo.search.budgeted import SEARCH_BLOCK, BudgetedSearch
+from mfhpo.search.policy import Replicate
+
+_MOST_DRAWS = 1000  # until a configuration is new; without one, all are taken to be begun
+_SINGLE = 10  # evaluations of a configuration that has no rival
+_MOST_EARLY_FAILURES = 30
+
+
+class Space(Protocol):
+    """A space that configurations are drawn from.
+
+    Attributes
+    ----------
+    kinds
+        What each parameter is to a model.
+    """
+
+    kinds: dict[str, Numeric | OneOf]
+
+    def draw(self, point: Point | None, rng: np.random.Generator) -> tuple[dict[str, Any], Point]:
+        """Return the configuration at a point, and its own point; the rest is drawn at random."""
+        ...
+
+
+class SearchRunner(Runner):
+    """Runs a `BudgetedSearch`, and draws the configurations that it begins.
+
+    Parameters
+    ----------
+    make
+        Makes the search, given what returns the parameters of an arm.
+    configurations
+        The candidates, or none.
+    levels
+        Values of the fidelity.
+    labels
+        How arms and levels are named.
+    space
+        Where configurations are drawn from, if they are.
+    in_blocks
+        Whether the configurations of the certificate share replicates.
+    sign
+        -1 where the objective is minimised.
+    seed
+        Of configurations that are drawn.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Callable[[int], Mapping[str, Any]]], BudgetedSearch],
+        configurations: Configurations,
+        levels: Sequence[Any],
+        labels: Labels,
+        *,
+        space: Space | None,
+        in_blocks: bool,
+        sign: float,
+        seed: int,
+    ) -> None:
+        self.configurations = configurations
+        self.policy = make(configurations.__getitem__)
+        self.n_levels = len(levels)
+        self.ordered = frozenset() if in_blocks else frozenset({"certificate"})
+        self.labels = self.policy.labels = labels
+        self._levels = levels
+        self._space = space
+        self._sign = sign
+        self._seed = seed
+        self._exhausted_at = -1  # number of arms at which no new configuration was found
+        self._n_again = 0  # evaluations of the only configuration, on fresh replicates
+        self._failed: set[int] = set()  # arms whose last evaluation failed
+        self._early_failures: int | None = 0  # None: there was a value
+        if space is not None:
+            self._draw_given(space)
+
+    def _draw_given(self, space: Space) -> None:
+        """Draw as many configurations as are to be drawn at first."""
+        search = self.policy.search
+        search.space = SearchSpace(space.kinds)
+        for arm in range(search.n_given):
+            drawn = self._drawn(arm, None)
+            if drawn is None:
+                search.merge(arm)  # the space has no more
+            else:
+                self.configurations.add(drawn[0])
+                search.describe(arm, drawn[1])
+
+    @property
+    def finished(self) -> bool:
+        """Whether the search is over (see `Runner.finished`)."""
+        early = self._early_failures
+        return early is not None and early >= _MOST_EARLY_FAILURES
+
+    def next(self, pending: Sequence[Pull]) -> Wanted | None:
+        """Return what to evaluate (see `Runner.next`)."""
+        if pending and self.policy.is_ahead(pending):
+            return None
+        pulls = self.policy.ask(1, pending)
+        if not pulls:
+            return None
+        [pull] = pulls
+        if pull.arm < len(self.configurations):
+            return self._wanted(pull)
+        drawn = self._drawn(pull.arm, self.policy.point_of(pull.arm))
+        if drawn is None:
+            return self._without_new_arms(pending)
+        return Wanted(pull, drawn[0], "search", drawn[1])
+
+    def _wanted(self, pull: Pull, purpose: Purpose = "search") -> Wanted:
+        configuration = self.configurations[pull.arm]
+        if isinstance(pull, Replicate):
+            return Wanted(pull, configuration, "certificate", shortlist=pull.shortlist)
+        return Wanted(pull, configuration, purpose)
+
+    def _drawn(self, arm: int, point: Point | None) -> tuple[dict[str, Any], Point] | None:
+        """Return a new configuration near a point, with its own point; None if there is none."""
+        if self._space is None or self._exhausted_at == len(self.configurations):
+            return None
+        rng = np.random.default_rng([self._seed, arm])
+        for _ in range(_MOST_DRAWS + 1):
+            configuration, own = self._space.draw(point, rng)
+            if self.configurations.find(configuration) is None:
+                return configuration, own
+            point = None
+        self._exhausted_at = len(self.configurations)
+        return None
+
+    def _without_new_arms(self, pending: Sequence[Pull]) -> Wanted | None:
+        """Return the next step once all were begun: to the target or the certificate."""
+        search, policy = self.policy.search, self.policy
+        if any(pull.fidelity < search.target for pull in pending):
+            return None
+        at_target = {*search.finished_arms(), *(pull.arm for pull in pending)}
+        waiting = [
+            arm
+            for arm in range(len(self.configurations))
+            if search.level_of(arm) >= 0 and arm not in at_target | self._failed
+        ]
+        if waiting and len(at_target) < policy.top:
+            pull = Pull(max(waiting, key=self._standing), search.target, block=SEARCH_BLOCK)
+            if policy.fits(pull, pending):
+                return self._wanted(pull)
+        if pending:
+            return None
+        contenders = search.contenders(policy.largest_shortlist)
+        if len(contenders) > 1:
+            return self._first_of(contenders)
+        return self._again(contenders[0]) if contenders else None
+
+    def _standing(self, arm: int) -> tuple[int, float]:
+        level = self.policy.search.level_of(arm)
+        return level, self.policy.search.mean(arm, level)
+
+    def _first_of(self, contenders: Sequence[int]) -> Wanted | None:
+        """Return the first evaluation of a shortlist's certificate."""
+        known = self.policy.shortlist
+        self.policy.agree(contenders)
+        pulls = self.policy.ask(1)
+        self.policy.agree(known)
+        return self._wanted(pulls[0]) if pulls else None
+
+    def _again(self, arm: int) -> Wanted | None:
+        """Return the only configuration on a fresh replicate: none was selected, so all count."""
+        n = 1 + self._n_again
+        pull = Pull(arm, self.policy.search.target, block=SEARCH_BLOCK + n)
+        if n >= _SINGLE or not self.policy.fits(pull):
+            return None
+        return self._wanted(pull, "again")
+
+    def adopt(self, begun: Begun) -> Pull | None:
+        """Return the pull of a claim (see `Runner.adopt`), whose configuration may be a new one."""
+        known = len(self.configurations)
+        arm = self.configurations.find(begun.configuration)
+        if arm is None:
+            if self._space is None:
+                return None
+            arm = self.configurations.add(begun.configuration)
+        if arm == known and begun.point is not None:
+            self.policy.search.describe(arm, dict(begun.point))
+        level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
+        if begun.purpose == "certificate":
+            arms = map(self.configurations.arm_of_key, begun.shortlist)
+            shortlist = tuple(each for each in arms if each is not None)
+            return Replicate(arm, level, begun.limit, begun.block, shortlist=shortlist)
+        return Pull(arm, level, begun.limit, begun.block)
+
+    def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
+        """Learn a result (see `Runner.learn`)."""
+        if observation.has_value:
+            self._early_failures = None
+            self._failed.discard(pull.arm)
+        else:
+            self._failed.add(pull.arm)
+            if self._early_failures is not None:
+                self._early_failures += 1
+        if purpose == "again":
+            self._n_again += 1
+            if not observation.has_value:
+                # It is paid for, but must not make the search drop the only one that it has.
+                pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
+        self.policy.tell(pull, observation)
+
+    def find_replicates(self, number: int) -> None:
+        """Take note of the number of replicates (see `Runner.find_replicates`)."""
+        self.policy.most_blocks = number
+
+    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
+        """Return the replicate: the block's, the search's, or one that nothing else has."""
+        block = wanted.pull.block
+        if block is None and wanted.purpose == "certificate":
+            return SEARCH_BLOCK + 1 + n_begun.get("certificate", 0)
+        return SEARCH_BLOCK if block is None else block
+
+    def cost_of(self, pull: Pull, observation: Observation) -> float:
+        """Return what an evaluation has cost (see `Runner.cost_of`)."""
+        return 0.0 if observation.cost is None else observation.cost
+
+    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
+        """Return the best answer so far in short (see `Runner.leader`)."""
+        arm, mean, bounds, _ = self.policy.leader()
+        low, high = sorted(self._sign * bound for bound in bounds)
+        return arm, self._sign * mean, (low, high)
+
+    def answer(self) -> Answer:
+        """Return the best answer so far (see `Runner.answer`)."""
+        self.policy.provisos = self.conditions
+        answer = self.policy.recommend()
+        configuration = {} if answer.arm is None else self.configurations[answer.arm]
+        if self._is_alone:
+            reason = "a single configuration has values, so there is nothing to compare it with"
+            answer = replace(answer, finished=True, reason=reason)
+        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
+        found = Answer.of(answer, self._sign, configuration, self._levels[answer.fidelity])
+        return replace(found, searched=True, **self.policy.findings())
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether all of the space were begun, and a single one has a value at the target."""
+        if self._n_again:
+            return True
+        if self.policy.shortlist or self._drawn(len(self.configurations), None) is not None:
+            return False
+        return len(self.policy.search.finished_arms()) == 1 and self.next(()) is None
+
+    @property
+    def cost(self) -> float:
+        """What was paid (see `Runner.cost`)."""
+        return self.policy.cost
+
+    @property
+    def phase(self) -> str:
+        """Progress in words."""
+        n = len(self.policy.shortlist)
+        return f"evaluates the {n} best again" if n else "searches"

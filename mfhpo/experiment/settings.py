@@ -1,0 +1,284 @@
+"""The settings of an experiment: everything that its user declares, checked once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from mfhpo._validation import check_limit
+from mfhpo.certification.certification import MakeCertifier
+from mfhpo.certification.choice import make_best_policy, make_block_elimination
+from mfhpo.experiment.configurations import Configurations, described
+from mfhpo.experiment.race import RaceRunner
+from mfhpo.experiment.runner import Runner
+from mfhpo.experiment.search import SearchRunner, Space
+from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.policy import Labels, Policy
+from mfhpo.problem import Problem
+from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
+from mfhpo.racing.options import EstimatedBias
+from mfhpo.search.budgeted import BudgetedSearch
+from mfhpo.search.declared import DeclaredSearch, has_levels, makes_shortlist
+
+MakePolicy = Callable[[Problem, float, Mapping[str, Any]], Policy]
+Describe = Callable[[Any], Any]
+
+_ONE_LEVEL = Fidelity("level", levels=("full evaluation",), costs=(1.0,))
+_NUMBER = "number of the candidate"  # no parameter has such a name
+_REPLICATE = "number of the replicate"
+_CERTIFY_SHARE = 0.5  # where a search sees one replicate alone
+
+
+class Settings(Protocol):
+    """What kind of experiment it is.
+
+    Attributes
+    ----------
+    sign
+        -1 where the objective is minimised.
+    lease_seconds
+        How long an evaluation may take before its worker is taken for dead; None: any time.
+    about_evaluations
+        What evaluations are, as the first of the assumptions of an answer; else empty.
+    """
+
+    sign: float
+    lease_seconds: float | None
+    about_evaluations: str
+
+    def runner(self) -> Runner:
+        """Return a runner to which nothing was told."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RaceSettings:
+    """A race among given configurations; `of` takes what users declare.
+
+    Parameters
+    ----------
+    candidates
+        The configurations; equal ones are one arm.
+    fidelity
+        The parameter that sets what an evaluation costs, with its levels.
+    declaration
+        What is known about it, the bias and the noise.
+    options
+        Options of the policy.
+    make
+        Makes the policy.
+    in_blocks
+        Whether evaluations share replicates.
+    sign, lease_seconds, about_evaluations
+        See `Settings`.
+    describe
+        See `mfhpo.experiment.key_of`.
+    """
+
+    candidates: Sequence[Mapping[str, Any]]
+    fidelity: Fidelity
+    declaration: Declaration
+    options: Mapping[str, Any]
+    make: MakePolicy
+    in_blocks: bool = False
+    sign: float = 1.0
+    lease_seconds: float | None = None
+    about_evaluations: str = ""
+    describe: Describe = described
+
+    @classmethod
+    def of(
+        cls,
+        candidates: Sequence[Mapping[str, Any]],
+        *,
+        fidelity: Fidelity | None = None,
+        maximise: bool = True,
+        bias: BiasLike = None,
+        estimated_bias: EstimatedBias = "steer",
+        sigma: SigmaLike = None,
+        delta: float = 0.05,
+        epsilon: float | None = None,
+        budget: float | None = None,
+        measure: int = 10,
+        max_failures: int = 3,
+        seed: int = 0,
+        shares_replicates: bool = False,
+        make: MakePolicy | None = None,
+        make_certifier: MakeCertifier | None = None,
+        **others: Any,
+    ) -> RaceSettings | SearchSettings:
+        """Return the settings that suit what is declared about given configurations.
+
+        Where nothing is declared about cheap levels, and the budget does not pay for comparing all
+        configurations at the target, cheap levels choose finalists: that is a search.
+
+        Parameters
+        ----------
+        candidates, fidelity
+            See `RaceSettings`. A fidelity of None: every evaluation is a full one.
+        maximise
+            Whether larger values are better.
+        bias, estimated_bias, sigma, delta, epsilon, budget, measure, max_failures
+            See `mfhpo.racing.options.BestArmOptions`.
+        seed
+            Of what is drawn.
+        shares_replicates
+            Whether evaluations may share replicates. They do where nothing is declared.
+        make
+            Makes the policy where levels are evidence. None: the one that suits the problem.
+        make_certifier
+            Makes the policy that compares finalists. None: planned looks.
+        **others
+            Of `RaceSettings`.
+        """
+        known = _ONE_LEVEL if fidelity is None else fidelity
+        levels, sign = tuple(known.levels or ()), 1.0 if maximise else -1.0
+        check_limit("budget", budget, "")
+        declaration = Declaration.of(known, sigma, bias)
+        options: dict[str, Any] = {
+            "delta": delta,
+            "epsilon": epsilon,
+            "budget": budget,
+            "measure": measure,
+            "max_failures": max_failures,
+            "seed": seed,
+        }
+        whole = {**options, "bias": bias, "estimated_bias": estimated_bias}
+        arms = Configurations(candidates, others.get("describe", described))
+        if makes_shortlist(whole, len(arms), known.costs_of(levels)):
+            declared = DeclaredSearch.of(
+                fidelity,
+                budget=budget,
+                replicate=_REPLICATE if shares_replicates and sigma is None else None,
+                certify_share=_CERTIFY_SHARE,
+                delta=delta,
+                epsilon=epsilon,
+                sigma=sigma,
+                max_failures=max_failures,
+                # 1, 1.0 and True are one to a model, and are different configurations.
+                candidates=[{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))],
+            )
+            return SearchSettings(
+                declared=declared,
+                levels=levels,
+                candidates=candidates,
+                seed=seed,
+                make_certifier=make_certifier,
+                sign=sign,
+                **others,
+            )
+        steers = estimated_bias == "steer"
+        in_blocks = shares_replicates and bias is None and sigma is None and steers
+        settings = cls(
+            candidates=candidates,
+            fidelity=known,
+            declaration=declaration,
+            options=options if in_blocks else {**options, "estimated_bias": estimated_bias},
+            make=_in_blocks if in_blocks else make or _best_arm,
+            in_blocks=in_blocks,
+            sign=sign,
+            **others,
+        )
+        settings.runner()  # raises for wrong options
+        return settings
+
+    def runner(self) -> RaceRunner:
+        """Return a race to which nothing was told."""
+        levels = tuple(self.fidelity.levels or ())
+        configurations = Configurations(self.candidates, self.describe)
+        problem = self.declaration.problem(len(configurations), levels, self.sign)
+        budget = self.options.get("budget")
+        labels = Labels(
+            lambda arm: f"candidate {arm} {configurations[arm]!r}",
+            _namer(self.fidelity, levels),
+            lambda value: self.sign * value + 0.0,  # the sum makes 0 of -0
+        )
+        return RaceRunner(
+            self.make(problem, self.sign, self.options),
+            configurations,
+            levels,
+            labels,
+            costs=self.fidelity.costs_of(levels),
+            budget=float("inf") if budget is None else float(budget),
+            in_blocks=self.in_blocks,
+            sign=self.sign,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSettings:
+    """A search on a budget, whose best are certified.
+
+    Parameters
+    ----------
+    declared
+        What its user declares.
+    levels
+        Values of the fidelity.
+    space
+        Where configurations are drawn from; None where they are given.
+    candidates
+        The given configurations, with all of their parameters.
+    seed
+        Of what is drawn.
+    make_certifier
+        Makes the policy that certifies; None: planned looks.
+    sign, lease_seconds, about_evaluations
+        See `Settings`.
+    describe
+        See `mfhpo.experiment.key_of`.
+    """
+
+    declared: DeclaredSearch
+    levels: Sequence[Any]
+    space: Space | None = None
+    candidates: Sequence[Mapping[str, Any]] = field(default=())
+    seed: int = 0
+    make_certifier: MakeCertifier | None = None
+    sign: float = 1.0
+    lease_seconds: float | None = None
+    about_evaluations: str = ""
+    describe: Describe = described
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether evaluations share replicates."""
+        return self.declared.replicate is not None
+
+    def runner(self) -> SearchRunner:
+        """Return a search to which nothing was told."""
+        fidelity = self.declared.fidelity
+        levels = tuple(self.levels) if has_levels(fidelity) else ()
+
+        def make(params: Callable[[int], Mapping[str, Any]]) -> BudgetedSearch:
+            return self.declared.race(
+                levels,
+                seed=self.seed,
+                sign=self.sign,
+                params=params,
+                certifier=self.make_certifier,
+            )
+
+        return SearchRunner(
+            make,
+            Configurations(self.candidates, self.describe),
+            self.levels,
+            Labels(fidelity=_namer(fidelity, self.levels)),
+            space=self.space,
+            in_blocks=self.in_blocks,
+            sign=self.sign,
+            seed=self.seed,
+        )
+
+
+def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    return make_best_policy(problem, sign, {**options, "aim": "best arm"})
+
+
+def _in_blocks(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
+    return make_block_elimination(problem, options)
+
+
+def _namer(fidelity: Fidelity, levels: Sequence[Any]) -> Callable[[int], str]:
+    return lambda level: f"{fidelity.name}={levels[level]!r}"
