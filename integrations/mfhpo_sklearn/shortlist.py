@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from mfhpo._validation import check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
 from mfhpo.experiment import key_of
+from mfhpo.knowledge.fidelity import native
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 def described(value: Any) -> Any:
     """Return what tells a value from others, unlike a `repr` that is cut off."""
+    value = native(value)
     kind = type(value)
     if kind in _PLAIN:
         return value

@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from mfhpo.experiment import Experiment, SearchSettings
+from mfhpo.experiment import DistributionSpace, Experiment, SearchSettings
 from mfhpo.search import DeclaredSearch
 from mfhpo.search.declared import configurations_of
 from mfhpo_sklearn.policy_search import PolicySearchCV
 from mfhpo_sklearn.resources import Resource
 from mfhpo_sklearn.shortlist import described
-from mfhpo_sklearn.space import Parameters
 
 _REPLICATE = "number of the split"  # no parameter of an estimator has such a name
 _USUAL_BUDGET = 100.0  # full fits: as many as 20 settings on five folds take
@@ -139,10 +138,10 @@ class SpaceSearchCV(PolicySearchCV):
     def _taken(self) -> set[str]:
         return self._parameters().names
 
-    def _parameters(self) -> Parameters:
+    def _parameters(self) -> DistributionSpace:
         """Return the space, or what varies between the candidates."""
         if self.param_distributions is not None:
-            return Parameters(self.param_distributions)
+            return DistributionSpace(self.param_distributions, "param_distributions")
         given = None if self.candidates is None else configurations_of(self.candidates)
         if given is None or isinstance(given, int):
             raise ValueError(
@@ -151,7 +150,7 @@ class SpaceSearchCV(PolicySearchCV):
             )
         names = dict.fromkeys(name for each in given for name in each)
         values = {name: [each[name] for each in given if name in each] for name in names}
-        return Parameters(values)
+        return DistributionSpace(values)
 
     def _settings(self, resource: Resource, seed: int) -> SearchSettings:
         fidelity = resource.fidelity

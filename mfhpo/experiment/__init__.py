@@ -6,6 +6,7 @@ from mfhpo.experiment.configurations import Configurations, key_of
 from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
 from mfhpo.experiment.settings import RaceSettings, SearchSettings
+from mfhpo.experiment.space import DistributionSpace
 
 __all__ = [
     "Answer",
@@ -13,6 +14,7 @@ __all__ = [
     "Assignment",
     "Begun",
     "Configurations",
+    "DistributionSpace",
     "Done",
     "Ended",
     "Event",

@@ -57,6 +57,7 @@ class Experiment:
         self._events: list[tuple[_Place, Event]] = []
         self._latest: dict[tuple[str, str], Event] = {}
         self._retries: dict[str, str] = {}
+        self._n_begun = 0
         self._state = self._new_state()
         self._n_taken = 0  # of the events in their order, by the state
         self._n_known = 0  # events whose warnings were given
@@ -86,6 +87,8 @@ class Experiment:
             if known.order >= event.order or replace(event, order=known.order) == known:
                 return
             self._remove(known)
+        elif isinstance(event, Begun):
+            self._n_begun += 1
         self._latest[event.subject] = event
         place = _place_of(event)
         if not self._events or self._events[-1][0] < place:
@@ -117,7 +120,7 @@ class Experiment:
     @property
     def n_begun(self) -> int:
         """Number of evaluations that were begun."""
-        return sum(isinstance(event, Begun) for event in self._latest.values())
+        return self._n_begun
 
     def next(
         self,

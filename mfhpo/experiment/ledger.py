@@ -85,6 +85,8 @@ class Ledger:
         self.open: dict[str, Claim] = {}
         self.n_begun: Counter[str] = Counter()  # claims by purpose
         self.n_lost = 0  # excused losses
+        self.held: dict[tuple[str, int], Result] = {}
+        """Results that wait for earlier claims, by claim and level."""
         self._orders: defaultdict[_Kind, InOrder[Result]] = defaultdict(InOrder)
         self._most_open = 0
         self._lost_in_a_row: Counter[int] = Counter()
@@ -146,12 +148,7 @@ class Ledger:
             for claim in self.open.values()
             for level in claim.tickets
         ]
-        return [*under_way, *(result.pull for result in self.held)]
-
-    @property
-    def held(self) -> list[Result]:
-        """Results that wait for earlier claims."""
-        return [result for order in self._orders.values() for _, result in order.held]
+        return [*under_way, *(result.pull for result in self.held.values())]
 
     @property
     def waited_for(self) -> list[WaitedFor]:
@@ -187,7 +184,14 @@ class Ledger:
         if not self._is_ordered(claim):
             return [] if result is None else [result]
         order = self._orders[self._kind_of(claim, level)]
-        return order.drop(ticket) if result is None else order.end(ticket, result)
+        if result is None:
+            released = order.drop(ticket)
+        else:
+            self.held[result.id, level] = result
+            released = order.end(ticket, result)
+        for each in released:
+            del self.held[each.id, level]
+        return released
 
     def _drop(self, claim: Claim) -> list[Result]:
         """Close a claim, and give up its remaining places."""

@@ -170,6 +170,7 @@ class State:
             self.history.append(result)
             self.runner.learn(result.pull, result.observation, result.purpose)
         held = sum(
-            self.runner.cost_of(result.pull, result.observation) for result in self.ledger.held
+            self.runner.cost_of(result.pull, result.observation)
+            for result in self.ledger.held.values()
         )
         self.runner.unlearned_cost = self._lost_cost + held

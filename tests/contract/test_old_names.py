@@ -11,7 +11,6 @@ OLD_NAMES = {
     ("mfhpo_ray", "RaceSearch"): "SpaceSearch",
     ("mfhpo_ray", "TuneRaceRecommendation"): "TuneSearchRecommendation",
     ("mfhpo_sklearn", "RaceSearchCV"): "SpaceSearchCV",
-    ("mfhpo_sklearn.results", "RaceSearchRecommendation"): "SpaceSearchRecommendation",
 }
 
 

@@ -378,7 +378,7 @@ def test_a_single_setting_is_fitted_on_fresh_splits():
         assert search.best_score_ == pytest.approx(np.mean(scores))
         assert search.n_splits_ == 10
         assert search.certificate_.finished
-        assert "a single setting has scores" in search.certificate_.reason
+        assert "a single configuration has values" in search.certificate_.reason
 
 
 def test_given_candidates_until_certified():

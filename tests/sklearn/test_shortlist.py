@@ -9,7 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
-from mfhpo_sklearn.shortlist import key_of
+from mfhpo.experiment import key_of
+from mfhpo_sklearn.shortlist import described
 
 
 class Hidden:
@@ -30,7 +31,7 @@ class Local(Hidden):
 
 
 def key(value):
-    return key_of({"a": value})
+    return key_of({"a": value}, described)
 
 
 def mask(place):

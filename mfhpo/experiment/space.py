@@ -1,4 +1,4 @@
-"""A space of distributions, as `RandomizedSearchCV` takes it, as a model sees it."""
+"""A space of lists and distributions of scipy.stats, and how a model sees it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from mfhpo._validation import check_dictionaries, is_number, shown
 from mfhpo.knowledge.fidelity import native
-from mfhpo.search import Numeric, OneOf, Point
+from mfhpo.knowledge.space import Numeric, OneOf, Point
 
 _TAIL = 1e-9  # of a distribution, on either side
 _GRID = 1000  # places at which the values of a discrete distribution are looked up
@@ -127,7 +127,7 @@ class _Opaque:
 _Part = _Values | _Continuous | _Discrete | _Opaque
 
 
-class Parameters:
+class DistributionSpace:
     """What may be searched: by name a list, a distribution of scipy.stats, or what has ``rvs``.
 
     Several spaces are alternatives, one of which a configuration is drawn from. Parameters with the
@@ -138,19 +138,23 @@ class Parameters:
     kinds
         What each parameter is to a model.
     names
-        Parameters of the estimator that are set.
+        Parameters that are set.
     size
         Number of different settings; infinite if there is no end of them.
     """
 
-    def __init__(self, distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    def __init__(
+        self,
+        distributions: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        name: str = "distributions",
+    ) -> None:
         right = "a dictionary of lists and distributions or a list of such, and not be empty"
         given = [distributions] if isinstance(distributions, Mapping) else distributions
-        spaces = check_dictionaries("param_distributions", given, right)
+        spaces = check_dictionaries(name, given, right)
         if not spaces or not all(spaces):
-            raise TypeError(f"param_distributions must be {right}, got {shown(distributions)}.")
+            raise TypeError(f"{name} must be {right}, got {shown(distributions)}.")
         self._spaces: list[dict[str, _Part]] = [
-            {name: _part(name, space[name]) for name in space} for space in spaces
+            {each: _part(f"{name}[{each!r}]", space[each]) for each in space} for space in spaces
         ]
         self.names = {name for space in self._spaces for name in space}
         self.size = sum(math.prod(part.size for part in space.values()) for space in self._spaces)
@@ -187,9 +191,9 @@ def _part(name: str, given: Any) -> _Part:
         return _Opaque(given)
     if isinstance(given, (str, bytes)) or not isinstance(given, (Sequence, np.ndarray)):
         raise TypeError(
-            f"param_distributions[{name!r}] must be a list of values or a distribution with rvs, "
+            f"{name} must be a list of values or a distribution with rvs, "
             f"such as scipy.stats.loguniform(0.01, 100), got {given!r}."
         )
     if not len(given):
-        raise ValueError(f"param_distributions[{name!r}] must not be empty, got {given!r}.")
+        raise ValueError(f"{name} must not be empty, got {given!r}.")
     return _Values(tuple(native(value) for value in given))

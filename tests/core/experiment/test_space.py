@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 from scipy.stats import loguniform, norm, poisson, randint, rv_discrete, uniform
 
+from mfhpo.experiment import DistributionSpace
 from mfhpo.search import Numeric, OneOf
-from mfhpo_sklearn.space import Parameters
 
 HALVES = rv_discrete(values=([0.5, 1.0, 2.5], [0.3, 0.3, 0.4]))
 
 
 def drawn(part, place, seed=0):
-    params, point = Parameters({"a": part}).draw(
+    params, point = DistributionSpace({"a": part}).draw(
         None if place is None else {"a": place}, np.random.default_rng(seed)
     )
     return params["a"], point.get("a")
@@ -54,22 +54,22 @@ def test_place_of_a_value_gives_the_value(part):
 
 
 def test_kinds_and_size():
-    parameters = Parameters({"a": [1, 2.5, 9], "b": [2, 1], "c": ["x"], "d": randint(0, 2)})
+    parameters = DistributionSpace({"a": [1, 2.5, 9], "b": [2, 1], "c": ["x"], "d": randint(0, 2)})
     assert parameters.kinds == {
         "a": Numeric((1 / 6, 0.5, 5 / 6)), "b": OneOf(2), "d": Numeric((0.25, 0.75))
     }  # fmt: skip
     assert parameters.size == 12
-    assert Parameters({"a": poisson(3)}).size == np.inf
-    assert Parameters({"a": randint(0, 10**6, loc=0.5)}).size == np.inf
-    assert len(Parameters({"a": poisson(3)}).kinds["a"].places) > 10
-    assert Parameters({"a": randint(3, 4)}).kinds == {}
-    halves = Parameters({"a": HALVES})
+    assert DistributionSpace({"a": poisson(3)}).size == np.inf
+    assert DistributionSpace({"a": randint(0, 10**6, loc=0.5)}).size == np.inf
+    assert len(DistributionSpace({"a": poisson(3)}).kinds["a"].places) > 10
+    assert DistributionSpace({"a": randint(3, 4)}).kinds == {}
+    halves = DistributionSpace({"a": HALVES})
     assert halves.kinds["a"].places == pytest.approx((0.15, 0.45, 0.8))
     assert halves.size == 3
 
 
 def test_draws_follow_the_distribution():
-    parameters = Parameters({"a": loguniform(1, 100), "b": ["x", "y", "y"], "c": poisson(3)})
+    parameters = DistributionSpace({"a": loguniform(1, 100), "b": ["x", "y", "y"], "c": poisson(3)})
     rng = np.random.default_rng(0)
     settings = [parameters.draw(None, rng)[0] for _ in range(2000)]
     # Five standard errors.
@@ -83,7 +83,7 @@ def test_what_only_draws_has_no_place():
         def rvs(self, random_state):
             return random_state.uniform(5, 6)
 
-    parameters = Parameters({"a": Sampled(), "b": [1, 2]})
+    parameters = DistributionSpace({"a": Sampled(), "b": [1, 2]})
     assert list(parameters.kinds) == ["b"]
     params, point = parameters.draw({"b": 0.9}, np.random.default_rng(0))
     assert 5 < params["a"] < 6
@@ -92,7 +92,7 @@ def test_what_only_draws_has_no_place():
 
 
 def test_alternatives():
-    parameters = Parameters([{"a": [1, 2], "b": ["x"]}, {"a": uniform(0, 1)}])
+    parameters = DistributionSpace([{"a": [1, 2], "b": ["x"]}, {"a": uniform(0, 1)}])
     assert parameters.names == {"a", "b"}
     assert parameters.kinds["space"] == OneOf(2)
     params, point = parameters.draw({"space": 1.0, "space[0].a": 0.9}, np.random.default_rng(0))
