@@ -250,7 +250,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         return getattr(self, "seconds", None) is not None  # not every search has such a budget
 
     def _estimator(self, resource: Resource, wanted: Assignment) -> Any:
-        params = wanted.configuration | resource.settings(wanted.level)
+        params = {**wanted.configuration, **resource.settings(wanted.level)}
         return clone(self.estimator).set_params(**clone(params, safe=False))
 
     def _with_error_score(self, evaluation: Evaluation) -> Evaluation:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from mfhpo._validation import check_limit
 from mfhpo.certification.certification import MakeCertifier
@@ -30,30 +31,37 @@ _REPLICATE = "number of the replicate"
 _CERTIFY_SHARE = 0.5  # where a search sees one replicate alone
 
 
-class Settings(Protocol):
-    """What kind of experiment it is.
+@dataclass(frozen=True, kw_only=True)
+class Settings(abc.ABC):
+    """What every kind of experiment declares.
 
-    Attributes
+    Parameters
     ----------
+    seed
+        Of what is drawn.
     sign
         -1 where the objective is minimised.
     lease_seconds
         How long an evaluation may take before its worker is taken for dead; None: any time.
     about_evaluations
         What evaluations are, as the first of the assumptions of an answer; else empty.
+    describe
+        See `mfhpo.experiment.key_of`.
     """
 
-    sign: float
-    lease_seconds: float | None
-    about_evaluations: str
+    seed: int = 0
+    sign: float = 1.0
+    lease_seconds: float | None = None
+    about_evaluations: str = ""
+    describe: Describe = described
 
+    @abc.abstractmethod
     def runner(self) -> Runner:
         """Return a runner to which nothing was told."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
-class RaceSettings:
+class RaceSettings(Settings):
     """A race among given configurations; `of` takes what users declare.
 
     Parameters
@@ -70,10 +78,6 @@ class RaceSettings:
         Makes the policy.
     in_blocks
         Whether evaluations share replicates.
-    sign, lease_seconds, about_evaluations
-        See `Settings`.
-    describe
-        See `mfhpo.experiment.key_of`.
     """
 
     candidates: Sequence[Mapping[str, Any]]
@@ -82,10 +86,6 @@ class RaceSettings:
     options: Mapping[str, Any]
     make: MakePolicy
     in_blocks: bool = False
-    sign: float = 1.0
-    lease_seconds: float | None = None
-    about_evaluations: str = ""
-    describe: Describe = described
 
     @classmethod
     def of(
@@ -115,14 +115,12 @@ class RaceSettings:
 
         Parameters
         ----------
-        candidates, fidelity
+        candidates, fidelity, seed
             See `RaceSettings`. A fidelity of None: every evaluation is a full one.
         maximise
             Whether larger values are better.
         bias, estimated_bias, sigma, delta, epsilon, budget, measure, max_failures
             See `mfhpo.racing.options.BestArmOptions`.
-        seed
-            Of what is drawn.
         shares_replicates
             Whether evaluations may share replicates. They do where nothing is declared.
         make
@@ -177,6 +175,7 @@ class RaceSettings:
             options=options if in_blocks else {**options, "estimated_bias": estimated_bias},
             make=_in_blocks if in_blocks else make or _best_arm,
             in_blocks=in_blocks,
+            seed=seed,
             sign=sign,
             **others,
         )
@@ -207,7 +206,7 @@ class RaceSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SearchSettings:
+class SearchSettings(Settings):
     """A search on a budget, whose best are certified.
 
     Parameters
@@ -220,26 +219,15 @@ class SearchSettings:
         Where configurations are drawn from; None where they are given.
     candidates
         The given configurations, with all of their parameters.
-    seed
-        Of what is drawn.
     make_certifier
         Makes the policy that certifies; None: planned looks.
-    sign, lease_seconds, about_evaluations
-        See `Settings`.
-    describe
-        See `mfhpo.experiment.key_of`.
     """
 
     declared: DeclaredSearch
     levels: Sequence[Any]
     space: Space | None = None
     candidates: Sequence[Mapping[str, Any]] = field(default=())
-    seed: int = 0
     make_certifier: MakeCertifier | None = None
-    sign: float = 1.0
-    lease_seconds: float | None = None
-    about_evaluations: str = ""
-    describe: Describe = described
 
     @property
     def in_blocks(self) -> bool:
