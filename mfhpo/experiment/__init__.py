@@ -5,7 +5,12 @@ from mfhpo.experiment.assignment import Assignment, Done, Wait
 from mfhpo.experiment.configurations import Configurations, key_of
 from mfhpo.experiment.events import Answered, Begun, Ended, Event, Found, Joined, Lost, event_of
 from mfhpo.experiment.experiment import Experiment
-from mfhpo.experiment.settings import RaceSettings, SearchSettings
+from mfhpo.experiment.settings import (
+    GameSettings,
+    LimitSettings,
+    RaceSettings,
+    SearchSettings,
+)
 from mfhpo.experiment.space import DistributionSpace
 
 __all__ = [
@@ -20,7 +25,9 @@ __all__ = [
     "Event",
     "Experiment",
     "Found",
+    "GameSettings",
     "Joined",
+    "LimitSettings",
     "Lost",
     "RaceSettings",
     "SearchSettings",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from mfhpo.censored.recommendation import UserLimitRecommendation
+from mfhpo.games.equilibrium import Equilibrium
 from mfhpo.racing.recommendation import UserRecommendation
 from mfhpo.search.recommendation import UserSearchRecommendation
 
@@ -21,6 +23,10 @@ class Answer(UserSearchRecommendation):
     ----------
     searched
         Whether it is the answer of a search, whose claims are about a shortlist.
+    time_limit
+        The answer of a choice of time limits, in full: `mean` is the gain.
+    equilibrium
+        The answer of a game, in full: the configuration is its profile.
     new_data_interval
         About the expected score on new data of the same kind, where evaluations are scores on
         random splits of data (`mfhpo.certification.new_data`): approximate, and infinite where too
@@ -28,6 +34,8 @@ class Answer(UserSearchRecommendation):
     """
 
     searched: bool = False
+    time_limit: UserLimitRecommendation | None = None
+    equilibrium: Equilibrium | None = None
     new_data_interval: tuple[float, float] | None = None
 
     def stopped_by(self, limit: str) -> Answer:
@@ -42,6 +50,10 @@ class Answer(UserSearchRecommendation):
         return replace(self, reason=reason, certificate=certificate)
 
     def __str__(self) -> str:
+        if self.time_limit is not None:
+            return str(self.time_limit)
+        if self.equilibrium is not None:
+            return str(self.equilibrium)
         words = super().__str__() if self.searched else UserRecommendation.__str__(self)
         if self.new_data_interval is None:
             return words

@@ -121,6 +121,8 @@ class Ended(Event):
     ----------
     value
         In the objective's direction; None, or what is not finite, is a failure.
+    values
+        In a game, each player's.
     cost
         What was paid, in the unit of the costs. None: as declared.
     stopped_at
@@ -135,6 +137,7 @@ class Ended(Event):
     """
 
     value: float | None
+    values: tuple[float | None, ...] | None = None
     cost: float | None = None
     stopped_at: float | None = None
     level: int | None = None

@@ -12,8 +12,8 @@ from typing import TypeAlias
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.assignment import Assignment, Done, Wait
 from mfhpo.experiment.events import Begun, Event, Lost, Origin
+from mfhpo.experiment.kinds.runner import Runner, Wanted
 from mfhpo.experiment.ledger import Result
-from mfhpo.experiment.runner import Runner, Wanted
 from mfhpo.experiment.settings import Settings
 from mfhpo.experiment.state import State
 from mfhpo.problem import Pull
@@ -65,7 +65,7 @@ class Experiment:
 
     def _new_state(self) -> State:
         settings = self.settings
-        return State(settings.runner(), settings.sign, settings.about_evaluations, self._retries)
+        return State(settings.runner(), settings.about_evaluations, self._retries)
 
     @classmethod
     def replay(cls, settings: Settings, events: Iterable[Event]) -> Experiment:

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from mfhpo.experiment.events import Begun, Ended
-from mfhpo.problem import Observation, Pull
+from mfhpo.problem import Pull
 from mfhpo.racing.in_order import InOrder, most_held
 
 # Losses of an arm in a row that are excused. A node that goes down takes some evaluations with it,
@@ -42,7 +42,7 @@ class Result:
 
     id: str
     pull: Pull
-    observation: Observation
+    observation: Any
     purpose: str
 
 
@@ -102,7 +102,7 @@ class Ledger:
         self.open[begun.id] = claim
         self._most_open = max(self._most_open, len(self.open))
 
-    def end(self, claim: Claim, ended: Ended, observation: Observation | None) -> list[Result]:
+    def end(self, claim: Claim, ended: Ended, observation: Any) -> list[Result]:
         """Take what a claim gave, and return what may be learned now, in order.
 
         An observation of None is paid and not learned.
@@ -121,10 +121,11 @@ class Ledger:
             released += self._drop(claim)
         return released
 
-    def lose(self, claim: Claim) -> list[Result]:
+    def lose(self, claim: Claim, failure: Any) -> list[Result]:
         """Give a claim up, and return what may be learned now.
 
-        An arm that is lost time and again takes its processes down itself: that is a failure.
+        An arm that is lost time and again takes its processes down itself: that is a failure,
+        as it is observed.
         """
         self._lost_in_a_row[claim.pull.arm] += 1
         if self._lost_in_a_row[claim.pull.arm] <= _MOST_LOST_IN_A_ROW:
@@ -133,8 +134,8 @@ class Ledger:
         level = min(claim.tickets, default=claim.pull.fidelity)
         ticket = claim.tickets.pop(level, 0)
         pull = replace(claim.pull, fidelity=level)
-        failure = Result(claim.begun.id, pull, Observation(None, 0.0), claim.begun.purpose)
-        return self._release(claim, level, ticket, failure) + self._drop(claim)
+        result = Result(claim.begun.id, pull, failure, claim.begun.purpose)
+        return self._release(claim, level, ticket, result) + self._drop(claim)
 
     def suspend(self, claim: Claim) -> None:
         """Close a claim, and keep its place for the one that retries it."""

@@ -8,13 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mfhpo._validation import check_limit
+from mfhpo.censored import RCUCB, CensoredPolicy
+from mfhpo.censored.options import mirrored
 from mfhpo.certification.certification import MakeCertifier
 from mfhpo.certification.choice import make_best_policy, make_block_elimination
 from mfhpo.experiment.configurations import Configurations, described
-from mfhpo.experiment.race import RaceRunner
-from mfhpo.experiment.runner import Runner
-from mfhpo.experiment.search import SearchRunner, Space
+from mfhpo.experiment.kinds.games import GameRunner
+from mfhpo.experiment.kinds.limits import LimitRunner
+from mfhpo.experiment.kinds.race import RaceRunner
+from mfhpo.experiment.kinds.runner import Runner
+from mfhpo.experiment.kinds.search import SearchRunner, Space
+from mfhpo.games import MFUCBPNE, GamePolicy
 from mfhpo.knowledge.fidelity import Fidelity
+from mfhpo.knowledge.space import Numeric, OneOf
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Problem
 from mfhpo.racing.declaration import BiasLike, Declaration, SigmaLike
@@ -258,6 +264,63 @@ class SearchSettings(Settings):
             sign=self.sign,
             seed=self.seed,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LimitSettings(Settings):
+    """A choice of time limits for given configurations.
+
+    Parameters
+    ----------
+    candidates
+        The configurations; equal ones are one arm.
+    limits
+        Limits in seconds, or how many are to be derived.
+    options
+        See `mfhpo.censored.options.RCUCBOptions`, in the direction of the objective.
+    make
+        Makes the policy.
+    """
+
+    candidates: Sequence[Mapping[str, Any]]
+    limits: Sequence[float] | int = 10
+    options: Mapping[str, Any] = field(default_factory=dict)
+    make: Callable[..., CensoredPolicy] = RCUCB
+
+    def runner(self) -> LimitRunner:
+        """Return a choice of limits to which nothing was told."""
+        configurations = Configurations(self.candidates, self.describe)
+        options = mirrored({"reward_range": (0.0, 1.0), **self.options}, self.sign)
+        policy = self.make(len(configurations), self.limits, **options)
+        return LimitRunner(policy, configurations, self.sign)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GameSettings(Settings):
+    """A game whose players share a budget.
+
+    Parameters
+    ----------
+    players, costs, budget, options
+        See `mfhpo.games.GamePolicy`.
+    signs
+        By player, -1 where its utility is minimised. None: all are maximised.
+    make
+        Makes the policy.
+    """
+
+    players: Mapping[str, Mapping[str, Numeric | OneOf]]
+    costs: Sequence[float] | Mapping[str, Sequence[float]]
+    budget: float
+    options: Mapping[str, Any] = field(default_factory=dict)
+    signs: Sequence[float] | None = None
+    make: Callable[..., GamePolicy] = MFUCBPNE
+
+    def runner(self) -> GameRunner:
+        """Return a game to which nothing was told."""
+        options = {"seed": self.seed, **self.options}
+        policy = self.make(self.players, self.costs, self.budget, **options)
+        return GameRunner(policy, self.signs or (1.0,) * len(self.players))
 
 
 def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:

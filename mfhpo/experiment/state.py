@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.events import Begun, Ended, Event, Found, Lost
+from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.ledger import Claim, Ledger, Result, WaitedFor
-from mfhpo.experiment.runner import Runner
-from mfhpo.problem import Observation
 
 # A reason names so many of the evaluations that are waited for.
 _MOST_NAMED = 3
@@ -21,8 +21,6 @@ class State:
     ----------
     runner
         Knows this kind of experiment; nothing was told to it yet.
-    sign
-        -1 where the objective is minimised.
     about_evaluations
         What evaluations are, as the first assumption of an answer.
     retries
@@ -30,14 +28,11 @@ class State:
         taken does not let later ones go first.
     """
 
-    def __init__(
-        self, runner: Runner, sign: float, about_evaluations: str, retries: dict[str, str]
-    ) -> None:
+    def __init__(self, runner: Runner, about_evaluations: str, retries: dict[str, str]) -> None:
         self.runner = runner
         self.ledger = Ledger(runner.n_levels, runner.ordered)
         self.history: list[Result] = []
         self.rivals: set[str] = set()  # claims that an earlier one is equal to
-        self._sign = sign
         self._about = (about_evaluations,) if about_evaluations else ()
         self._retries = retries
         self._suspended: dict[str, Claim] = {}
@@ -136,10 +131,9 @@ class State:
         if claim is None:
             self._pay(ended.cost)  # of no arm, or given up before
             return
-        observation: Observation | None = None
+        observation: Any = None
         if self._is_of(claim, ended):
-            value = None if ended.value is None else self._sign * ended.value
-            observation = Observation(value, ended.cost, ended.stopped_at)
+            observation = self.runner.observe(ended)
         else:
             self._n_foreign += 1
             self._pay(ended.cost)
@@ -159,7 +153,8 @@ class State:
             self.ledger.suspend(claim)
             self._suspended[lost.id] = claim
             return
-        self._learn(self.ledger.lose(claim))
+        failure = self.runner.observe(Ended(id=lost.id, order=lost.order, value=None, cost=0.0))
+        self._learn(self.ledger.lose(claim, failure))
 
     def _pay(self, cost: float | None) -> None:
         self._lost_cost += cost or 0.0

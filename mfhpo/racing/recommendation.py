@@ -59,7 +59,7 @@ class UserRecommendation(Answer):
     ) -> AnswerT:
         """Translate a policy's answer."""
         low, high = sorted(sign * bound for bound in answer.interval)
-        content = {field.name: getattr(answer, field.name) for field in fields(answer)}
+        content = {field.name: getattr(answer, field.name) for field in fields(Recommendation)}
         del content["fidelity"]
         content |= {
             "params": params,

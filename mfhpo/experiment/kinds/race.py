@@ -8,8 +8,8 @@ from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun
-from mfhpo.experiment.runner import Runner, Wanted
+from mfhpo.experiment.events import Begun, Ended
+from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Pull
 
@@ -92,6 +92,10 @@ class RaceRunner(Runner):
         if arm is None or not 0 <= level < self.n_levels:
             return None
         return Pull(arm, level, begun.limit, begun.block)
+
+    def observe(self, ended: Ended) -> Observation:
+        """Return what a claim gave (see `Runner.observe`)."""
+        return maximised(ended, self._sign)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""

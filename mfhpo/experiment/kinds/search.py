@@ -15,8 +15,8 @@ import numpy as np
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Purpose
-from mfhpo.experiment.runner import Runner, Wanted
+from mfhpo.experiment.events import Begun, Ended, Purpose
+from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
@@ -205,6 +205,10 @@ class SearchRunner(Runner):
             shortlist = tuple(each for each in arms if each is not None)
             return Replicate(arm, level, begun.limit, begun.block, shortlist=shortlist)
         return Pull(arm, level, begun.limit, begun.block)
+
+    def observe(self, ended: Ended) -> Observation:
+        """Return what a claim gave (see `Runner.observe`)."""
+        return maximised(ended, self._sign)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
         """Learn a result (see `Runner.learn`)."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
-from mfhpo.experiment.events import Begun, Purpose
+from mfhpo.experiment.events import Begun, Ended, Purpose
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
 
@@ -71,7 +71,11 @@ class Runner(abc.ABC):
         """Return the pull of a claim; None if it is none of this experiment's."""
 
     @abc.abstractmethod
-    def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
+    def observe(self, ended: Ended) -> Any:
+        """Return what a claim gave, as it is learned."""
+
+    @abc.abstractmethod
+    def learn(self, pull: Pull, observation: Any, purpose: str) -> None:
         """Learn a result whose turn it is."""
 
     @abc.abstractmethod
@@ -83,7 +87,7 @@ class Runner(abc.ABC):
         """Return the number of the replicate on which to evaluate; `n_begun` counts by purpose."""
 
     @abc.abstractmethod
-    def cost_of(self, pull: Pull, observation: Observation) -> float:
+    def cost_of(self, pull: Pull, observation: Any) -> float:
         """Return what an evaluation has cost."""
 
     @abc.abstractmethod
@@ -103,3 +107,9 @@ class Runner(abc.ABC):
     @abc.abstractmethod
     def phase(self) -> str:
         """Progress in words."""
+
+
+def maximised(ended: Ended, sign: float) -> Observation:
+    """Return the observation of a value; `sign` is -1 where it is minimised."""
+    value = None if ended.value is None else sign * ended.value
+    return Observation(value, ended.cost, ended.stopped_at)

@@ -1,0 +1,1 @@
+"""What an experiment may be: a race, a search, a choice of time limits, a game."""

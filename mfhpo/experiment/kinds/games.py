@@ -1,0 +1,136 @@
+"""A game as a kind of experiment: which profile no player gains by leaving."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from mfhpo.experiment.answer import Answer
+from mfhpo.experiment.configurations import Configurations
+from mfhpo.experiment.events import Begun, Ended
+from mfhpo.experiment.kinds.runner import Runner, Wanted
+from mfhpo.games import GamePolicy, Query
+from mfhpo.policy import Labels
+from mfhpo.problem import Pull
+
+_Utilities = tuple[float | None, ...]
+
+
+class GameRunner(Runner):
+    """Asks a policy which profile to evaluate, at which level of each player.
+
+    A configuration is a profile: the place in its range, or the index, of each parameter. The
+    levels of the players together are numbered; that number is the level of an evaluation.
+
+    Parameters
+    ----------
+    policy
+        Of the game.
+    signs
+        By player, -1 where its utility is minimised.
+    """
+
+    def __init__(self, policy: GamePolicy, signs: Sequence[float]) -> None:
+        self.policy = policy
+        self.configurations = Configurations()
+        self._signs = tuple(signs)
+        self._shape = [top + 1 for top in policy.costs.tops]
+        self.n_levels = math.prod(self._shape)
+        self.labels = Labels(
+            lambda arm: f"profile {self.configurations[arm]!r}",
+            lambda level: f"levels {self._levels(level)}",
+        )
+
+    def _levels(self, code: int) -> tuple[int, ...]:
+        levels = []
+        for size in reversed(self._shape):
+            code, level = divmod(code, size)
+            levels.append(level)
+        return tuple(reversed(levels))
+
+    def _code(self, levels: Sequence[int]) -> int:
+        code = 0
+        for level, size in zip(levels, self._shape, strict=True):
+            code = code * size + level
+        return code
+
+    def _query(self, pull: Pull) -> Query:
+        return Query(self.configurations[pull.arm], self._levels(pull.fidelity))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the budget is spent."""
+        return self.policy.finished
+
+    def next(self, pending: Sequence[Pull]) -> Wanted | None:
+        """Return what to evaluate (see `Runner.next`)."""
+        query = self.policy.ask([self._query(pull) for pull in pending])
+        if query is None:
+            return None
+        arm = self.configurations.find(query.profile)
+        pull = Pull(len(self.configurations) if arm is None else arm, self._code(query.levels))
+        return Wanted(pull, dict(query.profile), "search")
+
+    def adopt(self, begun: Begun) -> Pull | None:
+        """Return the pull of a claim (see `Runner.adopt`)."""
+        level = self.n_levels - 1 if begun.levels is None else begun.levels[0]
+        return Pull(self.configurations.add(begun.configuration), level)
+
+    def observe(self, ended: Ended) -> _Utilities:
+        """Return each player's utility, larger is better; None for what could not be measured."""
+        values = ended.values or (None,) * len(self._signs)
+        return tuple(
+            None if value is None else sign * value
+            for sign, value in zip(self._signs, values, strict=True)
+        )
+
+    def learn(self, pull: Pull, observation: _Utilities, purpose: str) -> None:
+        """Learn a result (see `Runner.learn`)."""
+        self.policy.tell(self._query(pull), observation)
+
+    def find_replicates(self, number: int) -> None:
+        """Take note of nothing: evaluations share no replicates."""
+
+    def replicate_of(self, wanted: Wanted, n_begun: Mapping[str, int]) -> int:
+        """Return a replicate that nothing else has."""
+        return n_begun.get("search", 0)
+
+    def cost_of(self, pull: Pull, observation: _Utilities) -> float:
+        """Return the declared cost of a query."""
+        return self.policy.cost_of(self._query(pull))
+
+    def leader(self) -> tuple[int | None, float, tuple[float, float]]:
+        """Return nothing: a profile is not the best, it is settled."""
+        return None, math.nan, (-math.inf, math.inf)
+
+    def answer(self) -> Answer:
+        """Return the profile from which players are believed to gain least by deviating."""
+        found = self.policy.recommend()
+        return Answer(
+            arm=None,
+            params=dict(found.profile),
+            mean=math.nan,
+            interval=(-math.inf, math.inf),
+            level=self.policy.costs.tops,
+            delta=1.0 - found.probability,
+            epsilon=found.at_most,
+            finished=found.finished,
+            certified=False,
+            certifies=False,
+            reason="the budget is spent" if found.finished else "the budget is not spent yet",
+            cost=found.cost + self.unlearned_cost,
+            trials=found.n_queries,
+            survivors=(),
+            compared=found.n_evaluations,
+            equilibrium=found,
+        )
+
+    @property
+    def cost(self) -> float:
+        """What was paid."""
+        return self.policy.cost
+
+    @property
+    def phase(self) -> str:
+        """Progress in words."""
+        return f"{len(self.configurations)} profiles begun"

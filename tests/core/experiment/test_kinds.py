@@ -1,0 +1,147 @@
+"""Each kind of experiment with one worker decides as its policy alone."""
+
+import numpy as np
+import pytest
+
+from mfhpo import RCUCB, Bias, Fidelity, Observation, Problem, SubGaussian, recommend_policy
+from mfhpo.experiment import (
+    Done,
+    Ended,
+    Experiment,
+    GameSettings,
+    LimitSettings,
+    RaceSettings,
+    SearchSettings,
+    event_of,
+)
+from mfhpo.games import MFUCBPNE
+from mfhpo.knowledge.space import Numeric, OneOf
+from mfhpo.search import DeclaredSearch
+
+CANDIDATES = [{"x": x} for x in (0.1, 0.4, 0.8, 0.9)]
+LEVELS = (1, 3, 9)
+
+
+def play(experiment, evaluate, most=10**6):
+    """Evaluate with one worker; returns what was assigned."""
+    assigned = []
+    while len(assigned) < most and not isinstance(work := experiment.next(), Done):
+        begun = work.begun(str(len(assigned)), experiment.order)
+        experiment.apply(begun)
+        assigned.append(work)
+        experiment.apply(Ended(id=begun.id, order=experiment.order, **evaluate(work)))
+    return assigned
+
+
+def noisy(seed, sign=1.0):
+    rng = np.random.default_rng(seed)
+
+    def evaluate(work):
+        value = work.configuration["x"] - 0.1 / LEVELS[work.level] + rng.normal(0.0, 0.1)
+        return {"value": sign * value}
+
+    return evaluate
+
+
+@pytest.mark.parametrize("maximise", [True, False])
+def test_a_race(maximise):
+    sign = 1.0 if maximise else -1.0
+    settings = RaceSettings.of(
+        CANDIDATES,
+        fidelity=Fidelity("epochs", levels=LEVELS),
+        bias=(0.1, 0.03, 0.0),
+        sigma=0.1,
+        epsilon=0.05,
+        maximise=maximise,
+    )
+    experiment = Experiment(settings)
+    assigned = play(experiment, noisy(0, sign))
+    problem = Problem(4, LEVELS, bias=Bias.max(0.1, 0.03, 0.0), noise=SubGaussian(0.1))
+    policy = recommend_policy(problem).make(problem, epsilon=0.05, measure=10)
+    evaluate, pulls = noisy(0), []
+    while not policy.finished:
+        [pull] = policy.ask()
+        pulls.append((CANDIDATES[pull.arm], pull.fidelity))
+        work = type("Work", (), {"configuration": CANDIDATES[pull.arm], "level": pull.fidelity})
+        policy.tell(pull, Observation(evaluate(work)["value"]))
+    assert [(work.configuration, work.level) for work in assigned] == pulls
+    answer = experiment.answer()
+    assert answer.certified
+    assert answer.params == CANDIDATES[policy.recommend().arm]
+    assert answer.mean == pytest.approx(sign * policy.recommend().mean)
+    assert answer.trials == len(pulls)
+    # A restart is a replay, also of what was written as JSON.
+    events = [event_of(event.to_dict()) for event in experiment.events]
+    assert Experiment.replay(settings, events).answer() == answer
+
+
+def test_limits():
+    settings = LimitSettings(candidates=CANDIDATES, limits=[1.0, 2.0, 4.0], options={"horizon": 60})
+    rng = np.random.default_rng(1)
+    seconds = rng.exponential(2.0, 60)
+
+    def evaluate(work):
+        took = seconds[evaluate.calls]
+        evaluate.calls += 1
+        if took > work.limit:
+            return {"value": None, "cost": work.limit, "stopped_at": work.limit}
+        return {"value": work.configuration["x"], "cost": took}
+
+    evaluate.calls = 0
+    experiment = Experiment(settings)
+    assigned = play(experiment, evaluate)
+    policy, pulls = RCUCB(4, [1.0, 2.0, 4.0], horizon=60), []
+    for took in seconds:
+        [pull] = policy.ask()
+        pulls.append((pull.arm, pull.limit))
+        stopped = took > pull.limit
+        value = None if stopped else CANDIDATES[pull.arm]["x"]
+        cost = min(took, pull.limit)
+        policy.tell(pull, Observation(value, cost, pull.limit if stopped else None))
+    assert [(CANDIDATES.index(work.configuration), work.limit) for work in assigned] == pulls
+    answer = experiment.answer()
+    assert answer.time_limit.limit == policy.recommend().limit
+    assert answer.time_limit.gain == policy.recommend().mean
+    assert "BEST SO FAR" in str(answer)
+
+
+def test_a_game():
+    players = {"a": {"x": Numeric()}, "b": {"y": OneOf(3)}}
+
+    def utilities(profile):
+        x, y = profile["x"], profile["y"]
+        return -((x - 0.3 * y) ** 2), -((y - 2 * x) ** 2)
+
+    experiment = Experiment(GameSettings(players=players, costs=(1.0, 4.0), budget=40.0))
+    assigned = play(
+        experiment, lambda work: {"value": None, "values": utilities(work.configuration)}
+    )
+    policy, queries = MFUCBPNE(players, (1.0, 4.0), 40.0, seed=0), []
+    while (query := policy.ask()) is not None:
+        queries.append(dict(query.profile))
+        policy.tell(query, utilities(query.profile))
+    assert [work.configuration for work in assigned] == queries
+    assert experiment.answer().equilibrium == policy.recommend()
+
+
+def test_a_search_draws_no_configuration_twice_and_certifies():
+    from mfhpo.experiment import DistributionSpace
+
+    declared = DeclaredSearch.of(
+        Fidelity("epochs", levels=LEVELS), budget=60 * 9.0, replicate="seed", certify_share=0.5
+    )
+    space = DistributionSpace({"x": [round(0.05 * k, 2) for k in range(20)]})
+    settings = SearchSettings(declared=declared, levels=LEVELS, space=space, seed=3)
+    experiment = Experiment(settings)
+    assigned = play(experiment, noisy(2))
+    begun = [work.configuration["x"] for work in assigned if work.purpose == "search"]
+    first = dict.fromkeys(begun)
+    assert len(experiment.runner.configurations) == len(first)
+    assert {work.replicate for work in assigned if work.purpose == "search"} == {0}
+    certifying = [work for work in assigned if work.purpose == "certificate"]
+    assert certifying
+    assert 0 not in {work.replicate for work in certifying}
+    answer = experiment.answer()
+    assert answer.certificate is not None
+    assert answer.cost <= 60 * 9.0
+    assert Experiment.replay(settings, reversed(experiment.events)).answer() == answer
