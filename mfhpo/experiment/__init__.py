@@ -10,6 +10,7 @@ from mfhpo.experiment.settings import (
     LimitSettings,
     RaceSettings,
     SearchSettings,
+    ShortlistSettings,
 )
 from mfhpo.experiment.space import DistributionSpace
 
@@ -31,6 +32,7 @@ __all__ = [
     "Lost",
     "RaceSettings",
     "SearchSettings",
+    "ShortlistSettings",
     "Wait",
     "event_of",
     "key_of",

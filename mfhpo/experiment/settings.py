@@ -10,7 +10,8 @@ from typing import Any
 from mfhpo._validation import check_limit
 from mfhpo.censored import RCUCB, CensoredPolicy
 from mfhpo.censored.options import mirrored
-from mfhpo.certification.certification import MakeCertifier
+from mfhpo.certification.candidates import Shortlist
+from mfhpo.certification.certification import Certification, MakeCertifier
 from mfhpo.certification.choice import make_best_policy, make_block_elimination
 from mfhpo.experiment.configurations import Configurations, described
 from mfhpo.experiment.kinds.games import GameRunner
@@ -18,6 +19,7 @@ from mfhpo.experiment.kinds.limits import LimitRunner
 from mfhpo.experiment.kinds.race import RaceRunner
 from mfhpo.experiment.kinds.runner import Runner
 from mfhpo.experiment.kinds.search import SearchRunner, Space
+from mfhpo.experiment.kinds.shortlist import ShortlistRunner
 from mfhpo.games import MFUCBPNE, GamePolicy
 from mfhpo.knowledge.fidelity import Fidelity
 from mfhpo.knowledge.space import Numeric, OneOf
@@ -263,6 +265,43 @@ class SearchSettings(Settings):
             in_blocks=self.in_blocks,
             sign=self.sign,
             seed=self.seed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortlistSettings(Settings):
+    """A certificate of another search's best, by new evaluations.
+
+    Parameters
+    ----------
+    shortlist
+        The candidates.
+    options
+        Further arguments of `mfhpo.certification.certification.Certification`.
+    """
+
+    shortlist: Shortlist
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def runner(self) -> ShortlistRunner:
+        """Return a contest to which nothing was told."""
+        candidates = self.shortlist.candidates
+        budget = self.options.get("budget")
+        contest = Certification(
+            candidates,
+            luckiest=self.shortlist.luckiest,
+            maximise=self.sign > 0.0,
+            seed=self.seed,
+            **self.options,
+        )
+        return ShortlistRunner(
+            contest,
+            Configurations([candidate.params for candidate in candidates], self.describe),
+            about=self.shortlist.about,
+            words=self.shortlist.words,
+            budget=float("inf") if budget is None else budget,
+            in_blocks=bool(self.options.get("blocks")),
+            sign=self.sign,
         )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended
-from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised
 from mfhpo.policy import Labels, Policy
 from mfhpo.problem import Observation, Pull
 
@@ -61,11 +61,13 @@ class RaceRunner(Runner):
         self._costs = costs
         self._budget = budget
         self._sign = sign
+        self._n_worst = 0  # evaluations that gave -inf, of which the policy was not told
+        self._worst_cost = 0.0
 
     @property
     def finished(self) -> bool:
         """Whether the race is over (see `Runner.finished`)."""
-        self.policy.held_cost = self.unlearned_cost
+        self.policy.held_cost = self.unlearned_cost + self._worst_cost
         return self.policy.finished
 
     def next(self, pending: Sequence[Pull]) -> Wanted | None:
@@ -83,7 +85,7 @@ class RaceRunner(Runner):
         if self._costs is None:
             return False
         promised = sum(self._costs[pull.fidelity] for pull in pulls)
-        return self.policy.cost + promised > self._budget
+        return self.cost + promised > self._budget
 
     def adopt(self, begun: Begun) -> Pull | None:
         """Return the pull of a claim (see `Runner.adopt`); None if it is no arm at a level."""
@@ -98,8 +100,16 @@ class RaceRunner(Runner):
         return maximised(ended, self._sign)
 
     def learn(self, pull: Pull, observation: Observation, purpose: str) -> None:
-        """Learn a result (see `Runner.learn`)."""
-        self.policy.tell(pull, observation)
+        """Learn a result (see `Runner.learn`).
+
+        An arm with a value of -inf at the target leaves: its mean is -inf, whatever comes.
+        """
+        if is_worst(observation) and pull.fidelity == self.n_levels - 1:
+            self._n_worst += 1
+            self._worst_cost += self.cost_of(pull, observation)
+            self.policy.withdraw(pull.arm)
+        else:
+            self.policy.tell(pull, observation)
 
     def find_replicates(self, number: int) -> None:
         """Take note of the number of replicates (see `Runner.find_replicates`)."""
@@ -127,13 +137,17 @@ class RaceRunner(Runner):
         self.policy.provisos = self.conditions
         answer = self.policy.recommend()
         configuration = {} if answer.arm is None else self.configurations[answer.arm]
-        answer = replace(answer, cost=answer.cost + self.unlearned_cost)
+        answer = replace(
+            answer,
+            cost=self.cost + self.unlearned_cost,
+            pulls=answer.pulls + self._n_worst,
+        )
         return Answer.of(answer, self._sign, configuration, self._levels[answer.fidelity])
 
     @property
     def cost(self) -> float:
         """What was paid (see `Runner.cost`)."""
-        return self.policy.cost
+        return self.policy.cost + self._worst_cost
 
     @property
     def phase(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,3 +114,8 @@ def maximised(ended: Ended, sign: float) -> Observation:
     """Return the observation of a value; `sign` is -1 where it is minimised."""
     value = None if ended.value is None else sign * ended.value
     return Observation(value, ended.cost, ended.stopped_at)
+
+
+def is_worst(observation: Observation) -> bool:
+    """Tell whether a value is the worst there is, and no failure."""
+    return observation.value == -math.inf

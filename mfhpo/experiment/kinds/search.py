@@ -16,7 +16,7 @@ import numpy as np
 from mfhpo.experiment.answer import Answer
 from mfhpo.experiment.configurations import Configurations
 from mfhpo.experiment.events import Begun, Ended, Purpose
-from mfhpo.experiment.kinds.runner import Runner, Wanted, maximised
+from mfhpo.experiment.kinds.runner import Runner, Wanted, is_worst, maximised
 from mfhpo.knowledge.space import Numeric, OneOf, Point, SearchSpace
 from mfhpo.policy import Labels
 from mfhpo.problem import Observation, Pull
@@ -225,6 +225,9 @@ class SearchRunner(Runner):
                 # It is paid for, but must not make the search drop the only one that it has.
                 pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         self.policy.tell(pull, observation)
+        is_at_target = pull.fidelity == self.n_levels - 1 and purpose == "search"
+        if is_worst(observation) and is_at_target:
+            self.policy.withdraw(pull.arm)  # its mean is -inf, whatever comes
 
     def find_replicates(self, number: int) -> None:
         """Take note of the number of replicates (see `Runner.find_replicates`)."""
