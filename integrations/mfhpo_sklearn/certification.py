@@ -11,16 +11,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sklearn import get_config
 from sklearn.base import clone
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
+from mfhpo_sklearn.evaluation import Evaluation, FitArguments, evaluations, workers
 from mfhpo_sklearn.results import BesideNewData
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
@@ -118,8 +117,10 @@ def certify(
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
-        Further arguments of ``fit``; those with one value for each sample are split like `X`. With
-        metadata routing, what the estimator and the scorer request.
+        Further arguments of ``fit``, as ``search.fit`` was given. They are passed on as by
+        ``GridSearchCV``: those with one value for each sample are split like `X`, and scores are
+        weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each fit
+        gets its own copy of callbacks and the like.
     n_jobs
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
@@ -178,7 +179,9 @@ def certify(
         max_failures=max_failures,
         blocks=True,
     )
-    splits = Splits(search, cv, X, y, groups, random_state)
+    X, y = indexable(X, y)
+    passed = FitArguments.of(search, X, fit_params or {}, groups)
+    splits = Splits(search, cv, X, y, passed.groups, random_state)
     estimators = [
         clone(search.estimator).set_params(**clone(candidate.params, safe=False))
         for candidate in shortlist.candidates
@@ -192,8 +195,7 @@ def certify(
                 pulls = _round(race, budget)
                 split = splits[pulls[0].block or 0]
                 tasks = [
-                    (estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
-                    for pull in pulls
+                    (estimators[pull.arm], X, y, split, shortlist.scorer, passed) for pull in pulls
                 ]
                 _tell(race, pulls, evaluations(parallel, tasks), scores)
     except KeyboardInterrupt:
@@ -209,13 +211,10 @@ def certify(
         answer = replace(answer, reason=f"{why} and {answer.reason}")
     best = None
     if refit and answer.winner is not None and not interrupted:
-        passed = fit_params or {}
-        if get_config()["enable_metadata_routing"]:
-            passed = process_routing(search, "fit", **passed).estimator.fit
         targets = () if y is None else (y,)
         best = clone(estimators[answer.winner])
         try:
-            best.fit(X, *targets, **passed)
+            best.fit(X, *targets, **passed.for_fit())
         except KeyboardInterrupt:
             best = None
             words = "the last fit was interrupted, so there is no best_estimator_"

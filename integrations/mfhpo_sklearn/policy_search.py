@@ -13,13 +13,11 @@ from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn import get_config
 from sklearn.base import clone
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state, indexable
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from mfhpo._validation import (
     MOST_AT_ONCE,
@@ -33,7 +31,7 @@ from mfhpo._validation import (
 )
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
+from mfhpo_sklearn.evaluation import Evaluation, FitArguments, evaluations, workers
 from mfhpo_sklearn.given_race import GivenRace
 from mfhpo_sklearn.open_race import OpenRace
 from mfhpo_sklearn.resources import Resource
@@ -50,7 +48,7 @@ class _Task:
     X: Any
     y: Any
     scorer: Any
-    passed: Mapping[str, Any]
+    passed: FitArguments
     splits: Splits
     resource: Resource
 
@@ -116,9 +114,10 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         y
             Targets, shape (n_samples,) or (n_samples, n_outputs), or None.
         **params
-            Further arguments of ``fit``, those with one value for each sample split like `X`; with
-            ``groups``, for the splitter. Scores are then not weighted. With metadata routing, what
-            the estimator, the scorer and the splitter request.
+            Further arguments of ``fit``, passed on as ``GridSearchCV`` does: those with one value
+            for each sample are split like `X`, and ``groups`` are for the splitter. Scores are
+            weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each
+            fit gets its own copy of callbacks and the like.
 
         Returns
         -------
@@ -135,9 +134,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self._check_options()
         scorer = check_scoring(self.estimator, scoring=self.scoring)
         X, y = indexable(X, y)
-        groups, passed = self._routed(params)
+        passed = FitArguments.of(self, X, params)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        splits = Splits(self, self.cv if hasattr(self.cv, "split") else None, X, y, groups, seed)
+        splits = Splits(
+            self, self.cv if hasattr(self.cv, "split") else None, X, y, passed.groups, seed
+        )
         taken = self._taken()
         resource = Resource.of(self.resource, self.levels, self.estimator, splits, y, taken)
         task = _Task(X, y, scorer, passed, splits, resource)
@@ -188,20 +189,6 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _timeout(self) -> float | None:
         limit: float | None = unwrapped(getattr(self, "timeout", None))  # not every search has one
         return limit
-
-    def _routed(self, params: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return the splitter's groups, and what goes on to the estimator and the scorer."""
-        given = {name: value for name, value in params.items() if value is not None}
-        if not get_config()["enable_metadata_routing"]:
-            groups = given.pop("groups", None)
-            return groups, given
-        groups = process_routing(self, "fit", **given).splitter.split.get("groups")
-        router = MetadataRouter(owner=self)
-        fits = MethodMapping().add(caller="fit", callee="fit")
-        router.add(estimator=self.estimator, method_mapping=fits)
-        scores = MethodMapping().add(caller="fit", callee="score")
-        router.add(scorer=self._get_scorers()[0], method_mapping=scores)
-        return groups, {name: given[name] for name in router.consumes("fit", given)}
 
     def _evaluations(self, race: Race, task: _Task) -> Iterator[Row]:
         """Evaluate what the race asks for, several at once, and tell it in the order asked."""
@@ -310,14 +297,13 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.multimetric_ = False
 
     def _refit(self, task: _Task) -> None:
-        passed = task.passed
         self.best_estimator_ = clone(self.estimator).set_params(
             **clone(self.best_params_, safe=False)
         )
-        if get_config()["enable_metadata_routing"]:
-            passed = process_routing(self, "fit", **passed).estimator.fit
         begun = time.time()
-        self.best_estimator_.fit(task.X, *(() if task.y is None else (task.y,)), **passed)
+        self.best_estimator_.fit(
+            task.X, *(() if task.y is None else (task.y,)), **task.passed.for_fit()
+        )
         self.refit_time_ = time.time() - begun
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

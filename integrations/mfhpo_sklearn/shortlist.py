@@ -5,8 +5,10 @@ from typing import Any
 
 import joblib
 import numpy as np
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics._scorer import _MultimetricScorer
 
 from mfhpo._validation import check_count, shown
 from mfhpo.certification.candidates import Candidate, Shortlist, best_of
@@ -80,8 +82,9 @@ def _metric_of(search: Any) -> tuple[str, Any]:
     if not getattr(search, "multimetric_", isinstance(scorer, dict)):
         return "score", scorer
     if isinstance(search.refit, str):
-        one = _OneMetric(scorer, search.refit) if callable(scorer) else scorer[search.refit]
-        return search.refit, one
+        if callable(scorer):
+            return search.refit, _OneMetric(scorer, search.refit)
+        return search.refit, _OneOfSeveral(scorer[search.refit])
     start = "mean_test_"
     names = [name.removeprefix(start) for name in search.cv_results_ if name.startswith(start)]
     raise ValueError(
@@ -100,6 +103,21 @@ class _OneMetric:
     def __call__(self, estimator: Any, X: Any, y: Any = None, **params: Any) -> Any:
         targets = () if y is None else (y,)
         return self.scorer(estimator, X, *targets, **params)[self.name]
+
+
+@dataclass(frozen=True)
+class _OneOfSeveral:
+    """One of several scorers, which is passed what it takes of the arguments for all of them."""
+
+    scorer: Any
+
+    def __call__(self, estimator: Any, X: Any, *targets: Any, **params: Any) -> Any:
+        one = _MultimetricScorer(scorers={"score": self.scorer})
+        if get_config()["enable_metadata_routing"]:
+            params = {
+                name: params[name] for name in one.get_metadata_routing().consumes("score", params)
+            }
+        return one(estimator, X, *targets, **params)["score"]
 
 
 def key_of(params: dict[str, Any]) -> str:
