@@ -19,6 +19,7 @@ from mfhpo.certification.certificate import Certificate
 from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.problem import Pull
+from mfhpo.racing.claims import joined
 from mfhpo_sklearn.evaluation import Evaluation, FitArguments, evaluations, workers
 from mfhpo_sklearn.results import BesideNewData
 from mfhpo_sklearn.shortlist import shortlist_of
@@ -146,7 +147,9 @@ def certify(
     Settings are compared by their differences on the same split, which are taken as normal. A
     divergence that no split has shown is not excluded; the text says how rare it may be. A fit that
     fails is repeated on its split, until its setting leaves. A split on which all settings fail is
-    left out. An estimator with a fixed ``random_state`` keeps it: the answer is about that seed.
+    left out. A score of NaN or +inf counts as a failed fit. One of -inf is the worst score: the
+    setting's mean is -inf, so that it leaves at once, and the claim counts it among the worse. An
+    estimator with a fixed ``random_state`` keeps it: the answer is about that seed.
 
     Examples
     --------
@@ -188,6 +191,7 @@ def certify(
     ]
     until = math.inf if timeout is None else time.monotonic() + timeout
     scores: list[list[float]] = [[] for _ in estimators]
+    worst: set[int] = set()  # arms with a score of -inf
     interrupted = False
     try:
         with workers(search.n_jobs if n_jobs is None else n_jobs) as parallel:
@@ -197,7 +201,7 @@ def certify(
                 tasks = [
                     (estimators[pull.arm], X, y, split, shortlist.scorer, passed) for pull in pulls
                 ]
-                _tell(race, pulls, evaluations(parallel, tasks), scores)
+                worst |= _tell(race, pulls, evaluations(parallel, tasks), scores)
     except KeyboardInterrupt:
         if not race.counts.any():
             raise
@@ -209,6 +213,7 @@ def certify(
     if not race.finished:
         why = "it was interrupted" if interrupted else f"timeout={timeout:g} s is over"
         answer = replace(answer, reason=f"{why} and {answer.reason}")
+    answer = _with_worst(answer, race, worst)
     best = None
     if refit and answer.winner is not None and not interrupted:
         targets = () if y is None else (y,)
@@ -231,24 +236,71 @@ def _tell(
     pulls: list[Pull],
     found: Iterator[tuple[int, Evaluation]],
     scores: list[list[float]],
-) -> None:
-    """Tell the results of a round and keep the scores; raise what all raise in the first one."""
+) -> set[int]:
+    """Tell the results of a round, and keep the scores; return the arms that scored -inf.
+
+    Such an arm leaves: its mean is -inf, the lowest that there is. What all raise in the first
+    round is raised.
+    """
     is_first = race.evaluations == 0
-    errors = []
+    errors, worst = [], set()
     for place, evaluation in found:
+        arm = pulls[place].arm
+        if evaluation.is_worst:
+            worst.add(arm)
+            race.policy.held_cost += 1.0  # it is paid, and neither a value nor a failure
+            race.policy.withdraw(arm)
+            continue
         race.tell(pulls[place], evaluation.score)
         if evaluation.score is not None:
-            scores[pulls[place].arm].append(evaluation.score)
+            scores[arm].append(evaluation.score)
         if evaluation.error is not None:
             errors.append(evaluation.error)
     if is_first and len(errors) == len(pulls):
         raise errors[0]
+    return worst
+
+
+def _with_worst(answer: Certificate, race: Certification, worst: set[int]) -> Certificate:
+    """Return an answer that ranks arms with scores of -inf behind all others."""
+    if not worst:
+        return answer
+    lowest = {"mean": -math.inf, "interval": (-math.inf, -math.inf), "standing": "worse"}
+    gaps = {"gap": math.inf, "gap_interval": (math.inf, math.inf)}
+    results = list(answer.candidates)
+    for arm in worst:
+        n = results[arm].values + 1
+        results[arm] = replace(results[arm], evaluations=n, values=n, **lowest, **gaps)
+    names = joined([results[arm].name for arm in sorted(worst)])
+    notice = f"{names} scored -inf on a split, and so on average: no other setting is worse"
+    answer = replace(
+        answer,
+        candidates=tuple(results),
+        evaluations=answer.evaluations + round(race.policy.held_cost),
+        notices=(*answer.notices, notice),
+    )
+    winner = answer.winner
+    if len(worst) == len(results):
+        return replace(answer, reason="every setting scored -inf")
+    if winner is None or len(worst) < len(results) - 1 or race.noise_is_hidden:
+        return answer
+    results[winner] = replace(results[winner], standing="certified")
+    return replace(
+        answer,
+        candidates=tuple(results),
+        certified=True,
+        epsilon=0.0 if math.isnan(answer.epsilon) else answer.epsilon,
+        within=0.0,
+        remaining=0.0,
+        reason="every other setting scored -inf",
+    )
 
 
 def _round(race: Certification, budget: int | None) -> list[Pull]:
     """Return what is left to evaluate on the next split, as far as the budget goes."""
     pulls: list[Pull] = []
-    while budget is None or race.evaluations + len(pulls) < budget:
+    paid = race.evaluations + race.policy.held_cost
+    while budget is None or paid + len(pulls) < budget:
         pull = race.ask(pulls)
         if pull is None or (pulls and pull.block != pulls[0].block):
             break

@@ -18,13 +18,15 @@ from sklearn.utils.validation import _check_method_params
 
 from mfhpo_sklearn.splits import Split
 
+_WORST = -1e50  # what races take as a value is larger
+
 
 @dataclass(frozen=True)
 class Evaluation:
     """What came of a fit: its score, and the seconds it took.
 
     The score is None if the fit raised, which is the `error`, or the score is NaN or +inf: no
-    setting is worth that. It is -inf, the worst score, where the scorer says so.
+    setting is worth that. A score of -inf is one, the worst.
     """
 
     score: float | None
@@ -32,6 +34,16 @@ class Evaluation:
     fit_seconds: float
     score_seconds: float
     error: Exception | None = None
+
+    @property
+    def is_worst(self) -> bool:
+        """Whether the setting is worse than any other: no mean with such a score is finite."""
+        return self.score is not None and self.score < _WORST
+
+    @property
+    def has_value(self) -> bool:
+        """Whether the score is one that a mean can be made of."""
+        return self.score is not None and not self.is_worst
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ class GivenRace:
         self._resource = resource
         self._budget = budget
         self._told = 0
+        self._worst = 0  # evaluations that scored -inf, which the policy was not told
         policy.labels = Labels(
             lambda arm: f"candidate {arm} {dict(candidates[arm])!r}", resource.name_of
         )
@@ -54,6 +55,12 @@ class GivenRace:
     def tell(self, pull: Pull, evaluation: Evaluation) -> None:
         """Learn the result of an evaluation."""
         self._told += 1
+        if evaluation.is_worst and pull.fidelity == len(self._resource.levels) - 1:
+            # It is paid, and neither a value nor a failure: the mean is -inf.
+            self._worst += 1
+            self.policy.held_cost += self._resource.costs[pull.fidelity]
+            self.policy.withdraw(pull.arm)
+            return
         self.policy.tell(pull, Observation(evaluation.score))
 
     def params(self, arm: int) -> dict[str, Any]:
@@ -78,7 +85,12 @@ class GivenRace:
         answer = self.policy.recommend()
         params = {} if answer.arm is None else self.params(answer.arm)
         level = self._resource.levels[answer.fidelity]
-        answer = replace(answer, assumptions=(assumption, *answer.assumptions))
+        answer = replace(
+            answer,
+            assumptions=(assumption, *answer.assumptions),
+            cost=answer.cost + self.policy.held_cost,
+            pulls=answer.pulls + self._worst,
+        )
         return SearchRecommendation.of(answer, 1.0, params, level)
 
     @property
@@ -88,7 +100,7 @@ class GivenRace:
 
     def _is_too_dear(self, pulls: Sequence[Pull]) -> bool:
         costs = self._resource.costs
-        cost = self.policy.cost + sum(costs[pull.fidelity] for pull in pulls)
+        cost = self.policy.cost + self.policy.held_cost + sum(costs[pull.fidelity] for pull in pulls)
         return self._budget is not None and cost > self._budget
 
 

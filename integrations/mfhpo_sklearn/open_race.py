@@ -149,7 +149,7 @@ class OpenRace:
 
     def tell(self, pull: Pull, evaluation: Evaluation) -> None:
         """Learn the result of an evaluation."""
-        if evaluation.score is not None:
+        if evaluation.has_value:
             self._early_failures = None
             self._failed.discard(pull.arm)
         else:
@@ -158,12 +158,15 @@ class OpenRace:
                 self._early_failures += 1
         if self._single is not None:
             self._fits_again += 1
-            if evaluation.score is None:
+            if not evaluation.has_value:
                 # It is paid for, but must not make the search drop the only setting it has.
                 pull = Replicate(pull.arm, pull.fidelity, block=pull.block)
         self._n_fresh += self.is_fresh(pull)
         cost = evaluation.seconds if self._is_timed else None
         self.policy.tell(pull, Observation(evaluation.score, cost))
+        is_at_target = pull.fidelity == self.policy.search.target and not self.is_fresh(pull)
+        if evaluation.is_worst and is_at_target:
+            self.policy.withdraw(pull.arm)  # its mean is -inf
 
     def params(self, arm: int) -> dict[str, Any]:
         """Return the parameters of an arm."""

@@ -76,7 +76,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     refit
         Whether to fit the best setting on all data, as ``best_estimator_``.
     error_score
-        Score of a fit that raises. NaN: it counts as a failure. "raise": it ends the search.
+        Score of a fit that raises. NaN: it counts as a failure, as any score of NaN or +inf does.
+        "raise": it ends the search. A score of -inf is the worst: the setting ranks last, and at
+        the target leaves at once.
     verbose
         1: a line says what was paid and which setting leads, whenever that is news; 2: a line for
         each fit, and what it gave.
@@ -150,7 +152,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
                 results.rows.append(row)
                 shown = self._show(race, row, shown)
         except KeyboardInterrupt:
-            if any(row.evaluation.score is not None for row in results.rows):
+            if any(row.evaluation.has_value for row in results.rows):
                 self._keep(race, task, results)
             raise
         self._warn_of_failures(results)
@@ -225,7 +227,7 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
             return evaluation
         if self.error_score == "raise":
             raise evaluation.error
-        known = math.isfinite(self.error_score)
+        known = self.error_score < math.inf
         return replace(evaluation, score=float(self.error_score)) if known else evaluation
 
     def _show(self, race: Race, row: Row, shown: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -255,8 +257,9 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         errors, n = results.errors, len(results.rows)
         if n and not results.any_fit_succeeded:
             last = errors[-1] if errors else "the scores are not finite"
+            what = f"all {n} fits failed" if errors else f"none of {n} scores is finite"
             raise ValueError(
-                f"all {n} fits failed, so there is nothing to compare; mend the estimator, the "
+                f"{what}, so there is nothing to compare; mend the estimator, the "
                 f"data, the scoring or the parameters, or set error_score='raise' to see where. "
                 f"{self._why_all_failed()}The last error: {last!r}"
             ) from (errors[-1] if errors else None)
@@ -270,6 +273,11 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
     def _keep(self, race: Race, task: _Task, results: Results) -> None:
         resource = task.resource
         arm = race.policy.leader()[0]
+        if arm is None and results.has_worst:
+            raise ValueError(
+                "every setting left the search: its fits failed, or a score was -inf, and so its "
+                "mean; mend the scoring or the settings."
+            )
         if arm is None or not results.rows:
             limits = {name: getattr(self, name, None) for name in ("budget", "seconds", "timeout")}
             given = [f"{name}={limit!r}" for name, limit in limits.items() if limit is not None]
