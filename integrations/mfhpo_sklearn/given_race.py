@@ -100,7 +100,9 @@ class GivenRace:
 
     def _is_too_dear(self, pulls: Sequence[Pull]) -> bool:
         costs = self._resource.costs
-        cost = self.policy.cost + self.policy.held_cost + sum(costs[pull.fidelity] for pull in pulls)
+        cost = (
+            self.policy.cost + self.policy.held_cost + sum(costs[pull.fidelity] for pull in pulls)
+        )
         return self._budget is not None and cost > self._budget
 
 

@@ -294,8 +294,8 @@ class PolicySearchCV(BaseSearchCV):  # type: ignore[misc] # scikit-learn has no 
         self.certificate_ = replace(answer, new_data_interval=about_new_data)
         self.best_index_ = race.rows[arm]
         self.cv_results_, self.n_splits_ = results.table(
-            race.rows,
-            self.best_index_,
+            list(race.rows),
+            arm,
             lambda each, level: race.params(each) | resource.settings(level),
             None if resource.name is None else resource.levels,
         )

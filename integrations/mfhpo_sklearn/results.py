@@ -117,7 +117,7 @@ class Results:
 
     def table(
         self,
-        rows: Mapping[int, int],
+        arms: Sequence[int],
         best: int,
         params: Callable[[int, int], Mapping[str, Any]],
         levels: Sequence[Any] | None,
@@ -125,14 +125,14 @@ class Results:
         """Return ``cv_results_`` with a row for each candidate, and the number of split columns.
 
         A row's scores are those at the highest level that the candidate has a value at; if it has
-        fresh ones there, its mean is theirs alone. The `best` row ranks first, then those with
-        fresh scores, then by level and mean. `rows` has the row of each arm, and `params` gives the
-        parameters of an arm at a level.
+        fresh ones there, its mean is theirs alone. The `best` arm ranks first, then those with
+        fresh scores, then by level and mean. `arms` has the arm of each row: that of several, if
+        candidates are equal. `params` gives the parameters of an arm at a level.
         """
-        arms = {row: arm for arm, row in rows.items()}
-        known: list[list[Row]] = [[] for _ in arms]
+        by_arm: dict[int, list[Row]] = {arm: [] for arm in arms}
         for row in self.rows:
-            known[rows[row.pull.arm]].append(row)
+            by_arm[row.pull.arm].append(row)
+        known = [by_arm[arm] for arm in arms]
         summaries = [_Summary.of(each) for each in known]
         settings = [dict(params(arms[row], one.level)) for row, one in enumerate(summaries)]
         table: dict[str, Any] = {}
@@ -151,7 +151,7 @@ class Results:
         table["mean_test_score"] = np.array([one.mean for one in summaries])
         table["std_test_score"] = np.array([one.std for one in summaries])
         table["rank_test_score"] = _ranks(
-            [(row == best, *one.standing) for row, one in enumerate(summaries)]
+            [(arm == best, *one.standing) for arm, one in zip(arms, summaries, strict=True)]
         )
         table["n_fits"] = np.array([len(each) for each in known])
         if levels is not None:

@@ -1,5 +1,6 @@
 """The best few candidates of a fitted search, as its own scores have them."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,11 +35,13 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
     results = search.cv_results_
     scores = np.asarray(results[f"mean_test_{metric}"], dtype=np.float64)
     resources = np.asarray(results.get("n_resources", np.zeros(len(scores))))
-    # A halving search has a row for each round that a setting was in: the last one counts.
+    rounds = np.asarray(results.get("iter", np.zeros(len(scores))))
+    # Of equal settings the first one counts. A halving search has a row for each round that a
+    # setting was in: the last one counts.
     rows: dict[str, int] = {}
     for row in np.flatnonzero(np.isfinite(scores)).tolist():
         key = key_of(_without_resource(search, results["params"][row]))
-        if key not in rows or resources[row] >= resources[rows[key]]:
+        if key not in rows or rounds[row] > rounds[rows[key]]:
             rows[key] = row
     if len(rows) < 2:
         raise ValueError(
@@ -46,12 +49,11 @@ def shortlist_of(search: Any, top: int) -> SearchShortlist:
             f"to tell which is best."
         )
     best = getattr(search, "best_index_", None)
+    if best is not None and np.isfinite(scores[best]):
+        # Equal settings may differ in their scores: the best one's is what the search promised.
+        rows[key_of(_without_resource(search, results["params"][best]))] = int(best)
     ranked = sorted(rows.values(), key=lambda row: (-resources[row], -scores[row], row))
-    first = 0
-    if best is not None:
-        # Rows of equal settings: the best one's may not be the one that is kept.
-        key = key_of(_without_resource(search, results["params"][best]))
-        first = ranked.index(rows[key]) if key in rows else 0
+    first = ranked.index(best) if best in ranked else 0
     kept, luckiest = best_of(ranked, first, top)
     resource = getattr(search, "resource", None)
     most = {}  # that a halving search gave
@@ -120,7 +122,21 @@ class _OneOfSeveral:
         return one(estimator, X, *targets, **params)["score"]
 
 
-def key_of(params: dict[str, Any]) -> str:
+def different(settings: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the different ones of some settings, and which of these each of them is.
+
+    Examples
+    --------
+    >>> different([{"C": 1}, {"C": 1.0}, {"C": 1}])
+    ([{'C': 1}, {'C': 1.0}], [0, 1, 0])
+    """
+    arms: dict[str, int] = {}
+    of_each = [arms.setdefault(key_of(each), len(arms)) for each in settings]
+    firsts = dict(zip(reversed(of_each), reversed(settings), strict=True))
+    return [dict(firsts[arm]) for arm in range(len(arms))], of_each
+
+
+def key_of(params: Mapping[str, Any]) -> str:
     """Return a text that only equal settings share, unlike a `repr` that is cut off."""
     return repr([(name, _described(value)) for name, value in sorted(params.items())])
 
