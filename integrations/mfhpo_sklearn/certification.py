@@ -265,12 +265,19 @@ def _with_worst(answer: Certificate, race: Certification, worst: set[int]) -> Ce
     """Return an answer that ranks arms with scores of -inf behind all others."""
     if not worst:
         return answer
-    lowest = {"mean": -math.inf, "interval": (-math.inf, -math.inf), "standing": "worse"}
-    gaps = {"gap": math.inf, "gap_interval": (math.inf, math.inf)}
     results = list(answer.candidates)
     for arm in worst:
         n = results[arm].values + 1
-        results[arm] = replace(results[arm], evaluations=n, values=n, **lowest, **gaps)
+        results[arm] = replace(
+            results[arm],
+            evaluations=n,
+            values=n,
+            mean=-math.inf,
+            interval=(-math.inf, -math.inf),
+            gap=math.inf,
+            gap_interval=(math.inf, math.inf),
+            standing="worse",
+        )
     names = joined([results[arm].name for arm in sorted(worst)])
     notice = f"{names} scored -inf on a split, and so on average: no other setting is worse"
     answer = replace(
