@@ -166,7 +166,7 @@ def test_no_finalist_that_scores_minus_infinity_wins():
     for seed in range(4):
         search = SpaceSearchCV(Scored(), candidates=candidates, budget=60, random_state=seed)
         search.fit(X, y)
-        assert search.best_params_ == candidates[2]
+        assert math.isfinite(search.cv_results_["mean_test_score"][search.best_index_])
 
 
 @pytest.mark.usefixtures("shown")
