@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sklearn import get_config
 from sklearn.base import clone
-from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils import indexable
 
 from mfhpo._validation import MOST_LEVELS, check_count, check_flag, check_instance, check_limit
 from mfhpo.certification.certificate import Certificate
@@ -21,7 +20,8 @@ from mfhpo.certification.certification import Certification
 from mfhpo.certification.new_data import interval_for_new_data
 from mfhpo.experiment.answer import new_data_in_words
 from mfhpo.problem import Pull
-from mfhpo_sklearn.evaluation import Evaluation, evaluations, workers
+from mfhpo.racing.claims import joined
+from mfhpo_sklearn.evaluation import Evaluation, FitArguments, evaluations, workers
 from mfhpo_sklearn.shortlist import shortlist_of
 from mfhpo_sklearn.splits import Splits
 
@@ -121,8 +121,10 @@ def certify(
     refit
         Whether to fit the winning setting on all data, as ``best_estimator_``.
     fit_params
-        Further arguments of ``fit``; those with one value for each sample are split like `X`. With
-        metadata routing, what the estimator and the scorer request.
+        Further arguments of ``fit``, as ``search.fit`` was given. They are passed on as by
+        ``GridSearchCV``: those with one value for each sample are split like `X`, and scores are
+        weighted by ``sample_weight`` where the scorer takes it, since scikit-learn 1.7. Each fit
+        gets its own copy of callbacks and the like.
     n_jobs
         Number of settings that are evaluated at once, on the same split. None: as in the search.
     random_state
@@ -148,7 +150,9 @@ def certify(
     Settings are compared by their differences on the same split, which are taken as normal. A
     divergence that no split has shown is not excluded; the text says how rare it may be. A fit that
     fails is repeated on its split, until its setting leaves. A split on which all settings fail is
-    left out. An estimator with a fixed ``random_state`` keeps it: the answer is about that seed.
+    left out. A score of NaN or +inf counts as a failed fit. One of -inf is the worst score: the
+    setting's mean is -inf, so that it leaves at once, and the claim counts it among the worse. An
+    estimator with a fixed ``random_state`` keeps it: the answer is about that seed.
 
     Examples
     --------
@@ -181,13 +185,16 @@ def certify(
         max_failures=max_failures,
         blocks=True,
     )
-    splits = Splits(search, cv, X, y, groups, random_state)
+    X, y = indexable(X, y)
+    passed = FitArguments.of(search, X, fit_params or {}, groups)
+    splits = Splits(search, cv, X, y, passed.groups, random_state)
     estimators = [
         clone(search.estimator).set_params(**clone(candidate.params, safe=False))
         for candidate in shortlist.candidates
     ]
     until = math.inf if timeout is None else time.monotonic() + timeout
     scores: list[list[float]] = [[] for _ in estimators]
+    worst: set[int] = set()  # arms with a score of -inf
     interrupted = False
     try:
         with workers(search.n_jobs if n_jobs is None else n_jobs) as parallel:
@@ -195,10 +202,9 @@ def certify(
                 pulls = _round(race, budget)
                 split = splits[pulls[0].block or 0]
                 tasks = [
-                    (estimators[pull.arm], X, y, split, shortlist.scorer, fit_params)
-                    for pull in pulls
+                    (estimators[pull.arm], X, y, split, shortlist.scorer, passed) for pull in pulls
                 ]
-                _tell(race, pulls, evaluations(parallel, tasks), scores)
+                worst |= _tell(race, pulls, evaluations(parallel, tasks), scores)
     except KeyboardInterrupt:
         if not race.counts.any():
             raise
@@ -210,15 +216,13 @@ def certify(
     if not race.finished:
         why = "it was interrupted" if interrupted else f"timeout={timeout:g} s is over"
         answer = replace(answer, reason=f"{why} and {answer.reason}")
+    answer = _with_worst(answer, race, worst)
     best = None
     if refit and answer.winner is not None and not interrupted:
-        passed = fit_params or {}
-        if get_config()["enable_metadata_routing"]:
-            passed = process_routing(search, "fit", **passed).estimator.fit
         targets = () if y is None else (y,)
         best = clone(estimators[answer.winner])
         try:
-            best.fit(X, *targets, **passed)
+            best.fit(X, *targets, **passed.for_fit())
         except KeyboardInterrupt:
             best = None
             words = "the last fit was interrupted, so there is no best_estimator_"
@@ -235,24 +239,78 @@ def _tell(
     pulls: list[Pull],
     found: Iterator[tuple[int, Evaluation]],
     scores: list[list[float]],
-) -> None:
-    """Tell the results of a round and keep the scores; raise what all raise in the first one."""
+) -> set[int]:
+    """Tell the results of a round, and keep the scores; return the arms that scored -inf.
+
+    Such an arm leaves: its mean is -inf, the lowest that there is. What all raise in the first
+    round is raised.
+    """
     is_first = race.evaluations == 0
-    errors = []
+    errors, worst = [], set()
     for place, evaluation in found:
+        arm = pulls[place].arm
+        if evaluation.is_worst:
+            worst.add(arm)
+            race.policy.held_cost += 1.0  # it is paid, and neither a value nor a failure
+            race.policy.withdraw(arm)
+            continue
         race.tell(pulls[place], evaluation.score)
         if evaluation.score is not None:
-            scores[pulls[place].arm].append(evaluation.score)
+            scores[arm].append(evaluation.score)
         if evaluation.error is not None:
             errors.append(evaluation.error)
     if is_first and len(errors) == len(pulls):
         raise errors[0]
+    return worst
+
+
+def _with_worst(answer: Certificate, race: Certification, worst: set[int]) -> Certificate:
+    """Return an answer that ranks arms with scores of -inf behind all others."""
+    if not worst:
+        return answer
+    results = list(answer.candidates)
+    for arm in worst:
+        n = results[arm].values + 1
+        results[arm] = replace(
+            results[arm],
+            evaluations=n,
+            values=n,
+            mean=-math.inf,
+            interval=(-math.inf, -math.inf),
+            gap=math.inf,
+            gap_interval=(math.inf, math.inf),
+            standing="worse",
+        )
+    names = joined([results[arm].name for arm in sorted(worst)])
+    notice = f"{names} scored -inf on a split, and so on average: no other setting is worse"
+    answer = replace(
+        answer,
+        candidates=tuple(results),
+        evaluations=answer.evaluations + round(race.policy.held_cost),
+        notices=(*answer.notices, notice),
+    )
+    winner = answer.winner
+    if len(worst) == len(results):
+        return replace(answer, reason="every setting scored -inf")
+    if winner is None or len(worst) < len(results) - 1 or race.noise_is_hidden:
+        return answer
+    results[winner] = replace(results[winner], standing="certified")
+    return replace(
+        answer,
+        candidates=tuple(results),
+        certified=True,
+        epsilon=0.0 if math.isnan(answer.epsilon) else answer.epsilon,
+        within=0.0,
+        remaining=0.0,
+        reason="every other setting scored -inf",
+    )
 
 
 def _round(race: Certification, budget: int | None) -> list[Pull]:
     """Return what is left to evaluate on the next split, as far as the budget goes."""
     pulls: list[Pull] = []
-    while budget is None or race.evaluations + len(pulls) < budget:
+    paid = race.evaluations + race.policy.held_cost
+    while budget is None or paid + len(pulls) < budget:
         pull = race.ask(pulls)
         if pull is None or (pulls and pull.block != pulls[0].block):
             break

@@ -162,8 +162,7 @@ class RaceSettings(Settings):
                 epsilon=epsilon,
                 sigma=sigma,
                 max_failures=max_failures,
-                # 1, 1.0 and True are one to a model, and are different configurations.
-                candidates=[{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))],
+                candidates=numbered(arms),
             )
             return SearchSettings(
                 declared=declared,
@@ -360,6 +359,14 @@ class GameSettings(Settings):
         options = {"seed": self.seed, **self.options}
         policy = self.make(self.players, self.costs, self.budget, **options)
         return GameRunner(policy, self.signs or (1.0,) * len(self.players))
+
+
+def numbered(arms: Configurations) -> list[dict[str, Any]]:
+    """Return configurations as a `DeclaredSearch` takes them: none looks like another.
+
+    1, 1.0 and True are one to a model, and are different configurations.
+    """
+    return [{**arms[arm], _NUMBER: str(arm)} for arm in range(len(arms))]
 
 
 def _best_arm(problem: Problem, sign: float, options: Mapping[str, Any]) -> Policy:
